@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -55,12 +56,15 @@ const (
 )
 
 // TestExported lists the exported identifiers of importable packages that name a type of an internal package, and fails
-// for each that is not in inside.
+// for each that is not in inside, and for each package without an Example.
 func TestExported(t *testing.T) {
 	exports, paths := exportData(t)
 	gc := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	seen := map[string]bool{}
 	for _, path := range paths {
+		if !hasExample(t, strings.TrimPrefix(path, product)) {
+			t.Errorf("%s has no runnable Example", path)
+		}
 		pkg, err := gc.Import(path)
 		if err != nil {
 			t.Fatal(err)
@@ -83,6 +87,22 @@ func TestExported(t *testing.T) {
 			t.Errorf("%s names no internal type any more: its entry here is not needed", id)
 		}
 	}
+}
+
+// hasExample reports whether a package has an Example. Generated code has its examples in examples/.
+func hasExample(t *testing.T, dir string) bool {
+	t.Helper()
+	if strings.HasPrefix(dir, "gen/") || strings.HasPrefix(dir, "examples/") {
+		return true
+	}
+	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(text), "\nfunc Example")
+	})
 }
 
 // signatures returns what a user of o sees of it and of its exported fields and methods, by name.
