@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -81,4 +82,24 @@ func TestAnExistingExtensionKeepsItsNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestGetPolicies lists the policies of a directory with their verdicts.
+func TestGetPolicies(t *testing.T) {
+	program := process.Program(t, gatewayVariable)
+	policy := "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: NAME}\nspec: {targetRef: {name: s, handler: NAME}, order: 1}\n"
+	g, _ := startStubs(t, func(*stub) {})
+	g.write(t, "policies.yaml", strings.ReplaceAll(policy, "NAME", readyHandler)+"---\n"+strings.ReplaceAll(policy, "NAME", "gone"))
+	want := []string{"gone s/gone False TargetNotFound ", "ready s/ready True Accepted In effect for handler "}
+	process.Eventually(t, "each policy has its verdict", func() bool {
+		out, err := exec.Command(program, "get", "policies", "--diagnostics", "http://"+g.Diagnostics).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		var rows []string
+		for line := range strings.Lines(string(out)) {
+			rows = append(rows, strings.Join(strings.Fields(line), " "))
+		}
+		return len(rows) > 0 && slices.EqualFunc(rows[1:], want, strings.HasPrefix)
+	})
 }

@@ -33,12 +33,11 @@ type stub struct {
 	handlers []runtimehooksv1.ExtensionHandler
 	answers  map[string]http.HandlerFunc // by path
 	bodies   map[string][]byte           // last request, by path
-	calls    map[string]int
 }
 
 func startStub(t testing.TB, a *authority) *stub {
 	t.Helper()
-	s := &stub{answers: map[string]http.HandlerFunc{}, bodies: map[string][]byte{}, calls: map[string]int{}}
+	s := &stub{answers: map[string]http.HandlerFunc{}, bodies: map[string][]byte{}}
 	s.serve("DiscoverVariables", readyHandler, handlerOptions{},
 		say(`{"kind":"DiscoverVariablesResponse","status":"Success"}`))
 	s.answers[path("Discovery", "")] = s.discover
@@ -101,7 +100,6 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	answer := s.answers[r.URL.Path]
 	s.bodies[r.URL.Path] = body
-	s.calls[r.URL.Path]++
 	s.mu.Unlock()
 	if answer == nil {
 		http.NotFound(w, r)
