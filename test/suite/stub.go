@@ -14,7 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/utils/ptr"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/hookgate/hookgate/test/process"
@@ -68,7 +67,6 @@ func startStubs(t *testing.T, prepare func(*stub), flags ...string) (*gateway, *
 
 // handlerOptions holds what discovery reports about a handler besides its name.
 type handlerOptions struct {
-	ignore  bool
 	timeout int32 // seconds; 0 leaves it out
 }
 
@@ -78,9 +76,6 @@ func (s *stub) serve(hook, name string, o handlerOptions, answer http.HandlerFun
 	defer s.mu.Unlock()
 	h := runtimehooksv1.ExtensionHandler{Name: name,
 		RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook}}
-	if o.ignore {
-		h.FailurePolicy = ptr.To(runtimehooksv1.FailurePolicyIgnore)
-	}
 	if o.timeout != 0 {
 		h.TimeoutSeconds = new(o.timeout)
 	}
