@@ -99,7 +99,9 @@ func list(ctx context.Context, patterns []string) ([]goPackage, error) {
 }
 
 // try tests the mutants, one after the other until enough is closed, and prints what came of each.
-func try(ctx context.Context, enough <-chan struct{}, chosen []mutant, timeout time.Duration, threshold float64, out io.Writer) error {
+func try(
+	ctx context.Context, enough <-chan struct{}, chosen []mutant, timeout time.Duration, threshold float64, out io.Writer,
+) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
