@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// Document writes a table of all checks in Markdown, without their sources.
+// Document writes a table of all checks in Markdown.
 func Document(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("| check | level | rule |\n|---|---|---|\n")
+	b.WriteString("| check | level | rule | source |\n|---|---|---|---|\n")
+	short := strings.NewReplacer("Cluster API book, ", "book, ", "Cluster API, ", "")
 	for _, c := range Checks() {
 		level := string(c.Level)
 		if c.Protocol != "" {
 			level += ", " + string(c.Protocol)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.ID, level, c.Rule)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.ID, level, c.Rule, short.Replace(c.Source))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
