@@ -9,22 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/conformance"
 )
 
-// TestSources checks that what the page about the conformance checks names as the sources of their rules exists in this
-// version of Cluster API: files, the names in them, and the headings of its book.
+// TestSources checks that what the conformance checks name as the sources of their rules exists in this version of
+// Cluster API: files, the names in them, and the headings of its book.
 func TestSources(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/conformance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	checked := 0
-	for line := range strings.Lines(string(page)) {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if !strings.HasPrefix(line, "| `") || len(cells) != 5 {
-			continue
-		}
-		for source := range strings.SplitSeq(strings.TrimSuffix(cells[4], " |"), "; ") {
+	for _, check := range conformance.Checks() {
+		for source := range strings.SplitSeq(check.Source, "; ") {
 			source, _, _ = strings.Cut(source, ": ")
 			parts := strings.Split(source, ", ")
 			switch {
@@ -34,18 +28,18 @@ func TestSources(t *testing.T) {
 				if below, ok := strings.CutPrefix(path, "api/"); ok {
 					module, path = module+"/api", below
 				}
-				contains(t, cells[0], filepath.Join(moduleDir(t, module), path), name)
+				contains(t, check.ID, filepath.Join(moduleDir(t, module), path), name)
 			case parts[0] == "Cluster API book" && len(parts) == 3:
 				const folder = "docs/book/src/tasks/experimental-features/runtime-sdk"
-				contains(t, cells[0], filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api"), folder, parts[1]),
+				contains(t, check.ID, filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api"), folder, parts[1]),
 					"# "+parts[2]+"\n")
 			case len(parts) == 1 && (strings.HasPrefix(source, "docs/") || strings.HasPrefix(source, "proto/")):
-				contains(t, cells[0], filepath.Join("../../..", source), "")
+				contains(t, check.ID, filepath.Join("../../..", source), "")
 			case len(parts) == 2 && strings.HasPrefix(source, "proto/"): // a message or an enumeration
-				contains(t, cells[0], filepath.Join("../../..", parts[0]), " "+parts[1]+" {\n")
+				contains(t, check.ID, filepath.Join("../../..", parts[0]), " "+parts[1]+" {\n")
 			case parts[0] == "gRPC" || strings.HasPrefix(source, "RFC "):
 			default:
-				t.Errorf("%s has the source %q, which is not of a known form", cells[0], source)
+				t.Errorf("%s has the source %q, which is not of a known form", check.ID, source)
 			}
 			checked++
 		}
