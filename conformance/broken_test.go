@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/reflection"
@@ -27,6 +25,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // broken is an extension that breaks one rule.

@@ -7,11 +7,10 @@ import (
 	"context"
 	"sync"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // concurrentCalls is the number of concurrent calls.

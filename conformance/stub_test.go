@@ -27,8 +27,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -44,6 +42,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/test/certificates"
 )
 

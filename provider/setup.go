@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +24,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/provider/internal/calls"
 	"github.com/hookgate/hookgate/provider/internal/webhook"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"

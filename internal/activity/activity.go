@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)

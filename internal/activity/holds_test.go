@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 func waitFor(cluster, handler string) Wait {

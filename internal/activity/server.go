@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
-
 	"github.com/hookgate/hookgate/internal/text"
 )
 

@@ -23,10 +23,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// The limits of the schema of ExtensionPolicy.
-const (
-	maxConditionName = 63
-)
+// maxConditionName is the length of the longest name of a condition, as the schema of ExtensionPolicy has it.
+const maxConditionName = 63
 
 var conditionName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 

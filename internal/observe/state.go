@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
 )

@@ -10,13 +10,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"github.com/google/cel-go/common/types"
 	kubejson "sigs.k8s.io/json"
 
 	"github.com/hookgate/hookgate/internal/alloctest"
 	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/test/samples"
 )
 

@@ -6,14 +6,14 @@ package policy
 import (
 	"fmt"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (

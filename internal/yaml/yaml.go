@@ -25,9 +25,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // ErrEmpty is returned for a text without a document.

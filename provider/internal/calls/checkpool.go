@@ -6,9 +6,8 @@ package calls
 import (
 	"fmt"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

@@ -6,9 +6,8 @@ package calls
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/hookgate/hookgate/internal/limits"
-
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // scrub cleans the texts for people in an answer: its message, and those of its conditions.

@@ -109,10 +109,11 @@ func try(
 	defer func() { _ = os.RemoveAll(dir) }()
 	counts := map[string][2]int{} // noticed and missed mutants by package
 	noticed, missed, invalid := 0, 0, 0
+tries:
 	for _, m := range chosen {
 		select {
 		case <-enough:
-			continue
+			break tries
 		default:
 		}
 		result, by, err := m.test(ctx, dir, timeout)
