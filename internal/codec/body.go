@@ -3,7 +3,12 @@
 
 package codec
 
-import "io"
+import (
+	"io"
+	"slices"
+
+	"github.com/hookgate/hookgate/internal/bulk"
+)
 
 // Body is the JSON of a message, in segments that may alias the message's raw objects. It is safe for concurrent use as
 // long as the message does not change.
@@ -26,18 +31,14 @@ func (b Body) Bytes() []byte { return b.AppendTo(make([]byte, 0, b.size)) }
 
 // AppendTo appends the text to another.
 func (b Body) AppendTo(text []byte) []byte {
+	text = slices.Grow(text, int(b.size))
 	for _, s := range b.segments {
-		for len(s) > copyAtOnce {
-			text, s = append(text, s[:copyAtOnce]...), s[copyAtOnce:]
-		}
-		text = append(text, s...)
+		end := len(text)
+		text = text[:end+len(s)]
+		bulk.Copy(text[end:], s)
 	}
 	return text
 }
-
-// copyAtOnce is the number of bytes that are copied without a point at which Go's scheduler can interrupt the copy. It
-// also stops for the collector.
-const copyAtOnce = 256 << 10
 
 // BodyReader reads a Body, one segment after the other. It is not safe for concurrent use.
 type BodyReader struct {
@@ -45,10 +46,7 @@ type BodyReader struct {
 	offset   int      // in the first segment
 }
 
-var (
-	_ io.Reader   = (*BodyReader)(nil)
-	_ io.WriterTo = (*BodyReader)(nil)
-)
+var _ io.Reader = (*BodyReader)(nil)
 
 // Read fills p from as many segments as it takes.
 func (r *BodyReader) Read(p []byte) (int, error) {
@@ -65,37 +63,4 @@ func (r *BodyReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, nil
-}
-
-// WriteTo writes the rest to w, segment by segment.
-func (r *BodyReader) WriteTo(w io.Writer) (int64, error) {
-	var total int64
-	for len(r.segments) > 0 {
-		n, err := w.Write(r.segments[0][r.offset:])
-		total += int64(n)
-		r.offset += n
-		if err != nil {
-			return total, err
-		}
-		r.segments, r.offset = r.segments[1:], 0
-	}
-	return total, nil
-}
-
-// Next returns the next bytes, n of them or the rest of the body, without copying them, and moves behind them. It
-// returns nil, and does not move, if they are in more than one segment, or at the end.
-func (r *BodyReader) Next(n int) []byte {
-	if len(r.segments) == 0 {
-		return nil
-	}
-	left := r.segments[0][r.offset:]
-	if len(left) <= n {
-		if len(left) < n && len(r.segments) > 1 {
-			return nil
-		}
-		r.segments, r.offset = r.segments[1:], 0
-		return left
-	}
-	r.offset += n
-	return left[:n:n]
 }

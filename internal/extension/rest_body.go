@@ -84,21 +84,4 @@ func (r *restBodyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// peek calls use with the next bytes of the message, n of them or the rest, and returns how many they are. They belong
-// to the message, so that it waits for use, which must not keep them or wait for a peer. It returns 0 if they have to
-// be read: they are in several pieces, or there are none.
-func (r *restBodyReader) peek(n int, use func([]byte) error) (int, error) {
-	r.o.mu.Lock()
-	defer r.o.mu.Unlock()
-	if r.o.detached {
-		return 0, nil
-	}
-	p := r.r.Next(n)
-	if len(p) == 0 {
-		return 0, nil
-	}
-	r.o.read += int64(len(p))
-	return len(p), use(p)
-}
-
 func (r *restBodyReader) Close() error { return nil }
