@@ -32,7 +32,8 @@ const (
 // scheduled, do not wait behind it. Accounts take turns, whatever the number of their calls; the pieces of one account
 // are done one after the other.
 //
-// What waits already has memory, so that the budget bounds how much that is.
+// What waits already has memory, so that the budget bounds how much that is. Without turns, the p99 of healthy callers
+// beside bombs of gzip and JSON was 261 to 357 ms in the suite of faults, where it is 17 to 32.
 type turns struct {
 	limit      int // while small calls come
 	all        int // while none do

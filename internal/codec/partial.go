@@ -26,12 +26,14 @@ type Partial struct {
 // that have a Kubernetes object and its holder, such as the items of GeneratePatches, are checked and not built: m
 // lacks them. Everything else in m, and every error, is what DecodeGuarded makes of the same body.
 //
-// The elements of a body that states its kind and apiVersion after them, or not at all, are built.
+// The elements of a body that states its kind and apiVersion after them, or not at all, are built. If all were, a call
+// would take 21 to 30 % more CPU time for 250 KB, and 17 to 31 % more for 5 MB.
 func (c *Codec) DecodePartial(body []byte, m proto.Message, g Guard) (Partial, error) {
 	return c.decode(body, m, g, partial{on: true})
 }
 
-// DecodeElements is like DecodePartial, and keeps the elements that m lacks.
+// DecodeElements is like DecodePartial, and keeps the elements that m lacks. If they were built, a call of 5 MB to an
+// extension over gRPC would take 29 % more CPU time.
 func (c *Codec) DecodeElements(body []byte, m proto.Message, g Guard) (Partial, error) {
 	if len(body) > mostBody {
 		return c.decode(body, m, g, partial{})

@@ -14,6 +14,8 @@ const largestSlab = 64
 
 // slabs allocates the messages of one body: one of each type at first, then twice as many each time, so that a long
 // list needs few allocations and a short one little memory. A slab lives as long as one of its messages.
+//
+// If each were allocated by itself, a call of 250 KB would take 2 to 18 % more CPU time, and one of 5 MB 8 to 10 %.
 type slabs struct {
 	messages []slab // by table.id
 	raws     []hooksv1alpha1.RawExtension

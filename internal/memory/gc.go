@@ -23,7 +23,8 @@ const (
 //
 // At Go's own pace, a call of 4 KB takes 4 % more CPU time over REST and 14 % more to an extension over gRPC, and
 // callers who send objects of 19 MiB fill 504 MiB of a container with 512 MiB, where it is 399 MiB. With GOGC=50, which
-// would hold that, a call takes 17 and 21 % more.
+// would hold that, a call takes 17 and 21 % more. With GOGC=400 alone, calls take no less, and answers of 30 MiB fill
+// 508 MiB, where it is 342 MiB.
 func SetPace(lookupEnv func(string) (string, bool)) {
 	if _, ok := lookupEnv("GOGC"); !ok {
 		setPercent()
