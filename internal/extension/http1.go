@@ -20,8 +20,8 @@ import (
 const answerBuffer = 4 << 10
 
 // http1 is a client of HTTP/1.1 for one host. It writes a request and reads its answer in the goroutine of the call,
-// where net/http has two goroutines for each connection and hands every call from one to the other: with net/http, a call
-// of 4 KB takes 15 to 45 % more CPU time, and one of 250 KB 9 to 16 %.
+// where net/http has two goroutines for each connection and hands every call from one to the other: with net/http, a
+// call of 4 KB takes 15 to 45 % more CPU time, and one of 250 KB 9 to 16 %.
 //
 // A connection without a call is in idle. Nothing reads from it there, so it is looked at before it is used again.
 type http1 struct {
