@@ -25,10 +25,10 @@ import (
 
 // REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions.
 type REST struct {
-	config Config
-	mux    *restMux
-	bodies body.Reader
-	linger edge.Linger
+	config         Config
+	mux            *restMux
+	bodies         body.Reader
+	lingeringClose edge.LingeringClose
 }
 
 // NewREST returns the front over the services, which d answers. d needs an Observer.
@@ -71,13 +71,13 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	ctx, in := begin(r.Context(), f.config.Observer, "REST", asked, h, carrier, r.Header.Get(CallIDHeader))
 	w := &restWriter{ResponseWriter: rw, in: in}
 	w.Header().Set(CallIDHeader, in.ID)
-	f.linger.Prepare(rw, r)
+	f.lingeringClose.Prepare(rw, r)
 	defer func() {
 		if p := recover(); p != nil {
 			f.writeError(w, in, recovered(p))
 		}
 		in.end()
-		f.linger.Discard(rw, r, in.stream)
+		f.lingeringClose.Discard(rw, r, in.stream)
 	}()
 	if routeErr != nil {
 		in.Hook = nil // it was at most a near miss, under whose name the call is counted

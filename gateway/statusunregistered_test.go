@@ -23,7 +23,7 @@ func TestStatusOfWhatIsNotServed(t *testing.T) {
 	reg, _ := f.Registry.(*registry.Registry)
 	reg.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "vetted", Hooks: []string{"AfterClusterUpgrade"}}})
 	reg.SetUndiscovered([]registry.Undiscovered{
-		{Name: "down", Default: hook.Fail}, {Name: "new", Default: hook.Ignore}, {Unread: `manifest "x.yaml"`, Default: hook.Fail},
+		{Name: "down", Default: hook.Fail}, {Name: "new", Default: hook.Ignore}, {Unreadable: `manifest "x.yaml"`, Default: hook.Fail},
 	})
 	f.observed.metrics.Report(&f.Reporter)
 	f.Observer.Discovered("down", "https://down.example", "Unreachable", false, errors.New("connection refused"))

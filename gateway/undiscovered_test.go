@@ -78,8 +78,8 @@ func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
 		"AnotherOne":    {reason: "it need not wait", undiscovered: fail, handler: "d.acme"},
 		"Single":        {reason: "the one that is known answers", undiscovered: fail, hook: "GenerateUpgradePlan"},
 		"SingleUnknown": {reason: "none is known", undiscovered: fail, hook: "CanUpdateMachine", want: unknown},
-		"Unread": {
-			reason: "it may define somebody", undiscovered: []registry.Undiscovered{{Unread: `manifest "x.yaml"`, Default: hook.Fail}},
+		"Unreadable": {
+			reason: "it may define somebody", undiscovered: []registry.Undiscovered{{Unreadable: `manifest "x.yaml"`, Default: hook.Fail}},
 			want: `some handlers are not known yet, those of manifest "x.yaml": the log says why; mend or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy`,
 		},
 		"NamespaceUnknown":      {reason: "a label is missing", selector: "tier=gold", namespace: "away", want: labels},

@@ -174,7 +174,7 @@ func TestChooseHandlers(t *testing.T) {
 }
 
 // A call is due when its inputs change, or its time has come; failures put it off, more and more.
-func TestPacer(t *testing.T) {
+func TestScheduler(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := newScheduler(func() time.Time { return now })
 	key, in, other := types.NamespacedName{Name: "o"}, inputs{1}, inputs{2}

@@ -19,8 +19,8 @@ import (
 type Undiscovered struct {
 	// Name is the name of the ExtensionConfig.
 	Name string
-	// Unread is set instead of Name. It names what may define ExtensionConfigs and cannot be read, for messages.
-	Unread string
+	// Unreadable is set instead of Name. It names what may define ExtensionConfigs and cannot be read, for messages.
+	Unreadable string
 	// NamespaceSelector is the one of the ExtensionConfig. Nil matches all.
 	NamespaceSelector labels.Selector
 	// Default decides the result of calls to all handlers of a hook, unless a policy does: Fail fails them, and Ignore
@@ -30,8 +30,8 @@ type Undiscovered struct {
 
 // String returns the name as it appears in messages.
 func (u *Undiscovered) String() string {
-	if u.Unread != "" {
-		return u.Unread
+	if u.Unreadable != "" {
+		return u.Unreadable
 	}
 	return fmt.Sprintf("ExtensionConfig %q", u.Name)
 }
@@ -44,10 +44,10 @@ func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
 	return u.Default
 }
 
-func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unread) }
+func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unreadable) }
 
 func (u *Undiscovered) equal(o *Undiscovered) bool {
-	return u.Name == o.Name && u.Unread == o.Unread && u.Default == o.Default &&
+	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default &&
 		(u.NamespaceSelector == nil) == (o.NamespaceSelector == nil) &&
 		(u.NamespaceSelector == nil || u.NamespaceSelector.String() == o.NamespaceSelector.String())
 }
@@ -75,7 +75,7 @@ func (s *Snapshot) findUndiscovered(key string) (int, bool) {
 }
 
 // SetUndiscovered adds or replaces ExtensionConfigs whose handlers are not known. One that is registered is left alone.
-// They go when they are registered, or removed with RemoveAll, by what Name or Unread is. All changes are visible at
+// They go when they are registered, or removed with RemoveAll, by their Name or Unreadable. All changes are visible at
 // once.
 func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	r.mu.Lock()

@@ -29,7 +29,7 @@ func TestUndiscoveredGoesWhenItIsRegisteredOrRemoved(t *testing.T) {
 	}
 	r.SetUndiscovered([]Undiscovered{
 		{Name: "b", Default: hook.Fail}, {Name: "a", Default: hook.Fail}, {Name: "c", Default: hook.Fail},
-		{Unread: "manifest x", Default: hook.Fail},
+		{Unreadable: "manifest x", Default: hook.Fail},
 	})
 	before := r.Snapshot()
 	first := []string{`ExtensionConfig "a" Fail`, `ExtensionConfig "b" Fail`, "manifest x Fail"}

@@ -81,7 +81,7 @@ type Budget struct {
 	first    int                  // of them, those that need no more than CallBytes
 	refused  [reasons]int64
 
-	turns *turns
+	scheduler *scheduler
 }
 
 type account struct {
@@ -106,7 +106,7 @@ func (w *waiter) first() int {
 
 // New returns a budget of so many bytes.
 func New(limit int64) *Budget {
-	return &Budget{limit: max(limit, MinLimit), accounts: map[Account]*account{}, turns: newTurns()}
+	return &Budget{limit: max(limit, MinLimit), accounts: map[Account]*account{}, scheduler: newScheduler()}
 }
 
 // Reserve reserves memory for a call, and waits for it until half the time to the deadline of ctx has passed, and at

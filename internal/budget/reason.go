@@ -62,8 +62,8 @@ func (b *Budget) Usage() Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u.Limit, u.Used, u.Waiting = b.limit, b.used, len(b.waiting)
-	if b.turns != nil {
-		u.Waited, u.WaitedFor = b.turns.waited.Load(), time.Duration(b.turns.waitedFor.Load())
+	if b.scheduler != nil {
+		u.Waited, u.WaitedFor = b.scheduler.waited.Load(), time.Duration(b.scheduler.waitedFor.Load())
 	}
 	for r := totalUsed; r < reasons; r++ {
 		name, _ := r.describe()

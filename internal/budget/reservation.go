@@ -95,7 +95,7 @@ func (r *Reservation) Release() {
 		r.budget.give(r.account, r.held)
 		r.held = 0
 		if !r.heavy {
-			r.budget.turns.ended()
+			r.budget.scheduler.ended()
 		}
 	}
 }

@@ -48,8 +48,8 @@ func waits(timeout time.Duration) func(*extensionconfig.Policy) {
 	return func(p *extensionconfig.Policy) { p.Compiled.Timeout = timeout }
 }
 
-// policyWorld is a PolicySet in front of a registry, with the ExtensionConfigs that exist.
-type policyWorld struct {
+// policyFixture is a PolicySet in front of a registry, with the ExtensionConfigs that exist.
+type policyFixture struct {
 	registry *registry.Registry
 	tracking *discovery.TrackingRegistry
 	exists   map[string]bool
@@ -57,8 +57,8 @@ type policyWorld struct {
 	set      *discovery.PolicySet
 }
 
-func newPolicyWorld(configs ...string) *policyWorld {
-	w := &policyWorld{registry: registry.New(), exists: map[string]bool{}, logs: &discoverytest.Logs{}}
+func newPolicyFixture(configs ...string) *policyFixture {
+	w := &policyFixture{registry: registry.New(), exists: map[string]bool{}, logs: &discoverytest.Logs{}}
 	for _, name := range configs {
 		w.exists[name] = true
 	}
@@ -71,7 +71,7 @@ func newPolicyWorld(configs ...string) *policyWorld {
 	return w
 }
 
-func (w *policyWorld) apply(t *testing.T, name string, handlers ...string) {
+func (w *policyFixture) apply(t *testing.T, name string, handlers ...string) {
 	t.Helper()
 	x := discoverytest.Extension(name, urlA).Registration
 	x.Handlers = discoverytest.Handlers(handlers...)
@@ -105,7 +105,7 @@ func TestSetReturnsExtensionConfigsThatAreCalledInAnotherWay(t *testing.T) {
 		"InOrder":           {nil, list{policyFor("b", "b", speaks(registry.GRPC)), policyFor("a", "a", understands("v1beta1"))}, []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newPolicyWorld()
+			w := newPolicyFixture()
 			w.set.Set(tc.before)
 			after := slices.Clone(tc.after)
 			if diff := cmp.Diff(tc.want, w.set.Set(after)); diff != "" {
@@ -119,7 +119,7 @@ func TestSetReturnsExtensionConfigsThatAreCalledInAnotherWay(t *testing.T) {
 }
 
 func TestSetReplacesThePoliciesOfTheRegistry(t *testing.T) {
-	w := newPolicyWorld("a", "b")
+	w := newPolicyFixture("a", "b")
 	w.apply(t, "a", "v", "w")
 	w.apply(t, "b", "v")
 	timeouts := func() string {
@@ -144,7 +144,7 @@ func TestSetReplacesThePoliciesOfTheRegistry(t *testing.T) {
 }
 
 func TestWithProtocol(t *testing.T) {
-	w := newPolicyWorld()
+	w := newPolicyFixture()
 	w.set.Set([]extensionconfig.Policy{policyFor("p", "acme", speaks(registry.GRPC))})
 	for name, tc := range map[string]struct {
 		reason    string
@@ -173,7 +173,7 @@ func TestWithProtocol(t *testing.T) {
 }
 
 func TestClusterAPIVersionOfHandlers(t *testing.T) {
-	w := newPolicyWorld()
+	w := newPolicyFixture()
 	w.set.Set([]extensionconfig.Policy{policyFor("p", "acme", understands("v1beta1")), policyFor("q", "acme/own", waits(time.Second))})
 	stated := registry.Handler{Name: "v", ClusterAPIVersion: "v1beta2"}
 	own := registry.Handler{Name: "own", ClusterAPIVersion: "v1beta2"}
@@ -192,7 +192,7 @@ func TestClusterAPIVersionOfHandlers(t *testing.T) {
 
 // A target may appear and disappear; the TrackingRegistry signals each change.
 func TestVerdictsFollowTargets(t *testing.T) {
-	w := newPolicyWorld()
+	w := newPolicyFixture()
 	w.set.Set([]extensionconfig.Policy{policyFor("all", "acme"), policyFor("own", "acme/v")})
 	changed := func() bool {
 		select {
@@ -233,7 +233,7 @@ func TestVerdictsFollowTargets(t *testing.T) {
 }
 
 func TestTrackingRegistryKeepsWhatARefusedRegistrationHad(t *testing.T) {
-	w := newPolicyWorld("acme")
+	w := newPolicyFixture("acme")
 	w.apply(t, "acme", "v")
 	<-w.tracking.Changed()
 	x := discoverytest.Extension("acme", urlA).Registration
@@ -253,7 +253,7 @@ func TestTrackingRegistryKeepsWhatARefusedRegistrationHad(t *testing.T) {
 }
 
 func TestReportLogsEachVerdictOnce(t *testing.T) {
-	w := newPolicyWorld("acme")
+	w := newPolicyFixture("acme")
 	report := func(policies ...extensionconfig.Policy) {
 		w.set.Set(policies)
 		w.set.Report(w.set.Verdicts(), func(name string) string { return name + ".yaml:1" })
@@ -283,7 +283,7 @@ func TestReportLogsEachVerdictOnce(t *testing.T) {
 
 // TestListed has the status list what was reported, by name, with the policies that are not valid, up to a limit.
 func TestListed(t *testing.T) {
-	w := newPolicyWorld("acme")
+	w := newPolicyFixture("acme")
 	if got, missed := w.set.Listed(); len(got) != 0 || missed != 0 {
 		t.Errorf("before the first report: %v, %d", got, missed)
 	}
@@ -336,7 +336,7 @@ func TestConditionsAreCheckedAgainstKnownHandlers(t *testing.T) {
 			p.Compiled.Conditions = compiled
 		}
 	}
-	w := newPolicyWorld("acme")
+	w := newPolicyFixture("acme")
 	w.set.Set([]extensionconfig.Policy{
 		policyFor("all", "acme", conditioned(`request.items.exists(i, i.uid != '')`)),
 		policyFor("one", "acme/v", conditioned(`request.cluster.metadata.name != ''`)),
@@ -367,7 +367,7 @@ func TestConditionsAreCheckedAgainstKnownHandlers(t *testing.T) {
 // A policy that cannot offer all names as they are says which, and which other handler has them.
 func TestVerdictsNameCollisions(t *testing.T) {
 	original := func(p *extensionconfig.Policy) { p.Compiled.OfferAs = policy.Original }
-	w := newPolicyWorld("acme", "other")
+	w := newPolicyFixture("acme", "other")
 	w.apply(t, "acme", "p", "q")
 	w.set.Set([]extensionconfig.Policy{policyFor("a", "acme", original), policyFor("o", "other", original)})
 	if v := w.set.Verdicts()["a"]; !v.Accepted() {

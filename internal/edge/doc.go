@@ -7,6 +7,6 @@
 //
 // The bounds hold for all addresses alike: open connections, in total and for each remote host (Listener), what a
 // connection of HTTP/2 sends besides bodies, and how many of its calls it resets (conn), the time to receive a request,
-// for gRPC by messages (arrivals), and what is read of a request after its answer (Lingering). Their sizes are in
+// for gRPC by messages (arrivals), and what is read of a request after its answer (LingeringClose). Their sizes are in
 // package limits.
 package edge

@@ -100,7 +100,7 @@ func (h *http1) await(ctx context.Context) (*http1Conn, error) {
 	w := make(chan http1Waiting, 1)
 	h.mu.Lock()
 	h.waiting = append(h.waiting, w)
-	dial := h.dialing < len(h.waiting)+limits.SpareDials
+	dial := h.dialing < len(h.waiting)+limits.AbandonedDials
 	if dial {
 		h.dialing++
 	}

@@ -175,7 +175,7 @@ func TestConnectionsOfCallsThatEnded(t *testing.T) {
 		}}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		for range 10 * limits.SpareDials {
+		for range 10 * limits.AbandonedDials {
 			if _, err := h.get(ended); !errors.Is(err, context.Canceled) {
 				t.Fatalf("got %v", err)
 			}
@@ -188,8 +188,8 @@ func TestConnectionsOfCallsThatEnded(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if n := dialing.Load(); n != limits.SpareDials+3 {
-			t.Errorf("%d connections are made, want %d", n, limits.SpareDials+3)
+		if n := dialing.Load(); n != limits.AbandonedDials+3 {
+			t.Errorf("%d connections are made, want %d", n, limits.AbandonedDials+3)
 		}
 		close(failing)
 		for range 3 {
@@ -202,7 +202,7 @@ func TestConnectionsOfCallsThatEnded(t *testing.T) {
 			t.Errorf("%d connections are made for %d calls that wait", h.dialing, len(h.waiting))
 		}
 		// All that are dialed belong to calls that have ended, and so fewer than calls wait.
-		h.dialing = limits.SpareDials + 1
+		h.dialing = limits.AbandonedDials + 1
 		go func() {
 			_, err := h.get(t.Context())
 			got <- err

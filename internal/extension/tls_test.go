@@ -121,7 +121,7 @@ func TestBodyIsGivenBackWhileItIsSent(t *testing.T) {
 		failed <- err
 	}()
 	<-blocked.blocks
-	if sent := body.detach(false); sent != gatherSize { // waits forever if the body is held for the write
+	if sent := body.detach(false); sent != gatherSize { // waits for ever if the write keeps the body
 		t.Errorf("%d bytes count as sent, want one piece of %d", sent, gatherSize)
 	}
 	_ = blocked.Close()

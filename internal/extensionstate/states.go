@@ -17,9 +17,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// spareStates is the number of states of extensions that are gone which are always kept, so that a small registry is
+// minStates is the number of states of extensions that are gone which are always kept, so that a small registry is
 // not searched for them all the time.
-const spareStates = 16
+const minStates = 16
 
 // States holds what calls have shown about each registered extension, in this process: its circuit and those of its
 // handlers, the calls in flight, the last failures, and the answers that are kept. It follows the registry by itself:
@@ -70,7 +70,7 @@ func (s *State) Handler(e *registry.Entry) *circuit.Circuit {
 	if c := s.handlers[e.Name]; c != nil {
 		return c // another call was first
 	}
-	if s.handlers == nil || len(s.handlers) >= 2*len(e.Registration.Handlers)+spareStates {
+	if s.handlers == nil || len(s.handlers) >= 2*len(e.Registration.Handlers)+minStates {
 		s.handlers = map[string]*circuit.Circuit{} // an extension may name its handlers differently each time
 	}
 	c = &circuit.Circuit{}
@@ -203,7 +203,7 @@ func (x *States) add(key extensionKey) *State {
 	if !isRegistered(snapshot, key) {
 		return s
 	}
-	if len(x.states) >= 2*len(snapshot.Registrations())+spareStates {
+	if len(x.states) >= 2*len(snapshot.Registrations())+minStates {
 		for old := range x.states {
 			if !isRegistered(snapshot, old) {
 				delete(x.states, old)

@@ -40,7 +40,7 @@ func TestStatesGoWithTheirExtensions(t *testing.T) {
 		r.Remove(name)
 		states.Of(e)
 	}
-	if got := len(states.states); got > spareStates {
+	if got := len(states.states); got > minStates {
 		t.Errorf("%d states are left of 10,000 extensions that are gone", got)
 	}
 }
@@ -58,7 +58,7 @@ func TestCircuitsOfHandlersAreBounded(t *testing.T) {
 		renamed.Name = strconv.Itoa(i)
 		s.Handler(&renamed)
 	}
-	if n := len(s.handlers); n > spareStates+2 {
+	if n := len(s.handlers); n > minStates+2 {
 		t.Errorf("%d circuits of one handler", n)
 	}
 }

@@ -158,9 +158,9 @@ const (
 	LeastIdleConnections = 256
 )
 
-// SpareDials is the number of connections to a host that are being made for calls that have ended meanwhile. Each takes
-// up to 10 s if the host does not answer, and a caller may give up thousands of calls in that time.
-const SpareDials = 64
+// AbandonedDials is the number of connections to a host that are being made for calls that have ended meanwhile. Each
+// takes up to 10 s if the host does not answer, and a caller may give up thousands of calls in that time.
+const AbandonedDials = 64
 
 // The limits of scrapes of metrics.
 const (

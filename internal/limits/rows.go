@@ -150,7 +150,7 @@ func connections() []Limit {
 		{"connection", "calls that the caller resets over HTTP/2 or gRPC", count(Resets) + " at once, then " + count(ResetsPerSecond) + " per second", closedLogged, "", ""},
 		{"connection", "requests over HTTP/1.1 whose body comes in chunks, or over HTTP/1.0", "1", "closed after the answer", "", ""},
 		{"extension", "idle connections", count(IdleConnections) + ", and a quarter of the budget at " + size(IdleConnectionBytes) + " each, but at least " + count(LeastIdleConnections), "closed; more calls at a time make a TLS handshake each", "", ""},
-		{"extension", "connections that are being made", "as many as calls wait for one, and " + count(SpareDials) + " for calls that have ended", "calls take the first that is made", "", ""},
+		{"extension", "connections that are being made", "as many as calls wait for one, and " + count(AbandonedDials) + " for calls that have ended", "calls take the first that is made", "", ""},
 		{"extension", "connections to an address over gRPC", count(RedialBurst) + " at once, then one every " + long(RedialInterval), "made later; calls wait", "", ""},
 		{"extension", "addresses of a host, or endpoints of a Service, over gRPC", count(Addresses), "the first ones are used", "", ""},
 	}

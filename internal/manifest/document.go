@@ -69,7 +69,8 @@ func parse(file string, content []byte) ([]document, []Problem) {
 	var problems []Problem
 	for _, err := range errs {
 		problems = append(problems, Problem{
-			Place: Place{File: file, Line: err.Line}, Err: errors.New("not YAML: " + err.Text), unidentified: true, unread: true,
+			Place: Place{File: file, Line: err.Line}, Err: errors.New("not YAML: " + err.Text),
+			unidentified: true, unreadable: true,
 		})
 	}
 	for _, root := range roots {

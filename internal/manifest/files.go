@@ -105,12 +105,12 @@ func readDir(reader *files.Reader, dir string) ([]fs.DirEntry, error) {
 func (f *File) documents() ([]document, []Problem) {
 	begin := Place{File: f.file, Line: 1}
 	if f.err != nil {
-		return nil, []Problem{{Place: begin, Err: f.err, unidentified: true, unread: true}}
+		return nil, []Problem{{Place: begin, Err: f.err, unidentified: true, unreadable: true}}
 	}
 	if len(bytes.TrimSpace(f.content)) == 0 {
 		// Many programs empty a file before they write it, and may take long to write it.
 		err := errors.New("the file is empty; delete it if it is meant to define nothing")
-		return nil, []Problem{{Place: begin, Err: err, unidentified: true, unread: true, Warning: true}}
+		return nil, []Problem{{Place: begin, Err: err, unidentified: true, unreadable: true, Warning: true}}
 	}
 	return parse(f.file, f.content)
 }

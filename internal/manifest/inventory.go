@@ -28,8 +28,8 @@ type Inventory struct {
 	Definitions map[string]Object
 	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
 	Named map[string]string
-	// Unread are the files, or files with a part, of which it is not known what they define.
-	Unread []string
+	// Unreadable are the files, or files with a part, of which it is not known what they define.
+	Unreadable []string
 
 	read map[string]*reading // by the file's name
 }
@@ -67,15 +67,15 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	var all []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
-	var unread []string
+	var unreadable []string
 	for i := range manifests {
 		m, r := &manifests[i], readings[i]
 		if r.count <= limits.ManifestProblems { // more would be kept than are reported
 			byFile[m.file] = r
 		}
 		problems := slices.Clone(r.problems)
-		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unread }) {
-			unread = append(unread, m.file)
+		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unreadable }) {
+			unreadable = append(unreadable, m.file)
 		}
 		for _, e := range r.entries {
 			found := slices.Clone(e.problems)
@@ -106,7 +106,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 		named[name] = place.File
 	}
 	return &Inventory{
-		Named: named, Unread: unread,
+		Named: named, Unreadable: unreadable,
 		Extensions: extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
 		Definitions: definitions.objects, read: byFile,
 	}, all

@@ -22,8 +22,8 @@ type Problem struct {
 	unidentified bool
 	// ofHandlers reports whether Lint says it again, with what is known of handlers.
 	ofHandlers bool
-	// unread reports whether it is not even known which objects the file, or a part of it, defines.
-	unread bool
+	// unreadable reports whether it is not even known which objects the file, or a part of it, defines.
+	unreadable bool
 }
 
 // Error returns the place, the object and the problem.

@@ -107,7 +107,7 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 			RetryAfter: status.InSeconds(h.RetryAfter), Since: h.Since, Last: h.Last,
 		})
 	}
-	g.MissedHolds, g.Notices = missed, unreadManifests(snapshot)
+	g.MissedHolds, g.Notices = missed, unreadableManifests(snapshot)
 	if r.Notices != nil {
 		for _, n := range r.Notices() {
 			if n.Text != "" {

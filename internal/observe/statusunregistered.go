@@ -56,8 +56,8 @@ func withheld(s *registry.Snapshot, name string) []status.Withheld {
 	return all
 }
 
-// unreadManifests returns a notice about each manifest that cannot be read, for which calls wait.
-func unreadManifests(s *registry.Snapshot) []status.Notice {
+// unreadableManifests returns a notice about each manifest that cannot be read, for which calls wait.
+func unreadableManifests(s *registry.Snapshot) []status.Notice {
 	var all []status.Notice
 	for _, u := range s.Undiscovered() {
 		if u.Name == "" && u.Default == hook.Fail {

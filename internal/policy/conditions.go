@@ -111,22 +111,22 @@ func (c *Compiler) Compile(conditions []Condition) (*Conditions, []*CompileError
 	return compiled, nil
 }
 
-// mistakes are what is wrong with an expression.
-type mistakes struct {
+// diagnostics holds the mistakes in an expression.
+type diagnostics struct {
 	text         string
 	line, column int // of the first
 }
 
 // String returns all mistakes with their positions.
-func (m *mistakes) String() string { return m.text }
+func (m *diagnostics) String() string { return m.text }
 
 // after reports whether m begins behind o.
-func (m *mistakes) after(o *mistakes) bool {
+func (m *diagnostics) after(o *diagnostics) bool {
 	return m.line > o.line || m.line == o.line && m.column > o.column
 }
 
 // compileIn compiles an expression as far as its types are known.
-func compileIn(env *cel.Env, expression string) (*cel.Ast, *mistakes) {
+func compileIn(env *cel.Env, expression string) (*cel.Ast, *diagnostics) {
 	// Env.Compile does the same, and makes a text of each mistake with the square of its column in bytes.
 	ast, issues := env.Parse(expression)
 	if len(issues.Errors()) == 0 {
@@ -138,10 +138,10 @@ func compileIn(env *cel.Env, expression string) (*cel.Ast, *mistakes) {
 			// CEL counts columns from 0, editors count from 1.
 			all[i] = fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, e.Message)
 		}
-		return nil, &mistakes{strings.Join(all, "; "), errs[0].Location.Line(), errs[0].Location.Column()}
+		return nil, &diagnostics{strings.Join(all, "; "), errs[0].Location.Line(), errs[0].Location.Column()}
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, &mistakes{text: fmt.Sprintf("must be true or false, and is of type %s", cel.FormatCELType(t))}
+		return nil, &diagnostics{text: fmt.Sprintf("must be true or false, and is of type %s", cel.FormatCELType(t))}
 	}
 	return ast, nil
 }
@@ -169,7 +169,7 @@ type Conditions struct {
 type condition struct {
 	name, expression string
 	program          cel.Program
-	checked          sync.Map // the *mistakes for each hook that was asked for
+	checked          sync.Map // the *diagnostics for each hook that was asked for
 }
 
 // all returns the conditions of c, which may be nil.

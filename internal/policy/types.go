@@ -73,7 +73,7 @@ func (t *Types) Check(c *Conditions, h hook.GroupHook) []*CompileError {
 func (t *Types) CheckAny(c *Conditions) []*CompileError {
 	var errs []*CompileError
 	for i := range c.all() {
-		var last *mistakes
+		var last *diagnostics
 		var of *catalog.Hook
 		for _, h := range t.hubs {
 			m := c.conditions[i].check(t, h.GroupHook())
@@ -102,11 +102,11 @@ type checked struct {
 
 // check returns the mistakes in a condition for requests of a hook, which it keeps: verdicts on policies are made
 // often.
-func (c *condition) check(t *Types, h hook.GroupHook) *mistakes {
+func (c *condition) check(t *Types, h hook.GroupHook) *diagnostics {
 	if known, ok := c.checked.Load(checked{t, h}); ok {
-		return known.(*mistakes) //nolint:forcetypeassert // see below
+		return known.(*diagnostics) //nolint:forcetypeassert // see below
 	}
-	var m *mistakes
+	var m *diagnostics
 	if request, ok := t.requests[h]; ok {
 		if env, err := request(); err == nil { // it fails for no hook that a catalog takes
 			_, m = compileIn(env, c.expression)

@@ -47,7 +47,7 @@ func said(p registry.Protocol) string {
 }
 
 // everyone registers an extension of each version, in each protocol.
-func everyone(t *testing.T, w *world) {
+func everyone(t *testing.T, w *fixture) {
 	t.Helper()
 	for _, version := range Versions() {
 		for _, p := range protocols {
@@ -58,7 +58,7 @@ func everyone(t *testing.T, w *world) {
 
 // Callers of each version over each protocol call handlers of each version over each protocol.
 func TestCells(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	everyone(t, w)
 	for _, caller := range Versions() {
 		for hookName, own := range handlersOf(caller) {
@@ -80,7 +80,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-func (w *world) cell(
+func (w *fixture) cell(
 	t *testing.T, hookName, own, caller string, north registry.Protocol, handler string, south registry.Protocol,
 ) {
 	t.Helper()
@@ -118,7 +118,7 @@ func (w *world) cell(
 
 // Without a conversion, a caller's JSON goes on byte for byte, odd spaces and all; with one it is written anew.
 func TestBodyGoesOnAsItIs(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	everyone(t, w)
 	for _, version := range Versions() {
 		h := w.hook(t, version, BeforeNodeDrain)
@@ -142,7 +142,7 @@ func TestMixedVersionsAreMerged(t *testing.T) {
 	for _, caller := range Versions() {
 		for _, p := range protocols {
 			t.Run(fmt.Sprintf("%s %s", said(p), caller), func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				everyone(t, w)
 				for i, name := range slices.Sorted(keys(w.extensions)) {
 					s := w.extensions[name]
@@ -209,7 +209,7 @@ func keys(m map[string]*server) func(func(string) bool) {
 
 // A failure policy means the same across versions, and errors say what the caller's version has to do with it.
 func TestFailuresAcrossVersions(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	ignore := func(r *registry.Registration) {
 		for i := range r.Handlers {
 			r.Handlers[i].FailurePolicy = hook.Ignore
@@ -250,7 +250,7 @@ func TestFailuresAcrossVersions(t *testing.T) {
 }
 
 func TestErrorsNameTheVersion(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.extend(t, "stable", "v1", registry.REST)
 	future := registry.Registration{Name: "future", ClientConfig: registry.ClientConfig{URL: "https://127.0.0.1:1"}, Handlers: []registry.Handler{{
 		Name: "drain", Hook: hook.GroupVersionHook{Group: Group, Version: "v2", Hook: BeforeNodeDrain},
@@ -315,7 +315,7 @@ func TestErrorsNameTheVersion(t *testing.T) {
 
 // An extension of removed versions only is not registered, and the error says why.
 func TestRemovedVersionsAreKnown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := w.extend(t, "stable", "v1", registry.REST)
 	old, ok := w.catalog.Version(Group, "v0alpha1")
 	if !ok || !old.Removed() || old.Instead() != Group+"/v1" {
@@ -334,7 +334,7 @@ func TestRemovedVersionsAreKnown(t *testing.T) {
 
 // The gateway offers its handlers in the version that the caller asks in: Cluster API refuses an answer with any other.
 func TestDiscoveryInTheVersionOfTheCaller(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	everyone(t, w)
 	for _, version := range Versions() {
 		for _, p := range protocols {
@@ -370,7 +370,7 @@ func TestDiscoveryInTheVersionOfTheCaller(t *testing.T) {
 
 // What a conversion loses is recorded for the handler, in both directions.
 func TestLossesAreRecorded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	everyone(t, w)
 	req := requestOf("v1", BeforeNodeDrain, "drain.rest-v1alpha1").(*v1.BeforeNodeDrainRequest)
 	req.Reason, req.GraceSeconds, req.Volumes[1].SizeBytes = "power", 31, 7
@@ -402,7 +402,7 @@ func TestLossesAreRecorded(t *testing.T) {
 // Selectors and conditions look at a request in the newest version of its hook, so that they mean the same for every
 // caller.
 func TestPoliciesReadTheNewestVersion(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	everyone(t, w)
 	compiler, err := policy.NewCompiler()
 	if err != nil {
@@ -443,7 +443,7 @@ func TestPoliciesReadTheNewestVersion(t *testing.T) {
 
 // Calls of deprecated versions are counted, and handlers of them before any call.
 func TestDeprecationMetrics(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	everyone(t, w)
 	const registered = `
 # HELP hookgate_registered_deprecated_handlers Always 1, for each registered handler that implements a deprecated version of a hook, called or not.
@@ -471,7 +471,7 @@ hookgate_deprecated_calls_total{group="hooks.test.hookgate.dev",handler="drain.r
 
 // Warnings are in order, each once, and no more than an answer's header should hold.
 func TestWarningsAreBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := w.extend(t, "config-00", "v1alpha1", registry.REST)
 	for i := 1; i < 14; i++ {
 		reg := registry.Registration{Name: fmt.Sprintf("config-%02d", i), ClientConfig: s.config, Handlers: []registry.Handler{{

@@ -87,19 +87,19 @@ type file struct {
 
 // image holds the contents of an archive.
 type image struct {
-	path      string
-	tag, name string
-	blobs     map[string][]byte // by digest
-	unread    map[string]bool   // digests of blobs that nothing points at
-	index     manifestList
-	images    []platformImage
+	path         string
+	tag, name    string
+	blobs        map[string][]byte // by digest
+	unreferenced map[string]bool   // digests of blobs that nothing points at
+	index        manifestList
+	images       []platformImage
 }
 
 // open reads the archive, or skips the test without one.
 func open(t *testing.T) *image {
 	t.Helper()
 	path := process.Program(t, archiveVariable)
-	i := &image{path: path, blobs: map[string][]byte{}, unread: map[string]bool{}}
+	i := &image{path: path, blobs: map[string][]byte{}, unreferenced: map[string]bool{}}
 	var layout struct {
 		ImageLayoutVersion string `json:"imageLayoutVersion"`
 	}
@@ -113,7 +113,7 @@ func open(t *testing.T) *image {
 		case f.Name == "index.json":
 			decode(t, f.Name, f.data, &top)
 		case isBlob:
-			i.blobs["sha256:"+digest], i.unread["sha256:"+digest] = f.data, true
+			i.blobs["sha256:"+digest], i.unreferenced["sha256:"+digest] = f.data, true
 		default:
 			t.Errorf("the archive has %s, which is not part of a layout", f.Name)
 		}
@@ -177,7 +177,7 @@ func (i *image) blob(t *testing.T, d descriptor, mediaType string) []byte {
 		t.Errorf("descriptor %+v points at a blob of %d bytes with digest %s, want type %s", d, len(data), digest(data),
 			mediaType)
 	}
-	delete(i.unread, d.Digest)
+	delete(i.unreferenced, d.Digest)
 	return data
 }
 

@@ -43,8 +43,8 @@ func testLayout(t *testing.T, i *image) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("platforms (-want +got):\n%s", diff)
 	}
-	if len(i.unread) > 0 {
-		t.Errorf("nothing points at the blobs %v", i.unread)
+	if len(i.unreferenced) > 0 {
+		t.Errorf("nothing points at the blobs %v", i.unreferenced)
 	}
 	if i.tag == "" || !strings.HasSuffix(i.name, "/hookgate:"+i.tag) || strings.Count(i.name, "/") < 2 {
 		t.Errorf("the archive calls the image %q with tag %q, want a canonical name with that tag", i.name, i.tag)

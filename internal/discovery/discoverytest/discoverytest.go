@@ -212,8 +212,8 @@ func Registered(r *registry.Registry) []string {
 	return list
 }
 
-// World is a Reconciler with all that is around it.
-type World struct {
+// Fixture is a Reconciler with all that is around it.
+type Fixture struct {
 	Registry   *registry.Registry
 	Extensions *Extensions
 	Logs       *Logs
@@ -222,10 +222,10 @@ type World struct {
 	Reconciler *discovery.Reconciler
 }
 
-// New returns a World without extensions.
-func New(t testing.TB) *World {
+// New returns a Fixture without extensions.
+func New(t testing.TB) *Fixture {
 	t.Helper()
-	b := &World{
+	b := &Fixture{
 		Registry: registry.New(), Extensions: NewExtensions(), Logs: &Logs{}, Observer: &Observations{},
 		Losses: convert.NewLosses(nil),
 	}
@@ -240,7 +240,7 @@ func New(t testing.TB) *World {
 }
 
 // Serves fails the test unless exactly these handlers are registered, each with its URL.
-func (b *World) Serves(t testing.TB, reason string, want ...string) {
+func (b *Fixture) Serves(t testing.TB, reason string, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, Registered(b.Registry)); diff != "" {
 		t.Errorf("%s\nserved -want +got\n%s", reason, diff)

@@ -28,10 +28,10 @@ func (d *Source) recall(next *manifest.Inventory) {
 	first := d.present == nil
 	if first {
 		d.present = map[string]atStart{}
-		d.unread = slices.Clone(next.Unread)
+		d.unreadable = slices.Clone(next.Unreadable)
 	}
 	for name, file := range next.Named {
-		if _, ok := d.present[name]; ok || !first && !slices.Contains(d.unread, file) {
+		if _, ok := d.present[name]; ok || !first && !slices.Contains(d.unreadable, file) {
 			continue
 		}
 		x := atStart{awaited: true}
@@ -41,10 +41,12 @@ func (d *Source) recall(next *manifest.Inventory) {
 		}
 		d.present[name] = x
 	}
-	now := slices.DeleteFunc(slices.Clone(d.unread), func(file string) bool { return !slices.Contains(next.Unread, file) })
-	d.await(now, slices.DeleteFunc(d.unread, func(file string) bool { return slices.Contains(now, file) }))
-	d.unread = now
-	if len(next.Unread) > 0 {
+	now := slices.DeleteFunc(slices.Clone(d.unreadable), func(file string) bool {
+		return !slices.Contains(next.Unreadable, file)
+	})
+	d.await(now, slices.DeleteFunc(d.unreadable, func(file string) bool { return slices.Contains(now, file) }))
+	d.unreadable = now
+	if len(next.Unreadable) > 0 {
 		return // any of them may define what is missing
 	}
 	maps.DeleteFunc(d.present, func(name string, _ atStart) bool { _, ok := next.Named[name]; return !ok })
@@ -66,23 +68,23 @@ func (d *Source) recalled(x *extensionconfig.Extension) {
 	}
 }
 
-// await makes calls wait for the files unread, and no longer for those that can be read or are gone.
-func (d *Source) await(unread, read []string) {
-	all := make([]registry.Undiscovered, 0, len(unread))
-	for _, file := range unread {
-		all = append(all, registry.Undiscovered{Unread: unreadName(file), Default: hook.Fail})
+// await makes calls wait for unreadable files, and no longer for those that can be read or are gone.
+func (d *Source) await(unreadable, read []string) {
+	all := make([]registry.Undiscovered, 0, len(unreadable))
+	for _, file := range unreadable {
+		all = append(all, registry.Undiscovered{Unreadable: unreadableName(file), Default: hook.Fail})
 	}
 	if len(all) > 0 {
 		d.registry.SetUndiscovered(all)
 	}
 	gone := make([]string, 0, len(read))
 	for _, file := range read {
-		gone = append(gone, unreadName(file))
+		gone = append(gone, unreadableName(file))
 	}
 	if len(gone) > 0 {
 		d.registry.RemoveAll(gone)
 	}
 }
 
-// unreadName names a file for callers, who need not know where it is.
-func unreadName(file string) string { return fmt.Sprintf("manifest %q", filepath.Base(file)) }
+// unreadableName names a file for callers, who need not know where it is.
+func unreadableName(file string) string { return fmt.Sprintf("manifest %q", filepath.Base(file)) }

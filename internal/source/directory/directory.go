@@ -97,16 +97,16 @@ type Source struct {
 	patience                      time.Duration // how long the first attempts may delay readiness
 
 	// The rest belongs to Run.
-	read      []manifest.File // what was read last
-	manifests []manifest.File // those of inventory
-	inventory *manifest.Inventory
-	problems  []manifest.Problem // of the manifests
-	reported  map[string]bool    // the problems that were logged and still are there
-	policies  *discovery.PolicySet
-	present   map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
-	unread    []string           // the files that could not be read at the start, nor since
-	settled   bool               // the first attempts are over
-	confirmed bool               // by Reload: the directory is as it should be
+	read       []manifest.File // what was read last
+	manifests  []manifest.File // those of inventory
+	inventory  *manifest.Inventory
+	problems   []manifest.Problem // of the manifests
+	reported   map[string]bool    // the problems that were logged and still are there
+	policies   *discovery.PolicySet
+	present    map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
+	unreadable []string           // the files that could not be read at the start, nor since
+	settled    bool               // the first attempts are over
+	confirmed  bool               // by Reload: the directory is as it should be
 
 	warning    atomic.Pointer[string]
 	namespaces atomic.Pointer[map[string]manifest.Object]
@@ -394,16 +394,16 @@ func (d *Source) isEmptied(next *manifest.Inventory) bool {
 	confirmed, had, effect := d.confirmed, len(d.inventory.Extensions), "those that it had stay registered"
 	d.confirmed = false
 	atStart := d.present == nil && d.state != nil
-	if atStart && len(next.Unread) == 0 {
+	if atStart && len(next.Unreadable) == 0 {
 		had, effect = len(d.state.found), "calls to all handlers of a hook fail"
 	}
 	emptied := had > 0 && len(next.Named) == 0
-	unread := registry.Undiscovered{Unread: "the directory of manifests, which is empty", Default: hook.Fail}
+	unreadable := registry.Undiscovered{Unreadable: "the directory of manifests, which is empty", Default: hook.Fail}
 	switch {
 	case atStart && emptied && !confirmed:
-		d.registry.SetUndiscovered([]registry.Undiscovered{unread})
+		d.registry.SetUndiscovered([]registry.Undiscovered{unreadable})
 	case atStart:
-		d.registry.RemoveAll([]string{unread.Unread})
+		d.registry.RemoveAll([]string{unreadable.Unreadable})
 	}
 	switch {
 	case !emptied:

@@ -36,7 +36,7 @@ import (
 
 // source is a Directory that runs until the end of the test.
 type source struct {
-	*discoverytest.World
+	*discoverytest.Fixture
 	dir       string
 	directory *Source
 }
@@ -45,7 +45,7 @@ type source struct {
 func newSource(t *testing.T, discoverer discovery.Discoverer) *source {
 	t.Helper()
 	s := &source{
-		World: &discoverytest.World{Registry: registry.New(), Extensions: discoverytest.NewExtensions(), Logs: &discoverytest.Logs{}, Observer: &discoverytest.Observations{}, Losses: convert.NewLosses(nil)}, dir: t.TempDir(),
+		Fixture: &discoverytest.Fixture{Registry: registry.New(), Extensions: discoverytest.NewExtensions(), Logs: &discoverytest.Logs{}, Observer: &discoverytest.Observations{}, Losses: convert.NewLosses(nil)}, dir: t.TempDir(),
 	}
 	if discoverer == nil {
 		discoverer = s.Extensions

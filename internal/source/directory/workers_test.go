@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 )
 
-func newWorkers(b *discoverytest.World, backoff discovery.Backoff, resync time.Duration) *workers {
+func newWorkers(b *discoverytest.Fixture, backoff discovery.Backoff, resync time.Duration) *workers {
 	return &workers{reconciler: b.Reconciler, backoff: backoff, resync: resync, patience: endPatience, current: map[string]*worker{}}
 }
 

@@ -34,7 +34,7 @@ func TestRestOfARequestIsNoRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			paths, ended := make(chan string, 10), make(chan struct{}, 10)
-			l := Linger{Bytes: 1 << 20, Timeout: 100 * time.Millisecond}
+			l := LingeringClose{Bytes: 1 << 20, Timeout: 100 * time.Millisecond}
 			server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				paths <- r.URL.Path
 				l.Prepare(w, r)

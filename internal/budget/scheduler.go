@@ -27,14 +27,14 @@ const (
 	quiet = limits.HeavyQuiet
 )
 
-// turns shares the processors between the heavy work of all calls: inflating, reading and converting large bodies.
+// scheduler shares the processors between the heavy work of all calls: inflating, reading and converting large bodies.
 // While small calls come, one processor stays free of it, so that their many small steps, each of which has to be
 // scheduled, do not wait behind it. Accounts take turns, whatever the number of their calls; the pieces of one account
 // are done one after the other.
 //
-// What waits already has memory, so that the budget bounds how much that is. Without turns, the p99 of healthy callers
-// beside bombs of gzip and JSON was 261 to 357 ms in the suite of faults, where it is 17 to 32.
-type turns struct {
+// What waits already has memory, so that the budget bounds how much that is. Without the scheduler, the p99 of healthy
+// callers beside bombs of gzip and JSON was 261 to 357 ms in the suite of faults, where it is 17 to 32.
+type scheduler struct {
 	limit      int // while small calls come
 	all        int // while none do
 	processors int
@@ -57,68 +57,68 @@ type line struct {
 	pieces  []chan struct{}
 }
 
-// newTurns returns the turns of this process. There is one at least.
-func newTurns() *turns {
+// newScheduler returns the scheduler of this process, which gives at least one turn.
+func newScheduler() *scheduler {
 	processors := runtime.GOMAXPROCS(0)
-	return &turns{
+	return &scheduler{
 		limit: max(1, processors-1), all: processors, processors: processors, began: time.Now(), lines: map[Account]*line{},
 	}
 }
 
 // ended notes that a small call has ended.
-func (t *turns) ended() { t.small.Store(int64(time.Since(t.began)) + 1) }
+func (s *scheduler) ended() { s.small.Store(int64(time.Since(s.began)) + 1) }
 
 // allowed returns how many turns there are now.
-func (t *turns) allowed() int {
-	if t.all == t.limit {
-		return t.limit
+func (s *scheduler) allowed() int {
+	if s.all == s.limit {
+		return s.limit
 	}
-	if last := t.small.Load(); last != 0 && time.Since(t.began)-time.Duration(last-1) < quiet {
-		return t.limit
+	if last := s.small.Load(); last != 0 && time.Since(s.began)-time.Duration(last-1) < quiet {
+		return s.limit
 	}
-	return t.all
+	return s.all
 }
 
 // take takes a turn, and reports whether it had to wait for one. The error is that of ctx.
-func (t *turns) take(ctx context.Context, who Account) (waited bool, err error) {
-	t.mu.Lock()
-	if len(t.order) == 0 && t.taken < t.allowed() {
-		t.taken++
-		t.mu.Unlock()
+func (s *scheduler) take(ctx context.Context, who Account) (waited bool, err error) {
+	s.mu.Lock()
+	if len(s.order) == 0 && s.taken < s.allowed() {
+		s.taken++
+		s.mu.Unlock()
 		return false, nil
 	}
-	granted := t.enqueue(who)
-	t.grant() // there may be more turns than before
-	t.mu.Unlock()
+	granted := s.enqueue(who)
+	s.grant() // there may be more turns than before
+	s.mu.Unlock()
 	began := time.Now()
 	defer func() {
-		t.waited.Add(1)
-		t.waitedFor.Add(int64(time.Since(began)))
+		s.waited.Add(1)
+		s.waitedFor.Add(int64(time.Since(began)))
 	}()
 	select {
 	case <-granted:
 		return true, nil
 	case <-ctx.Done():
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	select {
 	case <-granted: // at the same moment
-		t.give()
+		s.give()
 	default:
-		t.remove(who, granted)
+		s.remove(who, granted)
 	}
 	return true, ctx.Err()
 }
 
 // enqueue adds a piece at the end of its account's line.
-func (t *turns) enqueue(who Account) chan struct{} {
-	l := t.lines[who]
+func (s *scheduler) enqueue(who Account) chan struct{} {
+	l := s.lines[who]
 	if l == nil {
 		l = &line{account: who}
-		t.lines[who] = l
-		t.order = append(t.order, l)
-		t.waiting.Store(int64(len(t.order)))
+		s.lines[who] = l
+		s.order = append(s.order, l)
+		s.waiting.Store(int64(len(s.order)))
 	}
 	granted := make(chan struct{})
 	l.pieces = append(l.pieces, granted)
@@ -126,8 +126,8 @@ func (t *turns) enqueue(who Account) chan struct{} {
 }
 
 // remove removes a piece that waits no longer.
-func (t *turns) remove(who Account, piece chan struct{}) {
-	l := t.lines[who]
+func (s *scheduler) remove(who Account, piece chan struct{}) {
+	l := s.lines[who]
 	for i, other := range l.pieces {
 		if other == piece {
 			l.pieces = append(l.pieces[:i], l.pieces[i+1:]...)
@@ -137,80 +137,80 @@ func (t *turns) remove(who Account, piece chan struct{}) {
 	if len(l.pieces) > 0 {
 		return
 	}
-	for i, other := range t.order {
+	for i, other := range s.order {
 		if other == l {
-			t.order = append(t.order[:i], t.order[i+1:]...)
+			s.order = append(s.order[:i], s.order[i+1:]...)
 			break
 		}
 	}
-	t.forget(l)
+	s.forget(l)
 }
 
-func (t *turns) forget(l *line) {
-	delete(t.lines, l.account)
-	t.waiting.Store(int64(len(t.order)))
+func (s *scheduler) forget(l *line) {
+	delete(s.lines, l.account)
+	s.waiting.Store(int64(len(s.order)))
 }
 
 // release ends a turn.
-func (t *turns) release() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.give()
+func (s *scheduler) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.give()
 }
 
 // give ends a turn.
-func (t *turns) give() {
-	t.taken--
-	t.grant()
+func (s *scheduler) give() {
+	s.taken--
+	s.grant()
 }
 
 // grant hands the turns that there are now to the next accounts, whose further pieces then wait for the others'.
-func (t *turns) grant() {
-	if len(t.order) == 0 {
+func (s *scheduler) grant() {
+	if len(s.order) == 0 {
 		return
 	}
-	for allowed := t.allowed(); t.taken < allowed && len(t.order) > 0; t.taken++ {
-		l := t.order[0]
-		t.order = t.order[1:]
+	for allowed := s.allowed(); s.taken < allowed && len(s.order) > 0; s.taken++ {
+		l := s.order[0]
+		s.order = s.order[1:]
 		close(l.pieces[0])
 		if l.pieces = l.pieces[1:]; len(l.pieces) > 0 {
-			t.order = append(t.order, l)
+			s.order = append(s.order, l)
 			continue
 		}
-		t.forget(l)
+		s.forget(l)
 	}
 }
 
 // tooMany reports whether a piece has a turn that there is no more, because small calls have come.
-func (t *turns) tooMany() bool {
-	if t.all == t.limit || t.allowed() == t.all {
+func (s *scheduler) tooMany() bool {
+	if s.all == s.limit || s.allowed() == s.all {
 		return false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.taken > t.limit
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken > s.limit
 }
 
 // othersWait reports whether a piece of another account waits.
-func (t *turns) othersWait(who Account) bool {
-	if t.waiting.Load() == 0 {
+func (s *scheduler) othersWait(who Account) bool {
+	if s.waiting.Load() == 0 {
 		return false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.order) > 1 || len(t.order) == 1 && t.order[0].account != who
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.order) > 1 || len(s.order) == 1 && s.order[0].account != who
 }
 
 // Work is the heavy work of one call, a piece after the other. It belongs to one goroutine. The zero value and a nil
 // Work bound nothing.
 type Work struct {
-	turns   *turns
-	ctx     context.Context
-	account Account
-	has     bool // the turn
-	paused  bool
-	waited  bool
-	since   time.Time // when it got its turn, or last had a rest
+	scheduler *scheduler
+	ctx       context.Context
+	account   Account
+	has       bool // the turn
+	paused    bool
+	waited    bool
+	since     time.Time // when it got its turn, or last had a rest
 }
 
 // Work returns the work that a call does for its caller, within ctx.
@@ -218,7 +218,7 @@ func (r *Reservation) Work(ctx context.Context) Work {
 	if r == nil {
 		return Work{ctx: ctx}
 	}
-	return Work{turns: r.budget.turns, ctx: ctx, account: r.account}
+	return Work{scheduler: r.budget.scheduler, ctx: ctx, account: r.account}
 }
 
 // Work returns the work that a call does for its extension, within ctx.
@@ -226,7 +226,7 @@ func (c *Charge) Work(ctx context.Context) Work {
 	if c == nil {
 		return Work{ctx: ctx}
 	}
-	return Work{turns: c.call.budget.turns, ctx: ctx, account: c.account}
+	return Work{scheduler: c.call.budget.scheduler, ctx: ctx, account: c.account}
 }
 
 // Heavy reports whether the request of the call is so large that work with it is heavy.
@@ -239,17 +239,17 @@ func (w *Work) Step() error {
 	if w == nil || w.ctx == nil {
 		return nil
 	}
-	if err := w.ctx.Err(); err != nil || w.turns == nil {
+	if err := w.ctx.Err(); err != nil || w.scheduler == nil {
 		return err
 	}
 	if !w.has {
 		return w.take()
 	}
 	switch took := time.Since(w.since); {
-	case took > slice && w.turns.othersWait(w.account), w.turns.tooMany():
+	case took > slice && w.scheduler.othersWait(w.account), w.scheduler.tooMany():
 		w.End()
 		return w.take()
-	case took > busy && w.turns.processors == 1:
+	case took > busy && w.scheduler.processors == 1:
 		time.Sleep(rest)
 		w.since = time.Now()
 	}
@@ -257,7 +257,7 @@ func (w *Work) Step() error {
 }
 
 func (w *Work) take() error {
-	waited, err := w.turns.take(w.ctx, w.account)
+	waited, err := w.scheduler.take(w.ctx, w.account)
 	w.waited = w.waited || waited
 	if err != nil {
 		return err
@@ -289,6 +289,6 @@ func (w *Work) Resume() error {
 func (w *Work) End() {
 	if w != nil && w.has {
 		w.has = false
-		w.turns.release()
+		w.scheduler.release()
 	}
 }

@@ -36,9 +36,9 @@ func dialHTTP1(t *testing.T, server *httptest.Server) *tls.Conn {
 	return c.(*tls.Conn)
 }
 
-// lingerLong lets the REST front read the rest of requests for longer than a busy machine takes, and than a caller of
+// readToTheEnd lets the REST front read the rest of requests for longer than a busy machine takes, and than a caller of
 // a test waits.
-func (f *fixture) lingerLong() { f.front.(*REST).linger.Timeout = time.Hour }
+func (f *fixture) readToTheEnd() { f.front.(*REST).lingeringClose.Timeout = time.Hour }
 
 // chunked returns b in the chunked transfer encoding.
 func chunked(b []byte) []byte {
@@ -48,7 +48,7 @@ func chunked(b []byte) []byte {
 // An answer that comes before the end of its request reaches a caller that reads nothing until all is sent.
 func TestAnswersReachCallersThatAreStillSending(t *testing.T) {
 	f := newFixture(t, nil)
-	f.lingerLong()
+	f.readToTheEnd()
 	f.registry.SetReady()
 	body := bytes.Repeat([]byte(" "), 40<<20)
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(body))
@@ -91,7 +91,7 @@ func TestAnswersReachCallersThatAreStillSending(t *testing.T) {
 // Over HTTP/2, the answer ends soon for a caller that stops sending when it sees it, and the connection stays.
 func TestAnswersReachCallersOverHTTP2(t *testing.T) {
 	f := newFixture(t, nil)
-	f.lingerLong()
+	f.readToTheEnd()
 	f.registry.SetReady()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -114,8 +114,8 @@ func TestAnswersReachCallersOverHTTP2(t *testing.T) {
 }
 
 // What is read after an answer is bounded, in bytes and in time.
-func TestLingerIsBounded(t *testing.T) {
-	for name, l := range map[string]edge.Linger{
+func TestLingeringCloseIsBounded(t *testing.T) {
+	for name, l := range map[string]edge.LingeringClose{
 		"Bytes": {Bytes: 1 << 20, Timeout: time.Hour}, "Time": {Bytes: 1 << 40, Timeout: 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,9 +144,9 @@ func TestLingerIsBounded(t *testing.T) {
 }
 
 // A caller that waits for 100 Continue gets the answer instead, and nothing is waited for.
-func TestLingerDoesNotContinueExpectations(t *testing.T) {
+func TestLingeringCloseDoesNotContinueExpectations(t *testing.T) {
 	f := newFixture(t, nil)
-	f.lingerLong()
+	f.readToTheEnd()
 	f.registry.SetReady()
 	c := dialHTTP1(t, f.rest)
 	if _, err := io.WriteString(c, "POST /x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 40000000\r\n\r\n"); err != nil {

@@ -18,7 +18,7 @@ import (
 // oneTurn returns a budget with one turn, of two processors.
 func oneTurn() *Budget {
 	b := New(total)
-	b.turns.limit, b.turns.all, b.turns.processors = 1, 1, 2
+	b.scheduler.limit, b.scheduler.all, b.scheduler.processors = 1, 1, 2
 	return b
 }
 
@@ -34,7 +34,7 @@ func begun(t *testing.T, b *Budget, who Account) *Work {
 
 func wantNoTurns(t *testing.T, b *Budget) {
 	t.Helper()
-	if s := b.turns; s.taken != 0 || len(s.order) != 0 || len(s.lines) != 0 || s.waiting.Load() != 0 {
+	if s := b.scheduler; s.taken != 0 || len(s.order) != 0 || len(s.lines) != 0 || s.waiting.Load() != 0 {
 		t.Errorf("left behind: %d turns, %d accounts in order, %d lines, %d waiting", s.taken, len(s.order), len(s.lines), s.waiting.Load())
 	}
 }
@@ -43,7 +43,7 @@ func TestOneProcessorIsLeftToSmallCalls(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for processors, want := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
 		runtime.GOMAXPROCS(processors)
-		if got := newTurns(); got.limit != want || got.all != processors {
+		if got := newScheduler(); got.limit != want || got.all != processors {
 			t.Errorf("%d processors: %d turns, %d in a quiet time, want %d and all", processors, got.limit, got.all, want)
 		}
 	}
@@ -53,7 +53,7 @@ func TestOneProcessorIsLeftToSmallCalls(t *testing.T) {
 func TestHeavyWorkHasAllProcessorsWhileItIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(total)
-		b.turns.limit, b.turns.all, b.turns.processors = 1, 2, 2
+		b.scheduler.limit, b.scheduler.all, b.scheduler.processors = 1, 2, 2
 		smallCall := func() { mustReserve(t, b, slow, CallBytes).Release() }
 		first, second := begun(t, b, alice), begun(t, b, bob)
 		smallCall()
@@ -99,7 +99,7 @@ func TestHeavyWorkHasAllProcessorsWhileItIsQuiet(t *testing.T) {
 			t.Fatal(err)
 		}
 		large.Release()
-		if b.turns.allowed() != 2 {
+		if b.scheduler.allowed() != 2 {
 			t.Error("a large call counts as a small one")
 		}
 		synctest.Wait()
@@ -253,7 +253,7 @@ func TestLongWorkRestsOnOneProcessor(t *testing.T) {
 	for processors, want := range map[int]time.Duration{1: rest, 2: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			b := oneTurn()
-			b.turns.processors = processors
+			b.scheduler.processors = processors
 			w := begun(t, b, alice)
 			for _, step := range []struct{ after, rests time.Duration }{{busy, 0}, {1, want}, {busy, 0}} {
 				time.Sleep(step.after)
@@ -270,7 +270,7 @@ func TestLongWorkRestsOnOneProcessor(t *testing.T) {
 // However pieces come, go and give up, no turn is lost, and there are never more than there may be.
 func TestTurnsAreNotLost(t *testing.T) {
 	b := New(total)
-	b.turns.limit, b.turns.processors = 3, 4
+	b.scheduler.limit, b.scheduler.processors = 3, 4
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	working := 0

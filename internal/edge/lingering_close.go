@@ -13,11 +13,11 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// Linger lets an answer that comes before the end of its request reach callers that read nothing until they have sent
-// everything, as most HTTP clients do: closing the connection under them would show them a broken connection instead of
-// the answer. net/http does the same, but for no more than 256 KiB; nginx calls it a lingering close. The zero value
-// has the bounds of package limits.
-type Linger struct {
+// LingeringClose lets an answer that comes before the end of its request reach callers that read nothing until they
+// have sent everything, as most HTTP clients do: closing the connection under them would show them a broken connection
+// instead of the answer. net/http does the same, but for no more than 256 KiB; nginx calls it a lingering close. The
+// zero value has the bounds of package limits.
+type LingeringClose struct {
 	Bytes   int64
 	Timeout time.Duration
 }
@@ -52,7 +52,7 @@ func (b *SentBody) Read(p []byte) (int, error) {
 }
 
 // Prepare lets the body of r be read after the answer has begun. It must be called before that.
-func (l Linger) Prepare(w http.ResponseWriter, r *http.Request) {
+func (l LingeringClose) Prepare(w http.ResponseWriter, r *http.Request) {
 	if l.applies(r) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 supports it, and HTTP/2 needs no permission
 	}
@@ -60,7 +60,7 @@ func (l Linger) Prepare(w http.ResponseWriter, r *http.Request) {
 
 // applies reports whether r may have more than net/http reads by itself. In HTTP/2, net/http resets the stream of such
 // a request after the answer. Some clients, such as Java's, then lose the answer or wait without end.
-func (Linger) applies(r *http.Request) bool {
+func (LingeringClose) applies(r *http.Request) bool {
 	return r.ContentLength < 0 || r.ContentLength > readByServer || r.ProtoMajor == 2 && r.ContentLength > 0
 }
 
@@ -68,7 +68,7 @@ func (Linger) applies(r *http.Request) bool {
 // the call, with the body as far as it was read, or nil. Over HTTP/1, a request that was not read to its end is the
 // last one of its connection: net/http would take what is still to come for the next one if its own reads had failed,
 // too.
-func (l Linger) Discard(w http.ResponseWriter, r *http.Request, body *SentBody) {
+func (l LingeringClose) Discard(w http.ResponseWriter, r *http.Request, body *SentBody) {
 	if !l.applies(r) || l.readsToEnd(w, r, body) || r.ProtoMajor != 1 {
 		return
 	}
@@ -78,7 +78,7 @@ func (l Linger) Discard(w http.ResponseWriter, r *http.Request, body *SentBody) 
 }
 
 // readsToEnd is Discard, and reports whether the request has ended.
-func (l Linger) readsToEnd(w http.ResponseWriter, r *http.Request, body *SentBody) bool {
+func (l LingeringClose) readsToEnd(w http.ResponseWriter, r *http.Request, body *SentBody) bool {
 	switch {
 	case body != nil && body.ended:
 		return body.whole

@@ -42,9 +42,9 @@ import (
 // protocols lists the protocols of callers and of extensions.
 var protocols = []registry.Protocol{registry.REST, registry.GRPC}
 
-// world is a gateway of the test group, as it serves the product's: both fronts with TLS, and a registry that discovery
-// fills.
-type world struct {
+// fixture is a gateway of the test group, as it serves the product's: both fronts with TLS, and a registry that
+// discovery fills.
+type fixture struct {
 	catalog    *catalog.Catalog
 	codec      *codec.Codec
 	certs      *devcert.Pair
@@ -65,10 +65,10 @@ func (namespaces) NamespaceLabels(name string) (map[string]string, bool) {
 	return map[string]string{"kubernetes.io/metadata.name": name}, true
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	certs := certificates.New(t)
-	w := &world{
+	w := &fixture{
 		catalog: New(), certs: certs, registry: registry.New(), metrics: prometheus.NewRegistry(),
 		losses: convert.NewLosses(nil), extensions: map[string]*server{},
 	}
@@ -244,7 +244,7 @@ func (s *server) answers(f func(req proto.Message) (proto.Message, error)) {
 }
 
 // extend starts an extension of a version, and registers the handlers of its discovery.
-func (w *world) extend(
+func (w *fixture) extend(
 	t *testing.T, name, version string, protocol registry.Protocol, change ...func(*registry.Registration),
 ) *server {
 	t.Helper()
@@ -309,7 +309,7 @@ type answered struct {
 }
 
 // call calls a hook of a version with a request of it; over REST the handler is the request's, but in the path.
-func (w *world) call(t *testing.T, protocol registry.Protocol, h *catalog.Hook, req proto.Message) answered {
+func (w *fixture) call(t *testing.T, protocol registry.Protocol, h *catalog.Hook, req proto.Message) answered {
 	t.Helper()
 	if protocol == registry.GRPC {
 		return w.callGRPC(t, h, req)
@@ -325,7 +325,7 @@ func (w *world) call(t *testing.T, protocol registry.Protocol, h *catalog.Hook, 
 	return w.post(t, h, handler, text)
 }
 
-func (w *world) post(t *testing.T, h *catalog.Hook, handler string, text []byte) answered {
+func (w *fixture) post(t *testing.T, h *catalog.Hook, handler string, text []byte) answered {
 	t.Helper()
 	resp, err := w.client.Post(w.http+h.Path(handler), "application/json", bytes.NewReader(text))
 	if err != nil {
@@ -356,7 +356,7 @@ func (w *world) post(t *testing.T, h *catalog.Hook, handler string, text []byte)
 }
 
 // raw posts nothing to a path, and returns the status code and the message of the answer.
-func (w *world) raw(t *testing.T, path string) (int, string) {
+func (w *fixture) raw(t *testing.T, path string) (int, string) {
 	t.Helper()
 	resp, err := w.client.Post(w.http+path, "application/json", strings.NewReader("{}"))
 	if err != nil {
@@ -370,7 +370,7 @@ func (w *world) raw(t *testing.T, path string) (int, string) {
 	return resp.StatusCode, failure.Message
 }
 
-func (w *world) callGRPC(t *testing.T, h *catalog.Hook, req proto.Message) answered {
+func (w *fixture) callGRPC(t *testing.T, h *catalog.Hook, req proto.Message) answered {
 	t.Helper()
 	var trailer metadata.MD
 	out := h.Response.New().Interface()
@@ -391,7 +391,7 @@ func (w *world) callGRPC(t *testing.T, h *catalog.Hook, req proto.Message) answe
 }
 
 // hook returns a hook of the group in a version.
-func (w *world) hook(t *testing.T, version, name string) *catalog.Hook {
+func (w *fixture) hook(t *testing.T, version, name string) *catalog.Hook {
 	t.Helper()
 	h, ok := w.catalog.Lookup(hook.GroupVersionHook{Group: Group, Version: version, Hook: name})
 	if !ok {
