@@ -62,6 +62,9 @@ func (s *Snapshot) otherMeaning(name string, claims []*Entry, i int) string {
 	if e, ok := s.byLabel(name); ok {
 		return fmt.Sprintf("the label of handler %q", e.Name)
 	}
+	if _, ok := s.Chain(name); ok {
+		return fmt.Sprintf("the name of HandlerChain %q", name)
+	}
 	switch {
 	case len(claims) == 1:
 		return ""

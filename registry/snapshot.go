@@ -26,6 +26,7 @@ type Snapshot struct {
 	byHook        map[hook.GroupHook][]*Entry
 	byConfig      map[string]*config
 	policies      map[string]Policies // by ExtensionConfig, registered or not
+	chains        []*Chain            // by name
 	undiscovered  []*Undiscovered     // by key
 	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be
 	// the largest one that every update copies.

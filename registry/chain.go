@@ -1,0 +1,166 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// Chain is a HandlerChain: a handler that consists of other handlers of its hook. In a Snapshot it is immutable.
+type Chain struct {
+	// Name is the name of the HandlerChain, a DNS-1123 label. It is the name under which the chain is called.
+	Name string
+	Hook hook.GroupHook
+	// Sole reports whether callers take one handler of Hook in all, so that the chain is offered in place of its steps.
+	Sole bool
+	// Strict reports whether failurePolicy Ignore is refused for the steps, because an ignored failure would read as an
+	// answer.
+	Strict bool
+	// Block reports whether changes that no step covers fail the call (onPartialCoverage: Block).
+	Block bool
+	Steps []ChainStep
+}
+
+// ChainStep is a step of a Chain.
+type ChainStep struct {
+	// Handler is a registered name, <handler>.<ExtensionConfig>.
+	Handler string
+	// Settings are added to the step's requests, over those of the ExtensionConfig.
+	Settings map[string]string
+	// Optional reports whether the step is passed over while its handler is not registered.
+	Optional bool
+	// Allow has the paths that the step's patches may change, as JSON pointers into the objects of a request. Empty
+	// allows all.
+	Allow []string
+}
+
+// Step is a step of a Chain with its handler in a Snapshot.
+type Step struct {
+	*ChainStep
+	Entry *Entry
+}
+
+// SetChains replaces all chains. It keeps chains, which must not change afterwards.
+func (r *Registry) SetChains(chains []Chain) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := *r.current.Load()
+	next.chains = make([]*Chain, len(chains))
+	for i := range chains {
+		next.chains[i] = &chains[i]
+	}
+	slices.SortFunc(next.chains, func(a, b *Chain) int { return cmp.Compare(a.Name, b.Name) })
+	next.generation++
+	next.setOffered()
+	r.current.Store(&next)
+}
+
+// Chains returns every chain, ordered by name. Callers must not change the slice.
+func (s *Snapshot) Chains() []*Chain { return s.chains }
+
+// Chain returns the chain with a name, in any letter case, even one that cannot be called.
+func (s *Snapshot) Chain(name string) (*Chain, bool) {
+	i, ok := slices.BinarySearchFunc(s.chains, strings.ToLower(name), func(c *Chain, name string) int {
+		return cmp.Compare(c.Name, name)
+	})
+	if !ok {
+		return nil, false
+	}
+	return s.chains[i], true
+}
+
+// StandsFor returns the chains of a hook, and the names of the handlers that these stand for where all handlers of the
+// hook are called, or one of them.
+func (s *Snapshot) StandsFor(gh hook.GroupHook) (chains []*Chain, steps map[string]bool) {
+	for _, c := range s.chains {
+		if c.Hook != gh || s.Taken(c) != "" {
+			continue
+		}
+		chains = append(chains, c)
+		for i := range c.Steps {
+			if steps == nil {
+				steps = map[string]bool{}
+			}
+			steps[c.Steps[i].Handler] = true
+		}
+	}
+	return chains, steps
+}
+
+// Taken says what else the name of a chain means, for a message; nothing if it is the name of the chain alone. A chain
+// whose name is taken is not offered.
+func (s *Snapshot) Taken(c *Chain) string {
+	if merged, ok := s.merged[c.Name]; ok {
+		return "the gateway's own handler of " + merged.Hook
+	}
+	_, undiscovered := s.findUndiscovered(c.Name)
+	if _, registered := s.byConfig[c.Name]; registered || undiscovered {
+		return fmt.Sprintf("the name of ExtensionConfig %q", c.Name)
+	}
+	if e, ok := s.byLabel(c.Name); ok {
+		return fmt.Sprintf("the label of handler %q", e.Name)
+	}
+	return ""
+}
+
+// StepsOf returns the steps of a chain with their handlers, without optional ones that are not registered. The error
+// joins everything that keeps the chain from being called, in the order of steps.
+func (s *Snapshot) StepsOf(c *Chain) ([]Step, error) {
+	if taken := s.Taken(c); taken != "" {
+		return nil, fmt.Errorf("its name is %s, too: rename the chain", taken)
+	}
+	steps := make([]Step, 0, len(c.Steps))
+	var errs []error
+	for i := range c.Steps {
+		step := &c.Steps[i]
+		e, ok := s.Handler(step.Handler)
+		if !ok && step.Optional && !s.mayRegister(step.Handler) {
+			continue
+		}
+		if err := s.checkStep(c, step, e); err != nil {
+			errs = append(errs, fmt.Errorf("steps[%d]: %w", i, err))
+			continue
+		}
+		steps = append(steps, Step{step, e})
+	}
+	return steps, errors.Join(errs...)
+}
+
+// checkStep returns an error unless e, which is nil if no handler has the step's name, can be called in the chain.
+func (s *Snapshot) checkStep(c *Chain, step *ChainStep, e *Entry) error {
+	switch {
+	case e == nil && s.mayRegister(step.Handler):
+		return fmt.Errorf("handler %q is not known yet", step.Handler)
+	case e == nil:
+		if _, p, ok := s.WithheldAs(step.Handler); ok {
+			return fmt.Errorf("handler %q is not served: spec.hooks of ExtensionPolicy %q does not have %s",
+				step.Handler, p.Name, c.Hook.Hook)
+		}
+		return fmt.Errorf("no handler %q is registered", step.Handler)
+	case e.Handler.Hook.GroupHook() != c.Hook:
+		return fmt.Errorf("handler %q serves the hook %s, not %s", e.Name, e.Handler.Hook.Hook, c.Hook.Hook)
+	case c.Strict && e.Handler.FailurePolicy == hook.Ignore:
+		return fmt.Errorf("handler %q has failurePolicy Ignore, so that a failure would read as an answer: set "+
+			"failurePolicy: Fail in its ExtensionPolicy", e.Name)
+	}
+	return nil
+}
+
+// mayRegister reports whether a handler may be registered by an ExtensionConfig whose handlers are not known.
+func (s *Snapshot) mayRegister(handler string) bool {
+	if _, ok := s.UndiscoveredOf(handler); ok {
+		return true
+	}
+	_, extensionConfig, _ := splitName(handler)
+	if _, known := s.byConfig[extensionConfig]; known {
+		return false
+	}
+	return slices.ContainsFunc(s.undiscovered, func(u *Undiscovered) bool { return u.Unreadable != "" })
+}

@@ -1,0 +1,88 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// A chain is called only if each step has a handler of its hook; what keeps it from that is said for every step.
+func TestStepsOf(t *testing.T) {
+	gh := hook.GroupHook{Group: hook.Group, Hook: "CanUpdateMachine"}
+	steps := func(names ...string) []registry.ChainStep {
+		var all []registry.ChainStep
+		for _, n := range names {
+			name, optional := strings.CutSuffix(n, "?")
+			all = append(all, registry.ChainStep{Handler: name, Optional: optional})
+		}
+		return all
+	}
+	for reason, tt := range map[string]struct {
+		chain registry.Chain
+		want  string // names of steps, or the error
+	}{
+		"all registered":                   {registry.Chain{Steps: steps("a.one", "b.one")}, "a.one b.one"},
+		"optional and not registered":      {registry.Chain{Steps: steps("a.one", "x.one?", "x.none?")}, "a.one"},
+		"not registered":                   {registry.Chain{Steps: steps("x.one", "y.none")}, "steps[0]: no handler \"x.one\" is registered\nsteps[1]: no handler \"y.none\" is registered"},
+		"optional and not known yet":       {registry.Chain{Steps: steps("x.late?")}, `steps[0]: handler "x.late" is not known yet`},
+		"another hook":                     {registry.Chain{Steps: steps("patch.one")}, `steps[0]: handler "patch.one" serves the hook GeneratePatches, not CanUpdateMachine`},
+		"Ignore":                           {registry.Chain{Strict: true, Steps: steps("ignored.one")}, `steps[0]: handler "ignored.one" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`},
+		"Ignore in a hook that allows it":  {registry.Chain{Steps: steps("ignored.one")}, "ignored.one"},
+		"the name of an ExtensionConfig":   {registry.Chain{Name: "one"}, `its name is the name of ExtensionConfig "one", too: rename the chain`},
+		"the name of one not known yet":    {registry.Chain{Name: "late"}, `its name is the name of ExtensionConfig "late", too: rename the chain`},
+		"the label of a handler":           {registry.Chain{Name: "a--one"}, `its name is the label of handler "a.one", too: rename the chain`},
+		"the name of a handler for a hook": {registry.Chain{Name: "beforeclustercreate"}, `its name is the gateway's own handler of BeforeClusterCreate, too: rename the chain`},
+	} {
+		r := registry.New(hook.GroupHook{Group: hook.Group, Hook: "BeforeClusterCreate"})
+		handler := func(name, h string, p hook.FailurePolicy) registry.Handler {
+			return registry.Handler{
+				Name: name, Hook: hook.GroupVersionHook{Group: hook.Group, Version: "v1alpha1", Hook: h}, Timeout: 1, FailurePolicy: p,
+			}
+		}
+		if err := r.Apply(registry.Registration{
+			Name: "one", ClientConfig: registry.ClientConfig{URL: "https://one"}, Handlers: []registry.Handler{
+				handler("a", gh.Hook, hook.Fail), handler("b", gh.Hook, hook.Fail), handler("ignored", gh.Hook, hook.Ignore),
+				handler("patch", "GeneratePatches", hook.Fail),
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r.SetUndiscovered([]registry.Undiscovered{{Name: "late", Default: hook.Fail}})
+		if tt.chain.Name == "" {
+			tt.chain.Name = "chain"
+		}
+		tt.chain.Hook = gh
+		r.SetChains([]registry.Chain{tt.chain})
+		c, ok := r.Snapshot().Chain(strings.ToUpper(tt.chain.Name))
+		if !ok {
+			t.Fatalf("%s: the chain is not found", reason)
+		}
+		found, err := r.Snapshot().StepsOf(c)
+		var got []string
+		for _, s := range found {
+			got = append(got, s.Entry.Name)
+		}
+		text := strings.Join(got, " ")
+		if err != nil {
+			text = err.Error()
+		}
+		if text != tt.want {
+			t.Errorf("%s: got %s, want %s", reason, text, tt.want)
+		}
+	}
+}
+
+// While a file cannot be read, an optional step of an ExtensionConfig that it may define is not passed over.
+func TestStepsOfUnreadableFiles(t *testing.T) {
+	r := registry.New()
+	r.SetUndiscovered([]registry.Undiscovered{{Unreadable: "file x.yaml", Default: hook.Fail}})
+	r.SetChains([]registry.Chain{{Name: "chain", Steps: []registry.ChainStep{{Handler: "a.none", Optional: true}}}})
+	if _, err := r.Snapshot().StepsOf(r.Snapshot().Chains()[0]); err == nil {
+		t.Error("the step is passed over")
+	}
+}
