@@ -60,10 +60,19 @@ func (m *Meter) Element(bytes int) error {
 }
 
 func (m *Meter) add(bytes int) error {
-	if m.bytes += Copies * bytes; m.bytes < meterStep || m.Guard.Reserve == nil {
+	if m.bytes += Copies * bytes; m.bytes < meterStep {
 		return nil
 	}
-	bytes, m.bytes = m.bytes, 0
+	return m.Flush()
+}
+
+// Flush reserves what is counted and not reserved yet, for work on many small objects.
+func (m *Meter) Flush() error {
+	if m.bytes == 0 || m.Guard.Reserve == nil {
+		return nil
+	}
+	bytes := m.bytes
+	m.bytes = 0
 	return m.Guard.Reserve(int64(bytes))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Apply returns the value that a patch makes of doc, which it may change, as the library does that Cluster API uses.
@@ -27,6 +28,11 @@ func Apply(doc any, t hooksv1alpha1.PatchType, patch []byte, m *Meter) (any, err
 	if err != nil {
 		return nil, err
 	}
+	return ApplyParsed(doc, t, changes, m)
+}
+
+// ApplyParsed is Apply of a patch that has been parsed. Values of the patch become part of the result.
+func ApplyParsed(doc any, t hooksv1alpha1.PatchType, changes any, m *Meter) (any, error) {
 	if t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
 		return Merge(doc, changes), nil
 	}
@@ -37,14 +43,33 @@ func Apply(doc any, t hooksv1alpha1.PatchType, patch []byte, m *Meter) (any, err
 	return p.root, nil
 }
 
+// Copy returns a deep copy of a value, which m counts.
+func Copy(v any, m *Meter) (any, error) { return (&patcher{meter: m}).copyOf(v) }
+
+// Within reports whether the operations of a parsed JSON patch change nothing but what is below one of the places,
+// which are JSON pointers of members without escapes.
+func Within(changes any, places []string) bool {
+	below := func(path any) bool {
+		text, ok := path.(string)
+		return ok && slices.ContainsFunc(places, func(place string) bool {
+			return len(text) > len(place) && text[len(place)] == '/' && strings.HasPrefix(text, place)
+		})
+	}
+	operations, ok := changes.([]any)
+	return ok && !slices.ContainsFunc(operations, func(operation any) bool {
+		o, _ := operation.(map[string]any)
+		return o["op"] != "test" && !below(o["path"]) || o["op"] == "move" && !below(o["from"])
+	})
+}
+
 // Empty reports whether a patch changes nothing, whatever the object.
 func Empty(t hooksv1alpha1.PatchType, patch []byte) bool {
-	text := bytes.TrimSpace(patch)
+	trimmed := string(bytes.TrimSpace(patch))
 	switch t {
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
-		return len(text) == 0 || string(text) == "[]"
+		return trimmed == "" || trimmed == "[]" || trimmed == "null"
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
-		return len(text) == 0 || string(text) == "{}"
+		return trimmed == "" || trimmed == "{}"
 	}
 	return false
 }
@@ -74,7 +99,8 @@ func (p *patcher) apply(patch any) error {
 	for i, operation := range operations {
 		o, _ := operation.(map[string]any)
 		if err := p.operation(o); err != nil {
-			return fmt.Errorf("operation %d: %w", i, err)
+			path, _ := o["path"].(string)
+			return fmt.Errorf("operation %d at %q: %w", i, text.Cut(path, limits.QuotedBytes), err)
 		}
 	}
 	return nil
@@ -320,11 +346,11 @@ func (p *patcher) copyOf(v any) (any, error) {
 	}
 	switch v := v.(type) {
 	case string:
-		return v, p.text(len(v))
+		return v, p.count(len(v))
 	case map[string]any:
 		to := make(map[string]any, len(v))
 		for name, value := range v {
-			if err := p.text(len(name)); err != nil {
+			if err := p.count(len(name)); err != nil {
 				return nil, err
 			}
 			c, err := p.copyOf(value)
@@ -348,8 +374,8 @@ func (p *patcher) copyOf(v any) (any, error) {
 	return v, nil
 }
 
-// text counts the text of copied values.
-func (p *patcher) text(bytes int) error {
+// count counts the text of copied values.
+func (p *patcher) count(bytes int) error {
 	if p.copied += bytes; p.copied > limits.BodyBytes {
 		return errCopies
 	}
