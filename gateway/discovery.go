@@ -26,7 +26,9 @@ import (
 //   - one handler for each lifecycle hook, named as the hook in lower case, which represents every handler of that
 //     hook. It is always there, so that nothing changes for the caller when extensions come and go;
 //   - one handler for each registered handler of every other hook, under its label or, if the policy for its extension
-//     says so, under its own name.
+//     says so, under its own name;
+//   - one handler for each HandlerChain of such a hook, under its name. If callers take one handler of the hook in all,
+//     it is offered in place of its steps, even while it cannot be called.
 //
 // The failure policy is Fail, because the gateway applies the policies of the handlers. Timeouts leave time for the
 // answer to return.
@@ -51,13 +53,22 @@ func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook,
 		case h.Mergeable && !snapshot.Sole():
 			handlers = append(handlers, described(strings.ToLower(h.Hook), h, limits.Timeout))
 		default:
+			chains, steps := snapshot.StandsFor(h.GroupHook())
+			for _, c := range chains {
+				if x := d.offeredChain(snapshot, c, h, way); x != nil {
+					handlers = append(handlers, x)
+				}
+			}
 			for _, e := range snapshot.Handlers(h.GroupHook()) {
+				if steps[e.Name] && chains[0].Sole { // all chains of a hook are alike in this
+					continue
+				}
 				path := via.Path(e.Handler.Gateways)
 				if path.Refuses(way) {
 					continue
 				}
 				name, _ := snapshot.Offered(e)
-				x := described(name, h, outerTimeout(e))
+				x := described(name, h, outerTimeout(e.Handler.Timeout))
 				if way != "" {
 					d.announce(x, path, snapshot.Sole())
 				}
@@ -79,6 +90,36 @@ func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook,
 	return answer
 }
 
+// offeredChain returns the handler that a chain is offered as, or nil if one of its steps is not for the asker.
+func (d *Dispatcher) offeredChain(
+	snapshot *registry.Snapshot, c *registry.Chain, h *catalog.Hook, way via.Way,
+) *hooksv1alpha1.ExtensionHandler {
+	var timeout time.Duration
+	var behind []string // the ids of the gateways behind this one
+	for i := range c.Steps {
+		e, ok := snapshot.Handler(c.Steps[i].Handler)
+		if !ok {
+			timeout += limits.DefaultTimeout
+			continue
+		}
+		path := via.Path(e.Handler.Gateways)
+		if path.Refuses(way) {
+			return nil
+		}
+		timeout += e.Handler.Timeout
+		for id := range strings.SplitSeq(e.Handler.Gateways, ",") {
+			if id != "" && !slices.Contains(behind, id) && len(behind) < limits.GatewayHops-1 {
+				behind = append(behind, id)
+			}
+		}
+	}
+	x := described(c.Name, h, outerTimeout(timeout))
+	if way != "" {
+		d.announce(x, via.Path(strings.Join(behind, ",")), snapshot.Sole())
+	}
+	return x
+}
+
 // announce adds the path of a handler, for a gateway that asks. A gateway for a single extension is no part of it: its
 // replicas have ids of their own, and the handlers keep their names.
 func (d *Dispatcher) announce(x *hooksv1alpha1.ExtensionHandler, path via.Path, sole bool) {
@@ -90,10 +131,10 @@ func (d *Dispatcher) announce(x *hooksv1alpha1.ExtensionHandler, path via.Path, 
 	}
 }
 
-// outerTimeout returns how long callers should wait for a handler: its own timeout and the margin that the link
-// deadline keeps back, in whole seconds as in the contract.
-func outerTimeout(e *registry.Entry) time.Duration {
-	return min((e.Handler.Timeout + maxMargin + time.Second - 1).Truncate(time.Second), limits.Timeout)
+// outerTimeout returns how long callers should wait for a handler: its own timeout, or those of all steps, and the
+// margin that the link deadline keeps back, in whole seconds as in the contract.
+func outerTimeout(own time.Duration) time.Duration {
+	return min((own + maxMargin + time.Second - 1).Truncate(time.Second), limits.Timeout)
 }
 
 func described(name string, h *catalog.Hook, timeout time.Duration) *hooksv1alpha1.ExtensionHandler {

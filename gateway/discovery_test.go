@@ -79,7 +79,7 @@ func TestOuterTimeoutAtItsLimits(t *testing.T) {
 		28500 * time.Millisecond: 29 * time.Second, 28500*time.Millisecond + 1: 30 * time.Second, 29 * time.Second: 30 * time.Second,
 		29500 * time.Millisecond: 30 * time.Second, 29500*time.Millisecond + 1: 30 * time.Second, 30 * time.Second: 30 * time.Second,
 	} {
-		if got := outerTimeout(&registry.Entry{Handler: registry.Handler{Timeout: timeout}}); got != want {
+		if got := outerTimeout(timeout); got != want {
 			t.Errorf("for a handler of %s, discovery has a timeout of %s, want %s", timeout, got, want)
 		}
 	}

@@ -122,19 +122,27 @@ func notReady(s *registry.Snapshot) error {
 	return hook.Errorf(hook.NotReady, "%s: try again", s.Unready())
 }
 
-// call calls one handler. A panic becomes the error of this call, and of no other.
+// call calls one handler, or the steps of a chain. A panic becomes the error of this call, and of no other.
 func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response proto.Message, err error) {
+	if t.chain != nil {
+		var end func(proto.Message, error)
+		ctx, end = d.config.Observer.BeginChain(ctx, r.Hook, t.chain.Name)
+		defer func() { end(response, err) }()
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			response, err = nil, recovered(p).WithHandler(t.entry.Name)
+			response, err = nil, recovered(p).WithHandler(t.name())
 		}
 	}()
+	if t.chain != nil {
+		return d.callChain(ctx, r, t)
+	}
 	c := extension.Call{
 		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
 		Request: r.Message, Partial: r.Partial, Elements: r.elements, Body: r.Body,
 		PolicyError: t.policyError, Via: r.via.Next(d.config.Gateway, t.entry.Name),
 	}
-	if merged := withSettings(r.Message, t.entry.Registration.Settings); merged != r.Message {
+	if merged := withSettings(r.Message, t.allSettings()); merged != r.Message {
 		c.Request, c.Body = merged, nil
 	}
 	result, err := d.caller(ctx, c)

@@ -45,7 +45,7 @@ func merge(h *catalog.Hook, targets []target, answers []answer) (proto.Message, 
 			causes = append(causes, fmt.Errorf("%w: %w", e, causeOf(e)))
 		} else if message, ok := catalog.FailureOf(a.response); ok {
 			refused = true
-			failures = append(failures, fmt.Sprintf("handler %q: %s", targets[i].entry.Name, message))
+			failures = append(failures, fmt.Sprintf("handler %q: %s", targets[i].name(), message))
 		}
 	}
 	switch {
@@ -176,7 +176,9 @@ func (d *Dispatcher) callUnordered(ctx context.Context, r Request, targets []tar
 }
 
 // hasOrder reports whether a policy wants the handler to be called before those without an order.
-func (t target) hasOrder() bool { return t.entry.Policy != nil && t.entry.Policy.Order != nil }
+func (t target) hasOrder() bool {
+	return t.chain == nil && t.entry.Policy != nil && t.entry.Policy.Order != nil
+}
 
 // inOrder returns the indexes of the targets that have an order: lowest order first, and by name where it is the same,
 // as the targets are sorted by name. It returns nil if no target has an order.

@@ -26,7 +26,8 @@ const (
 //   - selectors and conditions read the newest version of a hook, for which other versions are converted;
 //   - a version of the hook, or of Cluster API's objects, that the handler wants and the caller has not sent;
 //   - settings of the ExtensionConfig, which are added;
-//   - a cache, whose key is made of the message.
+//   - a cache, whose key is made of the message;
+//   - a chain, whose steps see what those before them have patched.
 //
 // Selectors read the partial message, and conditions the JSON.
 func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *convert.Objects) reading {
@@ -39,6 +40,9 @@ func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *c
 			return readWhole
 		}
 		return readingFor(h, e, objects)
+	}
+	if chains, _ := s.StandsFor(h.GroupHook()); len(chains) > 0 {
+		return readWhole
 	}
 	most := passThrough
 	for _, e := range s.Handlers(h.GroupHook()) {

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -14,11 +15,26 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// target is a handler that a request is for.
+// target is a handler that a request is for: a registered one, or a chain of them.
 type target struct {
-	entry *registry.Entry
+	entry *registry.Entry // nil for a chain
 	// policyError says why the handler's policy could not be evaluated, if it could not.
 	policyError error
+
+	chain *registry.Chain
+	steps []target // of chain
+
+	// What the chain says of a handler that is a step.
+	settings map[string]string
+	allow    []string
+}
+
+// name returns the name under which the handler is called.
+func (t target) name() string {
+	if t.chain != nil {
+		return t.chain.Name
+	}
+	return t.entry.Name
 }
 
 // named returns the handler that the request names, or an error if it may not answer.
@@ -31,6 +47,12 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		}
 	}
 	if !ok {
+		if c, ok := s.Chain(r.Handler); ok && c.Hook == r.Hook.GroupHook() {
+			return chained(ctx, s, c, m)
+		} else if ok {
+			return target{}, hook.Errorf(hook.UnknownHandler, "HandlerChain %q serves the hook %s, not %s",
+				c.Name, c.Hook.Hook, r.Hook.Hook)
+		}
 		return target{}, noHandler(s, r)
 	}
 	if served := e.Handler.Hook.GroupHook(); served != r.Hook.GroupHook() &&
@@ -55,7 +77,7 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		return target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for this request: %s does not match", e.Name, e.Policy)
 	}
-	return target{e, err}, nil
+	return target{entry: e, policyError: err}, nil
 }
 
 // noHandler returns the error of a request that names a handler which is not served.
@@ -72,14 +94,27 @@ func noHandler(s *registry.Snapshot, r Request) error {
 }
 
 // matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
-// policy match, or their policy could not be evaluated. It returns an error if there may be more of them than are
-// known: an answer without these would say yes for somebody who was not asked. Hooks that one handler answers need it
-// only if none is known.
+// policy match, or their policy could not be evaluated. A chain stands for its steps. matching returns an error if
+// there may be more handlers than are known: an answer without these would say yes for somebody who was not asked.
+// Hooks that one handler answers need it only if none is known.
 func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) ([]target, error) {
 	all := s.Handlers(r.Hook.GroupHook())
 	targets := make([]target, 0, len(all))
+	chains, steps := s.StandsFor(r.Hook.GroupHook())
+	for _, c := range chains {
+		t, err := chained(ctx, s, c, m)
+		if err != nil {
+			return nil, err
+		}
+		if len(t.steps) > 0 {
+			targets = append(targets, t)
+		}
+	}
 	var unsure error
 	for _, e := range all {
+		if steps[e.Name] {
+			continue
+		}
 		matches, unknown := m.matchesNamespaces(e.Registration.NamespaceSelector)
 		if unknown != "" && unsure == nil {
 			unsure = unknownNamespace(unknown, e.Registration.Name)
@@ -88,8 +123,11 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 			continue
 		}
 		if matches, err := m.matchesPolicy(ctx, e.Policy); matches || err != nil {
-			targets = append(targets, target{e, err})
+			targets = append(targets, target{entry: e, policyError: err})
 		}
+	}
+	if len(chains) > 0 {
+		slices.SortFunc(targets, func(a, b target) int { return strings.Compare(a.name(), b.name()) })
 	}
 	if !r.Hook.Mergeable && len(targets) > 0 {
 		return targets, nil
@@ -141,12 +179,12 @@ func wantOne(h *catalog.Hook, targets []target) error {
 	if len(targets) == 0 {
 		return hook.Errorf(hook.UnknownHandler, "no handler of %s matches", h.Hook)
 	}
-	entries := make([]*registry.Entry, len(targets))
+	all := make([]string, len(targets))
 	for i, t := range targets {
-		entries[i] = t.entry
+		all[i] = t.name()
 	}
 	return hook.Errorf(hook.Ambiguous, "%s needs one handler and %d match, say which: %s",
-		h.Hook, len(targets), names(entries))
+		h.Hook, len(targets), text.Join(all, ", ", maxNames))
 }
 
 // maxNames is how many handlers an error names.

@@ -57,7 +57,11 @@ func (*handlerSeries) end(calls *atomic.Int64) { calls.Add(-1) }
 // added counts a new handler.
 func (s *handlerSeries) added() {
 	const gone = limits.GoneHandlers
-	if known := int(s.known.Add(1)); known > gone && known > len(s.snapshots.Snapshot().All())+gone {
+	known := int(s.known.Add(1))
+	if known <= gone {
+		return
+	}
+	if now := s.snapshots.Snapshot(); known > gone+len(now.All())+len(now.Chains()) {
 		s.removeGone()
 	}
 }
@@ -74,6 +78,9 @@ func (s *handlerSeries) removeGone() {
 	registered := map[string]bool{}
 	for _, e := range snapshot.All() {
 		registered[e.Name] = true
+	}
+	for _, c := range snapshot.Chains() {
+		registered[c.Name] = true
 	}
 	const removed = -1 << 62
 	s.clean, s.cleanKnown = snapshot, known

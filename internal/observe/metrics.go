@@ -123,9 +123,9 @@ func NewMetrics(
 			"method", "result"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",
-			"Calls to handlers. outcome is success, failure (the extension answered Failure), error (no "+
-				"answer that could be used; kind says why) or ignored (such an error, hidden by the failure "+
-				"policy Ignore).",
+			"Calls to handlers, and to HandlerChains besides their steps. outcome is success, failure (the extension "+
+				"answered Failure), error (no answer that could be used; kind says why) or ignored (such an error, hidden "+
+				"by the failure policy Ignore).",
 			"hook", "handler", "outcome", "kind"),
 		handlerDuration: d.histogram("hookgate_handler_call_duration_seconds",
 			"Time of calls to handlers, in seconds.", "hook", "handler"),

@@ -1,0 +1,417 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// chainFixture is a gateway with one chain, whose steps are the handlers a, b, c … of the extension e.
+type chainFixture struct {
+	*Dispatcher
+	registry *registry.Registry
+	chain    registry.Chain
+	handlers []registry.Handler
+	called   []string                        // in order, for hooks that call one step after the other
+	requests map[string]proto.Message        // by step
+	answers  map[string]func() proto.Message // by step
+}
+
+// newChain returns a fixture in which each step gives an answer, in order.
+func newChain(t testing.TB, hookName string, answers ...proto.Message) *chainFixture {
+	t.Helper()
+	f := &chainFixture{
+		chain:    registry.Chain{Name: "chain", Hook: hookOf(t, hookName).GroupHook()},
+		requests: map[string]proto.Message{}, answers: map[string]func() proto.Message{},
+	}
+	for i, a := range answers {
+		name := string(rune('a' + i))
+		f.answers[name+".e"] = func() proto.Message { return proto.Clone(a) }
+		f.handlers = append(f.handlers, handlerOf(name, hookName, hook.Fail))
+		f.chain.Steps = append(f.chain.Steps, registry.ChainStep{Handler: name + ".e"})
+	}
+	f.chain.Sole = hookName == "UpdateMachine" || strings.HasPrefix(hookName, "CanUpdate") || hookName == "GenerateUpgradePlan"
+	return f.build(t)
+}
+
+// build makes the gateway anew, after a change of the fixture.
+func (f *chainFixture) build(t testing.TB) *chainFixture {
+	t.Helper()
+	f.registry = filled(t, registrationOf("e", f.handlers...))
+	f.registry.SetChains([]registry.Chain{f.chain})
+	f.Dispatcher = newDispatcher(f.registry, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
+		if c.Hook.Mergeable || !slices.Contains([]string{"ValidateTopology", "DiscoverVariables"}, c.Hook.Hook) {
+			f.called = append(f.called, c.Handler.Name)
+			f.requests[c.Handler.Name] = c.Request
+		}
+		return f.answers[c.Handler.Name](), nil
+	}))
+	return f
+}
+
+// call calls the chain by its name, and returns its answer or the text of its error.
+func (f *chainFixture) call(t testing.TB, req proto.Message) (proto.Message, string) {
+	t.Helper()
+	f.called = nil
+	m, err := f.dispatch(t.Context(), hookOf(t, f.chain.Hook.Hook), "Chain", req)
+	if err != nil {
+		return nil, hook.KindOf(err).String() + ": " + err.Error()
+	}
+	return m, ""
+}
+
+// wants calls the chain, and requires an answer, as prototext, or an error, and that these steps were called.
+func (f *chainFixture) wants(t *testing.T, reason string, req proto.Message, want, called string) {
+	t.Helper()
+	m, failed := f.call(t, req)
+	got := failed
+	if failed == "" {
+		wanted := m.ProtoReflect().New().Interface()
+		if err := prototext.Unmarshal([]byte(want), wanted); err == nil && proto.Equal(m, wanted) {
+			got = want
+		} else {
+			got = prototext.MarshalOptions{}.Format(m)
+		}
+	}
+	if got != want {
+		t.Errorf("%s: got  %s\nwant %s", reason, got, want)
+	}
+	if calls := strings.Join(f.called, " "); calls != called {
+		t.Errorf("%s: called were %q, want %q", reason, calls, called)
+	}
+}
+
+func patchItem(uid, patch string) *hooksv1alpha1.GeneratePatchesResponseItem {
+	return &hooksv1alpha1.GeneratePatchesResponseItem{
+		Uid: uid, PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, Patch: []byte(patch),
+	}
+}
+
+func patched(items ...*hooksv1alpha1.GeneratePatchesResponseItem) *hooksv1alpha1.GeneratePatchesResponse {
+	return &hooksv1alpha1.GeneratePatchesResponse{Status: success, Items: items}
+}
+
+func templatesOf(objects ...string) *hooksv1alpha1.GeneratePatchesRequest {
+	r := &hooksv1alpha1.GeneratePatchesRequest{}
+	for i, o := range objects {
+		r.Items = append(r.Items, &hooksv1alpha1.GeneratePatchesRequestItem{
+			Uid: strconv.Itoa(i + 1), Object: &hooksv1alpha1.RawExtension{Raw: []byte(o)},
+			HolderReference: &hooksv1alpha1.HolderReference{Kind: "Cluster", Namespace: "n", Name: "c", FieldPath: "spec.x"},
+		})
+	}
+	return r
+}
+
+// Each step sees the items as those before it have patched them, and the answer has the patches of all.
+func TestChainOfGeneratePatches(t *testing.T) {
+	f := newChain(t, "GeneratePatches",
+		patched(patchItem("1", `{"spec":{"a":1}}`), patchItem("2", `{}`)), patched(), patched(patchItem("1", `{"spec":{"b":1}}`)))
+	f.wants(t, "all steps", templatesOf(`{"spec":{}}`, `{"spec":{}}`),
+		`status: RESPONSE_STATUS_SUCCESS items {uid: "1" patch_type: PATCH_TYPE_JSON_MERGE_PATCH patch: "{\"spec\":{\"a\":1}}"} `+
+			`items {uid: "1" patch_type: PATCH_TYPE_JSON_MERGE_PATCH patch: "{\"spec\":{\"b\":1}}"}`, "a.e b.e c.e")
+	for step, want := range map[string]string{"a.e": `{"spec":{}}`, "b.e": `{"spec":{"a":1}}`, "c.e": `{"spec":{"a":1}}`} {
+		if got := string(f.requests[step].(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0].GetObject().GetRaw()); got != want {
+			t.Errorf("%s saw %s, want %s", step, got, want)
+		}
+	}
+	f.answers["b.e"] = func() proto.Message { return patched(patchItem("3", `{}`)) }
+	f.wants(t, "unknown uid", templatesOf(`{}`, `{}`),
+		`BadResponse: handler "b.e": items[0] is for a uid that the request does not have`, "a.e b.e")
+	f.answers["b.e"] = func() proto.Message { return patched(patchItem("1", `{`)) }
+	f.wants(t, "a patch that does not apply", templatesOf(`{}`, `{}`),
+		`BadResponse: handler "b.e": patch of item Cluster n/c spec.x: unexpected EOF`, "a.e b.e")
+	f.answers["b.e"] = func() proto.Message {
+		return &hooksv1alpha1.GeneratePatchesResponse{Status: failure, Message: "no image"}
+	}
+	f.wants(t, "a Failure", templatesOf(`{}`, `{}`),
+		`status: RESPONSE_STATUS_FAILURE message: "handler \"b.e\": no image"`, "a.e b.e")
+}
+
+// A step removes what the next one needs: the next one's patch fails, with its name and the path.
+func TestChainStepThatRemovesWhatTheNextNeeds(t *testing.T) {
+	item := patchItem("1", `[{"op":"replace","path":"/spec/a","value":2}]`)
+	item.PatchType = hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH
+	newChain(t, "GeneratePatches", patched(patchItem("1", `{"spec":{"a":null}}`)), patched(item)).wants(t, "removed", templatesOf(`{"spec":{"a":1}}`),
+		`BadResponse: handler "b.e": patch of item Cluster n/c spec.x: operation 0 at "/spec/a": there is no such place`, "a.e b.e")
+}
+
+// The settings of a step stand over those of its ExtensionConfig, and under those of the request.
+func TestChainSettings(t *testing.T) {
+	f := newChain(t, "GeneratePatches", patched())
+	f.chain.Steps[0].Settings = map[string]string{"step": "s", "both": "s", "all": "s"}
+	f.build(t)
+	r := registrationOf("e", f.handlers...)
+	r.Settings = map[string]string{"config": "c", "both": "c", "all": "c"}
+	if err := f.registry.Apply(r); err != nil {
+		t.Fatal(err)
+	}
+	req := templatesOf()
+	req.Settings = map[string]string{"all": "r"}
+	f.call(t, req)
+	got := f.requests["a.e"].(*hooksv1alpha1.GeneratePatchesRequest).GetSettings()
+	if want := map[string]string{"config": "c", "step": "s", "both": "s", "all": "r"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// A step is passed over if its selectors do not match, or if it is optional and not registered; a chain with a step
+// that is missing is not called at all.
+func TestChainSteps(t *testing.T) {
+	f := newChain(t, "GeneratePatches", patched(), patched())
+	f.chain.Steps = append(f.chain.Steps, registry.ChainStep{Handler: "x.e", Optional: true})
+	f.build(t)
+	f.wants(t, "optional", templatesOf(), "status: RESPONSE_STATUS_SUCCESS", "a.e b.e")
+	none, err := labels.Parse("never=matches")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.registry.SetPolicies("e", registry.Policies{Handlers: map[string]*policy.Policy{"a": {Name: "p", ObjectSelector: none}}})
+	f.wants(t, "objectSelector", templatesOf(`{"kind":"K"}`), "status: RESPONSE_STATUS_SUCCESS", "b.e")
+	f.chain.Steps[2].Optional = false
+	f.build(t)
+	f.wants(t, "missing", templatesOf(), `NotReady: HandlerChain "chain" cannot be called: steps[2]: no handler "x.e" is registered`, "")
+	if _, err := f.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", templatesOf()); hook.KindOf(err) != hook.NotReady {
+		t.Errorf("without a name: got %v", err)
+	}
+	if _, err := f.dispatch(t.Context(), hookOf(t, "ValidateTopology"), "chain", &hooksv1alpha1.ValidateTopologyRequest{}); err == nil ||
+		err.Error() != `HandlerChain "chain" serves the hook GeneratePatches, not ValidateTopology` {
+		t.Errorf("another hook: got %v", err)
+	}
+}
+
+// All steps have one deadline: one that hangs fails by its name when the time of the call is up.
+func TestChainDeadline(t *testing.T) {
+	f := newChain(t, "GeneratePatches", patched(), patched())
+	d := NewDispatcher(Config{
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{},
+		Transport: func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			if c.Handler.Name == "b.e" {
+				<-ctx.Done()
+				return extension.Result{}, hook.Errorf(hook.Timeout, "late")
+			}
+			return extension.Result{Response: patched()}, nil
+		},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := d.dispatch(ctx, hookOf(t, "GeneratePatches"), "chain", templatesOf()); err == nil ||
+		err.Error() != `handler "b.e": no answer before the caller's deadline` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func canUpdate(machine string) *hooksv1alpha1.CanUpdateMachineResponse {
+	r := &hooksv1alpha1.CanUpdateMachineResponse{Status: success}
+	if machine != "" {
+		r.MachinePatch = &hooksv1alpha1.Patch{PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, Patch: []byte(machine)}
+	}
+	return r
+}
+
+func updateRequest(current, desired string) *hooksv1alpha1.CanUpdateMachineRequest {
+	objects := func(spec string) *hooksv1alpha1.CanUpdateMachineRequestObjects {
+		empty := &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)}
+		return &hooksv1alpha1.CanUpdateMachineRequestObjects{
+			Machine:               &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n"},"spec":` + spec + `}`)},
+			InfrastructureMachine: empty, BootstrapConfig: empty,
+		}
+	}
+	return &hooksv1alpha1.CanUpdateMachineRequest{Current: objects(current), Desired: objects(desired)}
+}
+
+// Steps are asked until nothing that counts is left. What is left is replaced by Cluster API, or blocked.
+func TestChainOfCanUpdateMachine(t *testing.T) {
+	const nothing = "status: RESPONSE_STATUS_SUCCESS"
+	wholeSpec := func(spec string) string {
+		return `status: RESPONSE_STATUS_SUCCESS machine_patch {patch_type: PATCH_TYPE_JSON_PATCH patch: ` +
+			fmt.Sprintf("%q", `[{"op":"add","path":"/spec","value":`+spec+`}]`) + "}"
+	}
+	f := newChain(t, "CanUpdateMachine", canUpdate(`{"spec":{"a":1}}`), canUpdate(`{"spec":{"b":1}}`), canUpdate(`{"spec":{"c":1}}`))
+	f.wants(t, "two cover all", updateRequest(`{}`, `{"a":1,"b":1}`), wholeSpec(`{"a":1,"b":1}`), "a.e b.e")
+	f.wants(t, "nothing to do", updateRequest(`{"providerID":"x"}`, `{}`), nothing, "")
+	f.wants(t, "not covered", updateRequest(`{}`, `{"a":1,"x":1}`), wholeSpec(`{"a":1,"b":1,"c":1}`), "a.e b.e c.e")
+	f.chain.Block = true
+	f.build(t)
+	f.wants(t, "blocked", updateRequest(`{}`, `{"a":1,"y":{"z":1}}`), `status: RESPONSE_STATUS_FAILURE message: "onPartialCoverage of HandlerChain `+
+		`\"chain\" is Block, and no step covers /machine/spec/b, /machine/spec/c, /machine/spec/y/z"`, "a.e b.e c.e")
+	f.wants(t, "covered", updateRequest(`{}`, `{"a":1}`), wholeSpec(`{"a":1}`), "a.e")
+	f.chain.Steps = nil
+	f.build(t)
+	f.wants(t, "no step", updateRequest(`{}`, `{"a":1}`),
+		`status: RESPONSE_STATUS_FAILURE message: "onPartialCoverage of HandlerChain \"chain\" is Block, and no step covers /machine/spec/a"`, "")
+	f.chain = newChain(t, "CanUpdateMachine", canUpdate("")).chain
+	f.chain.Steps[0].Allow = []string{"/machine/spec/b"}
+	f.build(t)
+	f.wants(t, "not allowed", updateRequest(`{}`, `{"a":1}`),
+		`BadResponse: handler "a.e": patch of machine: it changes /machine/spec/a, which the chain does not allow the step`, "a.e")
+}
+
+// UpdateMachine calls the steps from the first each time, until one is not done; without a step, nothing is done.
+func TestChainOfUpdateMachine(t *testing.T) {
+	done, wait := &hooksv1alpha1.UpdateMachineResponse{Status: success}, &hooksv1alpha1.UpdateMachineResponse{Status: success, RetryAfterSeconds: 7, Message: "busy"}
+	req := &hooksv1alpha1.UpdateMachineRequest{Desired: &hooksv1alpha1.UpdateMachineRequestObjects{Machine: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n"}}`)}}}
+	f := newChain(t, "UpdateMachine", done, wait, done)
+	f.wants(t, "one is not done", req, `status: RESPONSE_STATUS_SUCCESS retry_after_seconds: 7 message: "busy"`, "a.e b.e")
+	f.answers["b.e"] = f.answers["a.e"]
+	f.wants(t, "all are done", req, "status: RESPONSE_STATUS_SUCCESS", "a.e b.e c.e")
+	f.chain.Steps = nil
+	f.build(t)
+	f.wants(t, "no step", req, `UnknownHandler: no step of HandlerChain "chain" is for this request`, "")
+}
+
+func TestChainOfGenerateUpgradePlan(t *testing.T) {
+	none := &hooksv1alpha1.GenerateUpgradePlanResponse{Status: success}
+	plan := &hooksv1alpha1.GenerateUpgradePlanResponse{Status: success, ControlPlaneUpgrades: []*hooksv1alpha1.UpgradeStep{{Version: "v2"}}}
+	req := &hooksv1alpha1.GenerateUpgradePlanRequest{Cluster: clusterIn("n")}
+	f := newChain(t, "GenerateUpgradePlan", none, plan, plan)
+	f.wants(t, "the second", req, `status: RESPONSE_STATUS_SUCCESS control_plane_upgrades {version: "v2"}`, "a.e b.e")
+	f.answers["b.e"], f.answers["c.e"] = f.answers["a.e"], f.answers["a.e"]
+	f.wants(t, "none", req, "status: RESPONSE_STATUS_SUCCESS", "a.e b.e c.e")
+}
+
+func TestChainOfValidateTopology(t *testing.T) {
+	bad := func(text string) proto.Message {
+		return &hooksv1alpha1.ValidateTopologyResponse{Status: failure, Message: text}
+	}
+	newChain(t, "ValidateTopology", bad("one"), &hooksv1alpha1.ValidateTopologyResponse{Status: success}, bad("three")).wants(t, "every failure",
+		&hooksv1alpha1.ValidateTopologyRequest{}, `status: RESPONSE_STATUS_FAILURE message: "handler \"a.e\": one; handler \"c.e\": three"`, "")
+}
+
+func TestChainOfDiscoverVariables(t *testing.T) {
+	variables := func(names ...string) *hooksv1alpha1.DiscoverVariablesResponse {
+		r := &hooksv1alpha1.DiscoverVariablesResponse{Status: success}
+		for _, n := range names {
+			name, schema, _ := strings.Cut(n, "=")
+			r.Variables = append(r.Variables, &hooksv1alpha1.ClusterClassVariable{
+				Name: name, Schema: &hooksv1alpha1.VariableSchema{OpenApiV3Schema: &hooksv1alpha1.JSON{Raw: []byte(schema)}},
+			})
+		}
+		return r
+	}
+	f := newChain(t, "DiscoverVariables", variables(`x={"type":"string"}`), variables(`y={"type":"string"}`, `x={ "type":"string"}`))
+	m, failed := f.call(t, &hooksv1alpha1.DiscoverVariablesRequest{})
+	if want := variables(`x={"type":"string"}`, `y={"type":"string"}`); failed != "" || !proto.Equal(m, want) {
+		t.Errorf("got %v %s, want %v", m, failed, want)
+	}
+	f.answers["b.e"] = func() proto.Message { return variables(`x={"type":"string","maxLength":3}`) }
+	f.wants(t, "different", &hooksv1alpha1.DiscoverVariablesRequest{},
+		`BadResponse: handlers "a.e" and "b.e" define variable "x" differently: /schema/openAPIV3Schema/maxLength is not the same`, "")
+}
+
+// Where all handlers of a hook are called, a chain stands for its steps, which it calls in their order.
+func TestChainStandsForItsSteps(t *testing.T) {
+	created := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}
+	f := newChain(t, "BeforeClusterCreate", created, created, created)
+	slices.Reverse(f.chain.Steps)
+	f.chain.Steps = f.chain.Steps[:2]
+	f.build(t)
+	req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}
+	f.wants(t, "by name", req, "status: RESPONSE_STATUS_SUCCESS", "c.e b.e")
+	f.called = nil
+	f.registry.SetPolicies("e", registry.Policies{Handlers: map[string]*policy.Policy{"a": {Order: new(int32(1))}}})
+	if _, err := f.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(f.called, " "); got != "a.e c.e b.e" {
+		t.Errorf("called were %s", got)
+	}
+	f = newChain(t, "CanUpdateMachine", canUpdate(""), canUpdate(""))
+	if _, err := f.dispatch(t.Context(), hookOf(t, "CanUpdateMachine"), "", updateRequest(`{}`, `{"a":1}`)); err != nil {
+		t.Errorf("two handlers that one chain stands for: %v", err)
+	}
+	other := f.chain
+	other.Name, other.Steps = "other", other.Steps[:1]
+	f.registry.SetChains([]registry.Chain{f.chain, other})
+	if _, err := f.dispatch(t.Context(), hookOf(t, "CanUpdateMachine"), "", updateRequest(`{}`, `{"a":1}`)); err == nil ||
+		err.Error() != "CanUpdateMachine needs one handler and 2 match, say which: chain, other" {
+		t.Errorf("two chains: got %v", err)
+	}
+}
+
+// Discovery offers a chain under its name; in place of its steps, if Cluster API takes one handler of the hook in all,
+// even while the chain cannot be called.
+func TestDiscoveryOfChains(t *testing.T) {
+	for hookName, want := range map[string]string{
+		"GeneratePatches": "a--e 11s, b--e 11s, chain 21s", "CanUpdateMachine": "chain 21s", "BeforeClusterCreate": "",
+	} {
+		f := newChain(t, hookName, nil, nil)
+		for _, missing := range []string{"", "x.e"} {
+			if missing != "" {
+				f.chain.Steps = append(f.chain.Steps, registry.ChainStep{Handler: missing})
+				f.build(t)
+				want = strings.Replace(want, "chain 21s", "chain 30s", 1)
+			}
+			var got []string
+			for _, h := range f.discover(t).GetHandlers() {
+				if h.GetRequestHook().GetHook() == hookName && !strings.EqualFold(h.GetName(), hookName) {
+					got = append(got, fmt.Sprintf("%s %ds", h.GetName(), h.GetTimeoutSeconds()))
+				}
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("%s, %q missing: got %q, want %q", hookName, missing, got, want)
+			}
+		}
+	}
+}
+
+// BenchmarkChain is a chain of five handlers that each patch all of 40 templates of 6 KB, beside five calls to such a
+// handler.
+func BenchmarkChain(b *testing.B) {
+	objects := make([]string, 40)
+	var items []*hooksv1alpha1.GeneratePatchesResponseItem
+	for i := range objects {
+		var members []string
+		for m := range 60 {
+			members = append(members, fmt.Sprintf(`"member%d":{"name":"n%d","values":["%s",%d]}`, m, m, strings.Repeat("x", 50), m))
+		}
+		objects[i] = `{"apiVersion":"v1","kind":"K","metadata":{"name":"n"},"spec":{` + strings.Join(members, ",") + `}}`
+		items = append(items, patchItem(strconv.Itoa(i+1), `{"spec":{"added":{"x":1}}}`))
+	}
+	steps := make([]proto.Message, 5)
+	for i := range steps {
+		steps[i] = patched(items...)
+	}
+	f := newChain(b, "GeneratePatches", steps...)
+	req := templatesOf(objects...)
+	encode := func(m proto.Message) {
+		if _, err := mandated.Encode(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, handler := range []string{"chain", "a.e"} {
+		b.Run(handler, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				n := 1
+				if handler != "chain" {
+					n = 5
+				}
+				for range n {
+					m, err := f.dispatch(b.Context(), hookOf(b, "GeneratePatches"), handler, req)
+					if err != nil {
+						b.Fatal(err)
+					}
+					encode(m)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package handlerchain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hookgate/hookgate/internal/jsonpatch"
+)
+
+// escaped encodes a name for a JSON pointer.
+var escaped = strings.NewReplacer("~", "~0", "/", "~1")
+
+// missing stands for a value that does not exist, which is not null.
+type missing struct{}
+
+// differences returns the JSON pointers of the values that differ between a and b, in order, each as far down as there
+// are objects. Lists differ as a whole.
+func differences(at string, a, b any) []string {
+	inA, isA := a.(map[string]any)
+	inB, isB := b.(map[string]any)
+	_, noA := a.(missing)
+	_, noB := b.(missing)
+	if deeper := isA && isB || isA && noB && len(inA) > 0 || noA && isB && len(inB) > 0; !deeper {
+		if jsonpatch.Equal(a, b) {
+			return nil
+		}
+		return []string{at}
+	}
+	all := map[string]struct{}{}
+	for _, names := range []map[string]any{inA, inB} {
+		for name := range names {
+			all[name] = struct{}{}
+		}
+	}
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		found = append(found, differences(at+"/"+escaped.Replace(name), member(inA, name), member(inB, name))...)
+	}
+	return found
+}
+
+func member(object map[string]any, name string) any {
+	if v, ok := object[name]; ok {
+		return v
+	}
+	return missing{}
+}
+
+// within reports whether a JSON pointer is one of the places, or below one.
+func within(pointer string, places []string) bool {
+	return slices.ContainsFunc(places, func(place string) bool {
+		rest, ok := strings.CutPrefix(pointer, place)
+		return ok && (rest == "" || rest[0] == '/')
+	})
+}

@@ -1,0 +1,142 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package handlerchain
+
+import (
+	"errors"
+	"strings"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
+)
+
+// object is an object of a request, as patched so far.
+type object struct {
+	text []byte         // nil while tree has changes that it lacks
+	tree map[string]any // nil until it is needed
+}
+
+var (
+	errNoObject     = errors.New("the request has no such object")
+	errNotAnObject  = errors.New("it is not a JSON object")
+	errNoPatchType  = errors.New("its patchType is neither JSONPatch nor JSONMergePatch")
+	errNoSuchParent = errors.New("a member above what is patched is not an object")
+)
+
+// parse sets o.tree.
+func (o *object) parse(g jsonpatch.Guard) error {
+	if o.tree != nil {
+		return nil
+	}
+	if len(o.text) == 0 {
+		return errNoObject
+	}
+	m := jsonpatch.Meter{Guard: g}
+	if err := m.Values(o.text); err != nil {
+		return err
+	}
+	if err := m.Flush(); err != nil {
+		return err
+	}
+	v, err := g.Parse(o.text)
+	if err != nil {
+		return err
+	}
+	tree, ok := v.(map[string]any)
+	if !ok {
+		return errNotAnObject
+	}
+	o.tree = tree
+	return nil
+}
+
+// apply applies a patch. Of what it makes of the object, only what is at the places is kept, which are JSON pointers;
+// a place that the patched object lacks stays as it was. It reports whether the patch has content. After an error, the
+// object must not be used.
+func (o *object) apply(
+	t hooksv1alpha1.PatchType, patch []byte, places []string, g jsonpatch.Guard,
+) (changed bool, err error) {
+	switch {
+	case t != hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH && t != hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
+		return false, errNoPatchType
+	case jsonpatch.Empty(t, patch):
+		return false, nil
+	}
+	if err := o.parse(g); err != nil {
+		return false, err
+	}
+	m := jsonpatch.Meter{Guard: g}
+	if err := m.Values(patch); err != nil {
+		return false, err
+	}
+	changes, err := g.Parse(patch)
+	if err != nil {
+		return false, err
+	}
+	isMerge, base := t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, any(o.tree)
+	if !isMerge && !jsonpatch.Within(changes, places) { // it may change more than is kept, and a merge patch copies
+		if base, err = jsonpatch.Copy(o.tree, &m); err != nil {
+			return false, err
+		}
+	}
+	patched, err := jsonpatch.ApplyParsed(base, t, changes, &m)
+	if err != nil {
+		return false, err
+	}
+	for _, place := range places {
+		if v, ok := get(patched, place); ok {
+			if err := put(o.tree, place, v); err != nil {
+				return false, err
+			}
+		}
+	}
+	o.text = nil
+	return true, m.Flush()
+}
+
+// json returns the text of the object.
+func (o *object) json() []byte {
+	if o.text == nil {
+		o.text = jsonpatch.Append(nil, o.tree)
+	}
+	return o.text
+}
+
+// get returns the value at a place in v.
+func get(v any, place string) (any, bool) {
+	for name := range strings.SplitSeq(place[1:], "/") {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if v, ok = object[name]; !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func has(v any, place string) bool {
+	_, ok := get(v, place)
+	return ok
+}
+
+// put sets the value at a place in an object, with the objects above it.
+func put(object map[string]any, place string, v any) error {
+	name, rest, more := strings.Cut(place[1:], "/")
+	if !more {
+		object[name] = v
+		return nil
+	}
+	below, ok := object[name]
+	if !ok {
+		below = map[string]any{}
+		object[name] = below
+	}
+	within, ok := below.(map[string]any)
+	if !ok {
+		return errNoSuchParent
+	}
+	return put(within, "/"+rest, v)
+}

@@ -1,0 +1,95 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package handlerchain
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// keptOfTemplates are the places that Cluster API keeps of a patched template.
+var keptOfTemplates = []string{"/spec", "/metadata/labels", "/metadata/annotations"}
+
+// Patches collects the answers of GeneratePatches.
+type Patches struct {
+	request *hooksv1alpha1.GeneratePatchesRequest
+	guard   jsonpatch.Guard
+	objects []object       // by item
+	byUID   map[string]int // of the first item with each uid, as Cluster API finds it
+	changed bool
+	items   []*hooksv1alpha1.GeneratePatchesResponseItem
+	bytes   int // of items
+}
+
+// NewPatches returns the Patches for a request, which it does not change.
+func NewPatches(r *hooksv1alpha1.GeneratePatchesRequest, g jsonpatch.Guard) *Patches {
+	p := &Patches{
+		request: r, guard: g, objects: make([]object, len(r.GetItems())), byUID: make(map[string]int, len(r.GetItems())),
+	}
+	for i, item := range r.GetItems() {
+		p.objects[i].text = item.GetObject().GetRaw()
+		if _, ok := p.byUID[item.GetUid()]; !ok {
+			p.byUID[item.GetUid()] = i
+		}
+	}
+	return p
+}
+
+// Request returns the request for the next step: the one for the chain until a patch has changed it.
+func (p *Patches) Request() proto.Message {
+	if !p.changed {
+		return p.request
+	}
+	next, _ := catalog.Shallow(p.request.ProtoReflect()).Interface().(*hooksv1alpha1.GeneratePatchesRequest)
+	next.Items = make([]*hooksv1alpha1.GeneratePatchesRequestItem, len(p.objects))
+	for i, item := range p.request.GetItems() {
+		if p.objects[i].tree != nil {
+			patched, _ := catalog.Shallow(item.ProtoReflect()).Interface().(*hooksv1alpha1.GeneratePatchesRequestItem)
+			patched.Object = &hooksv1alpha1.RawExtension{Raw: p.objects[i].json()}
+			item = patched
+		}
+		next.Items[i] = item
+	}
+	return next
+}
+
+// Add applies the patches of a step's answer. An error that is not a *hook.Error is one of the answer.
+func (p *Patches) Add(answer *hooksv1alpha1.GeneratePatchesResponse) error {
+	for i, item := range answer.GetItems() {
+		at, ok := p.byUID[item.GetUid()]
+		if !ok {
+			return fmt.Errorf("items[%d] is for a uid that the request does not have", i)
+		}
+		changed, err := p.objects[at].apply(item.GetPatchType(), item.GetPatch(), keptOfTemplates, p.guard)
+		if err != nil {
+			return fmt.Errorf("patch of %s: %w", described(p.request.GetItems()[at]), err)
+		}
+		if !changed {
+			continue
+		}
+		if p.bytes += len(item.GetUid()) + len(item.GetPatch()); p.bytes > limits.BodyBytes {
+			return fmt.Errorf("the patches of all steps so far have more than %d MiB", limits.BodyBytes>>20)
+		}
+		p.items, p.changed = append(p.items, item), true
+	}
+	return nil
+}
+
+// Items returns the patches of all steps in their order. Applied to the request, as Cluster API applies them, they make
+// what the last step made.
+func (p *Patches) Items() []*hooksv1alpha1.GeneratePatchesResponseItem { return p.items }
+
+// described names an item by what it is for, because its uid is another one in each call.
+func described(item *hooksv1alpha1.GeneratePatchesRequestItem) string {
+	h := item.GetHolderReference()
+	return text.Cut(fmt.Sprintf("item %s %s/%s %s", h.GetKind(), h.GetNamespace(), h.GetName(), h.GetFieldPath()),
+		2*limits.QuotedBytes)
+}

@@ -1,0 +1,46 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"time"
+
+	otelcodes "go.opentelemetry.io/otel/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// BeginChain starts to observe a call to a chain of handlers, which counts as a handler of its name besides its steps.
+// The context has the span of the chain, in which those of the steps are. End must be called once. A nil Observer
+// observes nothing.
+func (o *Observer) BeginChain(
+	ctx context.Context, h *catalog.Hook, name string,
+) (_ context.Context, end func(response proto.Message, err error)) {
+	if o == nil {
+		return ctx, func(proto.Message, error) {}
+	}
+	m := o.metrics
+	ctx, span := o.tracer.Start(ctx, "chain "+name)
+	series := m.series.begin(name)
+	inFlight := m.handlerInFlight.WithLabelValues(h.Hook, name)
+	inFlight.Inc()
+	start := time.Now()
+	return ctx, func(response proto.Message, err error) {
+		outcome, kind := outcomeSuccess, ""
+		if err != nil {
+			outcome, kind = outcomeError, hook.KindOf(err).String()
+			span.SetStatus(otelcodes.Error, err.Error())
+		} else if _, refused := catalog.FailureOf(response); refused {
+			outcome = outcomeFailure
+		}
+		m.handlerCalls.WithLabelValues(h.Hook, name, outcome, kind).Inc()
+		m.handlerDuration.WithLabelValues(h.Hook, name).Observe(time.Since(start).Seconds())
+		inFlight.Dec()
+		m.series.end(series)
+		span.End()
+	}
+}
