@@ -52,6 +52,8 @@ type Hook struct {
 	// Mergeable reports whether the answers of several handlers can be merged into one. This holds for lifecycle hooks
 	// only: the others carry a result of their own, and Cluster API allows them one handler.
 	Mergeable bool
+	// Sole reports whether Cluster API takes one handler of the hook in all, whichever ExtensionConfig it belongs to.
+	Sole bool
 	// Blocking reports whether an answer may hold the caller with retryAfterSeconds.
 	Blocking bool
 	// FailOnly reports whether errors of the hook are never ignored, whatever the failure policy of its handler.
@@ -64,6 +66,11 @@ type Hook struct {
 // Singleton reports whether the extension answers the hook, not one of its handlers. In every group, only the hook that
 // lists the handlers is a singleton.
 func (h *Hook) Singleton() bool { return h.Category == Discovery }
+
+// Chainable reports whether a HandlerChain can make one answer of those of several handlers.
+func (h *Hook) Chainable() bool {
+	return h.Mergeable || h.Group == hook.Group && !h.Singleton()
+}
 
 // TakesHandler reports whether requests can name a handler. Those of a singleton mean its extension.
 func (h *Hook) TakesHandler() bool { return h.Request.Descriptor().Fields().ByName("handler") != nil }

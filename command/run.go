@@ -108,6 +108,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if s, ok := source.(interface{ Policies() ([]status.Policy, int) }); ok {
 		reporter.Policies = s.Policies
 	}
+	if s, ok := source.(interface{ Chains() ([]status.Chain, int) }); ok {
+		reporter.Chains = s.Chains
+	}
 	metrics.Report(reporter)
 	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
 		metrics.Leading(leader.Leads)

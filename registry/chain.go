@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -52,11 +53,15 @@ func (r *Registry) SetChains(chains []Chain) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := *r.current.Load()
+	before := next.chains
 	next.chains = make([]*Chain, len(chains))
 	for i := range chains {
 		next.chains[i] = &chains[i]
 	}
 	slices.SortFunc(next.chains, func(a, b *Chain) int { return cmp.Compare(a.Name, b.Name) })
+	if len(before) == len(chains) && reflect.DeepEqual(before, next.chains) {
+		return
+	}
 	next.generation++
 	next.setOffered()
 	r.current.Store(&next)
@@ -76,22 +81,54 @@ func (s *Snapshot) Chain(name string) (*Chain, bool) {
 	return s.chains[i], true
 }
 
+// standing are the chains of a hook that stand for their steps.
+type standing struct {
+	chains []*Chain // by name
+	steps  map[string]bool
+}
+
 // StandsFor returns the chains of a hook, and the names of the handlers that these stand for where all handlers of the
-// hook are called, or one of them.
+// hook are called, or one of them. Callers must not change either.
 func (s *Snapshot) StandsFor(gh hook.GroupHook) (chains []*Chain, steps map[string]bool) {
+	of := s.standing[gh]
+	return of.chains, of.steps
+}
+
+// setStanding finds the chains that stand for their steps. Those whose names are taken do not.
+func (s *Snapshot) setStanding() {
+	s.standing = make(map[hook.GroupHook]standing, len(s.chains))
 	for _, c := range s.chains {
-		if c.Hook != gh || s.Taken(c) != "" {
+		if s.Taken(c) != "" {
 			continue
 		}
-		chains = append(chains, c)
+		of := s.standing[c.Hook]
+		if of.steps == nil {
+			of.steps = map[string]bool{}
+		}
+		of.chains = append(of.chains, c)
 		for i := range c.Steps {
-			if steps == nil {
-				steps = map[string]bool{}
-			}
-			steps[c.Steps[i].Handler] = true
+			of.steps[c.Steps[i].Handler] = true
+		}
+		s.standing[c.Hook] = of
+	}
+}
+
+// OfferedOf returns the names under which handlers of a hook are offered to callers of which it takes one, by name:
+// those of chains, and of the handlers that no chain stands for.
+func (s *Snapshot) OfferedOf(gh hook.GroupHook) []string {
+	chains, steps := s.StandsFor(gh)
+	offered := make([]string, 0, len(chains))
+	for _, c := range chains {
+		offered = append(offered, c.Name)
+	}
+	for _, e := range s.Handlers(gh) {
+		if !steps[e.Name] {
+			name, _ := s.Offered(e)
+			offered = append(offered, name)
 		}
 	}
-	return chains, steps
+	slices.Sort(offered)
+	return offered
 }
 
 // Taken says what else the name of a chain means, for a message; nothing if it is the name of the chain alone. A chain

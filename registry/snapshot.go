@@ -27,7 +27,8 @@ type Snapshot struct {
 	byConfig      map[string]*config
 	policies      map[string]Policies // by ExtensionConfig, registered or not
 	chains        []*Chain            // by name
-	undiscovered  []*Undiscovered     // by key
+	standing      map[hook.GroupHook]standing
+	undiscovered  []*Undiscovered // by key
 	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be
 	// the largest one that every update copies.
 	byHashedLabel map[string]*Entry

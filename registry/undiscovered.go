@@ -98,6 +98,7 @@ func (r *Registry) SetUndiscovered(all []Undiscovered) {
 		next.undiscovered = append(next.undiscovered, u)
 	}
 	slices.SortFunc(next.undiscovered, func(a, b *Undiscovered) int { return cmp.Compare(a.key(), b.key()) })
+	next.setStanding()
 	r.current.Store(&next)
 }
 

@@ -28,11 +28,10 @@ type PolicySet struct {
 	registry *TrackingRegistry
 	exists   func(extensionConfig string) bool
 	types    *policy.Types
-	logger   *slog.Logger
 
 	policies []extensionconfig.Policy
 	refused  map[string]extensionconfig.Refused // by name
-	reported map[string]report                  // by name
+	reported *reports
 
 	listed atomic.Pointer[listing]
 
@@ -46,18 +45,12 @@ type listing struct {
 	missed   int
 }
 
-// report is a verdict that was logged, and the policy that it is on.
-type report struct {
-	policy  *policy.Policy
-	verdict extensionconfig.Verdict
-}
-
 // NewPolicySet returns a PolicySet without policies. exists reports whether the source has an ExtensionConfig,
 // registered or not. Conditions are checked against types.
 func NewPolicySet(
 	r *TrackingRegistry, exists func(extensionConfig string) bool, types *policy.Types, logger *slog.Logger,
 ) *PolicySet {
-	s := &PolicySet{registry: r, exists: exists, types: types, logger: logger, reported: map[string]report{}}
+	s := &PolicySet{registry: r, exists: exists, types: types, reported: newReports("policy", "extensionPolicy", logger)}
 	s.listed.Store(&listing{})
 	s.resolved.Store(&map[string]registry.Policies{})
 	s.protocols.Store(&map[string]registry.Protocol{})
@@ -251,27 +244,13 @@ func (s *PolicySet) Listed() (policies []status.Policy, missed int) {
 // Report logs the new verdicts, and keeps all of them for Listed. at returns the location of a policy, and may be nil.
 func (s *PolicySet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
 	s.list(verdicts)
-	for _, p := range s.policies {
-		now := report{policy: p.Compiled, verdict: verdicts[p.Name]}
-		if s.reported[p.Name] == now {
-			continue
+	for i := range s.policies {
+		p := &s.policies[i]
+		level, says := slog.LevelInfo, "is accepted"
+		if !verdicts[p.Name].Accepted() {
+			level, says = slog.LevelWarn, "is not accepted"
 		}
-		s.reported[p.Name] = now
-		attributes := []any{"extensionPolicy", p.Name}
-		if at != nil {
-			attributes = append(attributes, "at", at(p.Name))
-		}
-		attributes = append(attributes, "reason", now.verdict.Reason, "message", now.verdict.Message)
-		if now.verdict.Accepted() {
-			s.logger.Info("policy is accepted", attributes...)
-		} else {
-			s.logger.Warn("policy is not accepted", attributes...)
-		}
+		s.reported.log(level, p.Name, report{p.Compiled, verdicts[p.Name]}, says, at)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.reported)) {
-		if _, ok := verdicts[name]; !ok {
-			delete(s.reported, name)
-			s.logger.Info("policy removed", "extensionPolicy", name)
-		}
-	}
+	s.reported.keep(func(name string) bool { _, ok := verdicts[name]; return ok })
 }

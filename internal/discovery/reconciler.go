@@ -42,6 +42,8 @@ type Registry interface {
 	SetUndiscovered(all []registry.Undiscovered)
 	// SetAllPolicies replaces the policies for the handlers of ExtensionConfigs, by name, which need not be registered.
 	SetAllPolicies(byConfig map[string]registry.Policies)
+	// SetChains replaces the chains of handlers, whose steps need not be registered. It keeps chains.
+	SetChains(chains []registry.Chain)
 	SetReady()
 	// Snapshot returns what is registered.
 	Snapshot() *registry.Snapshot

@@ -20,9 +20,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Verdict says whether a policy is in effect, and why. The same policies and targets give the same text.
+// Verdict says whether a policy is in effect, or a chain can be called, and why. The same objects give the same text.
 type Verdict struct {
-	Reason  string // one of the reasons of the condition Accepted
+	Reason  string // one of the reasons of the condition Accepted, or Ready
 	Message string
 }
 

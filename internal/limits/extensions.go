@@ -57,6 +57,16 @@ const (
 	SecretsPerSecond = 20
 )
 
+// The limits of HandlerChains.
+const (
+	// ChainSteps is the number of steps of a HandlerChain, StepSettings that of the settings of one. AllowedPaths and
+	// AllowedPathBytes bound the paths that a step may change.
+	ChainSteps       = 64
+	StepSettings     = 256
+	AllowedPaths     = 64
+	AllowedPathBytes = 256
+)
+
 // The limits of ExtensionPolicies.
 const (
 	// MatchConditions is the number of match conditions of a policy, and ConditionCharacters the length of one.

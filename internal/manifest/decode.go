@@ -29,6 +29,7 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/yaml"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // Object is the object that one document of a manifest defines.
@@ -38,6 +39,7 @@ type Object struct {
 	// Exactly one of these is set if the document is valid, none otherwise.
 	Extension *extensionconfig.Extension
 	Policy    *extensionconfig.Policy
+	Chain     *registry.Chain
 	Labels    map[string]string // of a Namespace
 	Contracts *convert.CRD      // of a CustomResourceDefinition
 
@@ -46,7 +48,7 @@ type Object struct {
 
 // Valid reports whether o has content.
 func (o *Object) Valid() bool {
-	return o.Extension != nil || o.Policy != nil || o.Labels != nil || o.Contracts != nil
+	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Labels != nil || o.Contracts != nil
 }
 
 // Decoder decodes the documents of manifests.
@@ -74,9 +76,8 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 // Types returns the types of requests, against which conditions are checked.
 func (w *Decoder) Types() *policy.Types { return w.types }
 
-// decode returns the ExtensionConfig, ExtensionPolicy, Namespace or CustomResourceDefinition in a document. The
-// object is nil for documents of other kinds and for those without a usable name; it lacks its content when that is
-// wrong.
+// decode returns the object in a document. It is nil for documents of other kinds than those of Object and for those
+// without a usable name; it lacks its content when that is wrong.
 func decode(d *document, words *Decoder) (*Object, []Problem) {
 	group, _, _ := strings.Cut(d.apiVersion, "/")
 	switch {
@@ -84,6 +85,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		return decodeExtensionConfig(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == "ExtensionPolicy":
 		return decodeExtensionPolicy(d, words)
+	case group == v1alpha1.GroupVersion.Group && d.kind == "HandlerChain":
+		return decodeHandlerChain(d, words)
 	case d.apiVersion == "v1" && d.kind == "Namespace":
 		return decodeNamespace(d)
 	case group == convert.CRDKind.Group && d.kind == convert.CRDKind.Kind:
@@ -91,8 +94,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	}
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
-		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, ExtensionPolicy, Namespace and "+
-			"CustomResourceDefinition are read", d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
+		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, ExtensionPolicy, HandlerChain, "+
+			"Namespace and CustomResourceDefinition are read", d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
 	}}
 }
 
@@ -260,22 +263,41 @@ func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1
 	return config, nil
 }
 
-func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
+// decodeOwn decodes an object of hookgate.dev, without its status, which is made here.
+func (d *document) decodeOwn(into any) []Problem {
 	if d.apiVersion != v1alpha1.GroupVersion.String() {
-		return d.refused([]Problem{d.problemAt("apiVersion",
-			field.NotSupported(field.NewPath("apiVersion"), d.apiVersion, []string{v1alpha1.GroupVersion.String()}))})
+		return []Problem{d.problemAt("apiVersion",
+			field.NotSupported(field.NewPath("apiVersion"), d.apiVersion, []string{v1alpha1.GroupVersion.String()}))}
 	}
 	members, problems := d.members()
 	if problems != nil {
-		return d.refused(problems)
+		return problems
 	}
-	delete(members, "status") // the verdict is made here
-	manifest := &v1alpha1.ExtensionPolicy{}
-	if problems := d.decodeStrict(members, manifest); problems != nil {
+	delete(members, "status")
+	return d.decodeStrict(members, into)
+}
+
+func decodeHandlerChain(d *document, words *Decoder) (*Object, []Problem) {
+	manifest := &v1alpha1.HandlerChain{}
+	if problems := d.decodeOwn(manifest); problems != nil {
 		return d.refused(problems)
 	}
 	d.name = manifest.Name
-	problems = d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters")
+	problems := d.inNamespace(manifest.Namespace, "its steps choose namespaces, by their ExtensionConfigs")
+	c, errs := extensionconfig.ConvertChain(manifest, words.hooks)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+	return &Object{Place: d.Place, Name: c.Name, Chain: &c}, problems
+}
+
+func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
+	manifest := &v1alpha1.ExtensionPolicy{}
+	if problems := d.decodeOwn(manifest); problems != nil {
+		return d.refused(problems)
+	}
+	d.name = manifest.Name
+	problems := d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters")
 	p, errs := extensionconfig.ConvertPolicy(manifest, words.conditions, words.hooks)
 	if len(errs) > 0 {
 		o, problems := d.refused(d.fieldProblems(errs))

@@ -22,8 +22,12 @@ type Inventory struct {
 	Extensions map[string]Object
 	Policies   map[string]Object
 	// Refused are the ExtensionPolicies whose manifests are not valid. Policies may have earlier versions of them.
-	Refused    map[string]extensionconfig.Refused
-	Namespaces map[string]Object
+	Refused map[string]extensionconfig.Refused
+	Chains  map[string]Object
+	// RefusedChains are the messages of the HandlerChains whose manifests are not valid. Chains may have earlier versions
+	// of them.
+	RefusedChains map[string]string
+	Namespaces    map[string]Object
 	// Definitions are CustomResourceDefinitions.
 	Definitions map[string]Object
 	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
@@ -62,8 +66,10 @@ func newKind(name string, before map[string]Object) *kind {
 func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
 	extensions := newKind("ExtensionConfig", v.Extensions)
 	policies := newKind("ExtensionPolicy", v.Policies)
+	chains := newKind("HandlerChain", v.Chains)
 	namespaces := newKind("Namespace", v.Namespaces)
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
+	kinds := []*kind{extensions, policies, chains, namespaces, definitions}
 	var all []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
@@ -81,22 +87,16 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 			found := slices.Clone(e.problems)
 			if e.object != nil {
 				o := *e.object
-				k := extensions
-				switch e.kind {
-				case policies.name:
-					k = policies
-				case namespaces.name:
-					k = namespaces
-				case definitions.name:
-					k = definitions
-				}
-				found = k.add(&o, found)
+				of := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == e.kind })
+				found = kinds[of].add(&o, found)
 			}
 			problems = append(problems, found...)
 		}
 		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unidentified }) {
-			kept := slices.Concat(extensions.keep(m.file), policies.keep(m.file), namespaces.keep(m.file),
-				definitions.keep(m.file))
+			var kept []string
+			for _, k := range kinds {
+				kept = append(kept, k.keep(m.file)...)
+			}
 			explainKept(problems, kept)
 		}
 		all = append(all, first(problems)...)
@@ -105,8 +105,12 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	for name, place := range extensions.claims {
 		named[name] = place.File
 	}
+	refusedChains := make(map[string]string, len(chains.refused))
+	for name, r := range chains.refused {
+		refusedChains[name] = r.Message
+	}
 	return &Inventory{
-		Named: named, Unreadable: unreadable,
+		Named: named, Unreadable: unreadable, Chains: chains.objects, RefusedChains: refusedChains,
 		Extensions: extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
 		Definitions: definitions.objects, read: byFile,
 	}, all

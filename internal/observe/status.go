@@ -27,7 +27,7 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Policies and Notices are required. It is safe for concurrent use.
+// All fields but Policies, Chains and Notices are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -37,6 +37,8 @@ type Reporter struct {
 	Namespaces  Namespaces
 	// Policies returns the ExtensionPolicies by name, and how many more there are. It may be nil.
 	Policies func() (policies []status.Policy, missed int)
+	// Chains is Policies for HandlerChains.
+	Chains func() (chains []status.Chain, missed int)
 	// Notices may be nil.
 	Notices func() []status.Notice
 }
@@ -53,6 +55,9 @@ func (r *Reporter) Gateway() *status.Gateway {
 	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
 	if r.Policies != nil {
 		g.Policies, g.MissedPolicies = r.Policies()
+	}
+	if r.Chains != nil {
+		g.Chains, g.MissedChains = r.Chains()
 	}
 	return g
 }

@@ -28,6 +28,9 @@ type Gateway struct {
 	// Policies are the ExtensionPolicies by name, and MissedPolicies counts those that there was no room for.
 	Policies       []Policy `json:"policies,omitempty"`
 	MissedPolicies int      `json:"missedPolicies,omitempty"`
+	// Chains are the HandlerChains by name, and MissedChains counts those that there was no room for.
+	Chains       []Chain `json:"chains,omitempty"`
+	MissedChains int     `json:"missedChains,omitempty"`
 	// Notices are what needs attention though calls are answered, such as a certificate near its end.
 	Notices []Notice `json:"notices,omitempty"`
 }
@@ -194,6 +197,26 @@ type Hold struct {
 	RetryAfter Seconds   `json:"retryAfterSeconds,omitempty"`
 	Since      time.Time `json:"since"`
 	Last       time.Time `json:"last"` // when the handler was asked last
+}
+
+// Chain is a HandlerChain.
+type Chain struct {
+	Name string `json:"name"`
+	// Hook is absent if the HandlerChain was never valid.
+	Hook    string `json:"hook,omitempty"`
+	Ready   bool   `json:"ready"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// OnPartialCoverage is Block, or absent.
+	OnPartialCoverage string      `json:"onPartialCoverage,omitempty"`
+	Steps             []ChainStep `json:"steps,omitempty"`
+}
+
+// ChainStep is a step of a Chain.
+type ChainStep struct {
+	Handler    string `json:"handler"`
+	Registered bool   `json:"registered"`
+	Optional   bool   `json:"optional,omitempty"`
 }
 
 // Policy is an ExtensionPolicy, and whether it is in effect.

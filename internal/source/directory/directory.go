@@ -76,9 +76,9 @@ type Config struct {
 // Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
 //
 // It reads the files *.yaml, *.yml and *.json, but neither subdirectories nor hidden files, with any number of
-// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, v1
-// Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition, whose name and contract
-// labels resolve unversioned references. It follows changes, and never writes.
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy and HandlerChain of
+// hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition, whose name
+// and contract labels resolve unversioned references. It follows changes, and never writes.
 type Source struct {
 	dir      string
 	registry discovery.Registry
@@ -103,6 +103,7 @@ type Source struct {
 	problems   []manifest.Problem // of the manifests
 	reported   map[string]bool    // the problems that were logged and still are there
 	policies   *discovery.PolicySet
+	chains     *discovery.ChainSet
 	present    map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
 	unreadable []string           // the files that could not be read at the start, nor since
 	settled    bool               // the first attempts are over
@@ -168,6 +169,7 @@ func New(c Config) (*Source, error) {
 	d.policies = discovery.NewPolicySet(tracking,
 		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok },
 		decoder.Types(), c.Logger)
+	d.chains = discovery.NewChainSet(tracking, c.Logger)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }
@@ -187,6 +189,9 @@ func (d *Source) Reload() { d.again.Notify() }
 
 // Policies returns the ExtensionPolicies with their verdicts, by name, and how many more there are than it lists.
 func (d *Source) Policies() (policies []status.Policy, missed int) { return d.policies.Listed() }
+
+// Chains returns the HandlerChains with their verdicts, by name, and how many more there are than it lists.
+func (d *Source) Chains() (chains []status.Chain, missed int) { return d.chains.Listed() }
 
 // Warning says what is wrong with the directory; it is empty if all is well.
 func (d *Source) Warning() string {
@@ -236,7 +241,7 @@ func (d *Source) Run(ctx context.Context) error {
 			d.settle()
 			tried, late = nil, nil
 		case <-d.tracking.Changed():
-			d.reportPolicies()
+			d.reportVerdicts()
 			continue
 		case <-back.C():
 			d.workers.retry(back.Take())
@@ -281,16 +286,19 @@ func (d *Source) Run(ctx context.Context) error {
 func (d *Source) settle() {
 	d.registry.SetReady()
 	d.settled = true
-	d.reportPolicies()
+	d.reportVerdicts()
 }
 
-// reportPolicies logs the verdicts on the policies. Before the first attempts are over, most targets are missing, and
-// it logs nothing.
-func (d *Source) reportPolicies() {
-	if d.settled {
-		d.policies.Report(d.policies.Verdicts(),
-			func(name string) string { o := d.inventory.Policies[name]; return o.String() })
+// reportVerdicts logs the verdicts on the policies and the chains. Before the first attempts are over, most of the
+// handlers that they name are missing, and it logs nothing.
+func (d *Source) reportVerdicts() {
+	if !d.settled {
+		return
 	}
+	d.policies.Report(d.policies.Verdicts(),
+		func(name string) string { o := d.inventory.Policies[name]; return o.String() })
+	d.chains.Report(d.chains.Verdicts(),
+		func(name string) string { o := d.inventory.Chains[name]; return o.String() })
 }
 
 // pass counts the first attempts that are not over. A nil pass counts nothing.
@@ -355,6 +363,11 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	}
 	d.policies.Refuse(d.inventory.Refused)
 	d.policies.Set(policies) // before the handlers that they are for
+	chains := make([]registry.Chain, 0, len(d.inventory.Chains))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Chains)) {
+		chains = append(chains, *d.inventory.Chains[name].Chain)
+	}
+	d.chains.Set(chains, d.inventory.RefusedChains)
 	extensions := make([]extensionconfig.Extension, 0, len(d.inventory.Extensions))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {
 		o := d.inventory.Extensions[name]
@@ -380,9 +393,9 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 		return ok
 	}))
 	errs := d.report(d.problems)
-	d.reportPolicies()
+	d.reportVerdicts()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
-		"extensionPolicies", len(d.inventory.Policies), "namespaces", len(d.inventory.Namespaces),
+		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains), "namespaces", len(d.inventory.Namespaces),
 		"customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
 	return true
 }
