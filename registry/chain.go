@@ -48,7 +48,8 @@ type Step struct {
 	Entry *Entry
 }
 
-// SetChains replaces all chains. It keeps chains, which must not change afterwards.
+// SetChains replaces all chains. It keeps chains, which must not change afterwards. A chain whose content stays keeps its
+// pointer in the Snapshot.
 func (r *Registry) SetChains(chains []Chain) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,9 +58,12 @@ func (r *Registry) SetChains(chains []Chain) {
 	next.chains = make([]*Chain, len(chains))
 	for i := range chains {
 		next.chains[i] = &chains[i]
+		if same, ok := r.current.Load().Chain(chains[i].Name); ok && reflect.DeepEqual(same, &chains[i]) {
+			next.chains[i] = same
+		}
 	}
 	slices.SortFunc(next.chains, func(a, b *Chain) int { return cmp.Compare(a.Name, b.Name) })
-	if len(before) == len(chains) && reflect.DeepEqual(before, next.chains) {
+	if slices.Equal(before, next.chains) {
 		return
 	}
 	next.generation++

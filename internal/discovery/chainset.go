@@ -75,6 +75,9 @@ func (s *ChainSet) Report(verdicts map[string]extensionconfig.Verdict, at func(n
 		if i < len(names)-l.missed {
 			l.chains = append(l.chains, chainStatus(snapshot, name, s.chains[name], verdict))
 		}
+		if s.chains[name] == nil {
+			continue // the source has reported its mistake
+		}
 		level, says := slog.LevelInfo, "is ready"
 		switch {
 		case verdict.Reason == v1alpha1.SeveralOfferedReason:
