@@ -34,18 +34,14 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *ma
 	}
 	t := target{chain: c}
 	for _, step := range steps {
-		selector := step.Entry.Registration.NamespaceSelector
-		matches, unknown := m.matchesNamespaces(selector)
-		if unknown != "" {
-			return target{}, unknownNamespace(unknown, step.Entry.Registration.Name)
-		}
-		if !matches {
-			continue
-		}
-		if matches, err := m.matchesPolicy(ctx, step.Entry.Policy); matches || err != nil {
+		v := m.judge(ctx, step.Entry.Registration.NamespaceSelector, step.Entry.Policy)
+		switch {
+		case !v.excluded():
 			t.steps = append(t.steps, target{
-				entry: step.Entry, policyError: err, settings: step.Settings, allow: step.Allow,
+				entry: step.Entry, policyError: v.policyError, settings: step.Settings, allow: step.Allow,
 			})
+		case v.by == byUnknownNamespace:
+			return target{}, unknownNamespace(v.namespace, step.Entry.Registration.Name)
 		}
 	}
 	return t, nil

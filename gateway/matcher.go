@@ -88,28 +88,66 @@ func (m *matcher) readNamespacesOf() {
 	m.readNamespaces = true
 }
 
-// matchesNamespaces reports whether the namespaceSelector of an ExtensionConfig, which may be nil, matches every
-// namespace of the request. A request about no object, such as one of DiscoverVariables, matches every selector. If one
-// that does not match depends on labels of a namespace that is not known, unknown is that namespace. If namespacesErr
-// is set then, the answer means nothing.
-func (m *matcher) matchesNamespaces(selector labels.Selector) (matches bool, unknown string) {
+// verdict says whether a request is for a handler, and what decides that. It has no text, which calls do not need.
+type verdict struct {
+	by exclusion
+	// namespace is the one that the namespaceSelector does not match, or whose labels are not known.
+	namespace string
+	// condition is the one that is false.
+	condition *policy.Condition
+	// policyError, a *hook.Error, says why the policy could not be evaluated, if it could not. The handler is called then,
+	// and its call fails.
+	policyError error
+}
+
+// exclusion is what excludes a handler from a request.
+type exclusion int
+
+// The exclusions. The zero value excludes nothing.
+const (
+	byNamespace exclusion = iota + 1
+	byUnknownNamespace
+	byObject
+	byCondition
+	byHooks        // of the policy for the extension
+	byUndiscovered // which the policy or the ExtensionConfig ignores
+)
+
+// excluded reports whether the handler is not for the request.
+func (v verdict) excluded() bool { return v.by != 0 }
+
+// judge decides whether the request is for the handlers of an ExtensionConfig with a namespaceSelector and a policy,
+// either of which may be nil.
+func (m *matcher) judge(ctx context.Context, selector labels.Selector, p *policy.Policy) verdict {
+	if v := m.judgeNamespaces(selector); v.excluded() {
+		return v
+	}
+	return m.judgePolicy(ctx, p)
+}
+
+// judgeNamespaces decides whether the namespaceSelector of an ExtensionConfig, which may be nil, matches every
+// namespace of the request. A request about no object, such as one of DiscoverVariables, matches every selector. If
+// one that does not match depends on labels of a namespace that is not known, the exclusion is byUnknownNamespace. If
+// namespacesErr is set then, the verdict means nothing.
+func (m *matcher) judgeNamespaces(selector labels.Selector) verdict {
 	if selector == nil || selector.Empty() {
-		return true, ""
+		return verdict{}
 	}
 	if !m.readNamespaces {
 		m.readNamespacesOf()
 	}
+	v := verdict{}
 	for _, n := range m.namespaces {
 		of, known := m.namespaceLabels.NamespaceLabels(n)
 		if selector.Matches(labels.Set(of)) {
 			continue
 		}
 		if known || !mayMatch(selector, labels.Set(of)) {
-			return false, ""
+			return verdict{by: byNamespace, namespace: n}
 		}
-		unknown = n
+		v = verdict{by: byUnknownNamespace, namespace: n}
 	}
-	return unknown == "", unknown
+	return v
 }
 
 // mayMatch reports whether a selector may match a namespace of which only these labels are known.
@@ -120,28 +158,33 @@ func mayMatch(selector labels.Selector, known labels.Set) bool {
 	})
 }
 
-// matchesPolicy reports whether a policy, which may be nil, lets its handler be called. An error, a *hook.Error, means
-// that the policy could not be evaluated.
-func (m *matcher) matchesPolicy(ctx context.Context, p *policy.Policy) (bool, error) {
+// judgePolicy decides whether a policy, which may be nil, lets its handler be called.
+func (m *matcher) judgePolicy(ctx context.Context, p *policy.Policy) verdict {
 	if p == nil {
-		return true, nil
+		return verdict{}
 	}
 	if p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
-		if matches, err := m.matchesLabels(p.ObjectSelector); !matches {
-			return false, err
+		switch matches, err := m.matchesLabels(p.ObjectSelector); {
+		case err != nil:
+			return verdict{policyError: err}
+		case !matches:
+			return verdict{by: byObject}
 		}
 	}
 	if p.Conditions == nil {
-		return true, nil
+		return verdict{}
 	}
 	if m.request == nil {
 		m.request = m.newRequest(ctx)
 	}
-	matches, err := p.Conditions.Match(ctx, m.request)
-	if err != nil {
-		return false, conditionError(p, err)
+	unmet, err := p.Conditions.Unmet(ctx, m.request)
+	switch {
+	case err != nil:
+		return verdict{policyError: conditionError(p, err)}
+	case unmet != nil:
+		return verdict{by: byCondition, condition: unmet}
 	}
-	return matches, nil
+	return verdict{}
 }
 
 // conditionError classifies the error of a policy's conditions.

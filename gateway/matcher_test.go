@@ -373,7 +373,7 @@ func TestConditionsReadTheNewestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &policy.Policy{Name: "p", Conditions: conditions(t, `request.nodeName == 'worker-1'`)}
-	if matches, err := m.matchesPolicy(t.Context(), p); !matches || err != nil {
-		t.Errorf("got %t, %v", matches, err)
+	if v := m.judgePolicy(t.Context(), p); v.excluded() || v.policyError != nil {
+		t.Errorf("got %+v", v)
 	}
 }

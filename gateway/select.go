@@ -67,17 +67,17 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		whole.Name, whole.Label = e.Registration.Name, e.Registration.Name
 		return target{entry: &whole}, nil
 	}
-	if matches, _ := m.matchesNamespaces(e.Registration.NamespaceSelector); !matches {
+	switch v := m.judge(ctx, e.Registration.NamespaceSelector, e.Policy); v.by {
+	case 0:
+		return target{entry: e, policyError: v.policyError}, nil
+	case byNamespace, byUnknownNamespace:
 		return target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for namespace %q: the namespaceSelector of ExtensionConfig %q does not match",
 			e.Name, text.Cut(text.Join(m.namespaces, ", ", maxNames), limits.QuotedBytes), e.Registration.Name)
-	}
-	matches, err := m.matchesPolicy(ctx, e.Policy)
-	if !matches && err == nil {
+	default:
 		return target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for this request: %s does not match", e.Name, e.Policy)
 	}
-	return target{entry: e, policyError: err}, nil
 }
 
 // noHandler returns the error of a request that names a handler which is not served.
@@ -115,15 +115,12 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 		if steps[e.Name] {
 			continue
 		}
-		matches, unknown := m.matchesNamespaces(e.Registration.NamespaceSelector)
-		if unknown != "" && unsure == nil {
-			unsure = unknownNamespace(unknown, e.Registration.Name)
-		}
-		if !matches {
-			continue
-		}
-		if matches, err := m.matchesPolicy(ctx, e.Policy); matches || err != nil {
-			targets = append(targets, target{entry: e, policyError: err})
+		v := m.judge(ctx, e.Registration.NamespaceSelector, e.Policy)
+		switch {
+		case !v.excluded():
+			targets = append(targets, target{entry: e, policyError: v.policyError})
+		case v.by == byUnknownNamespace && unsure == nil:
+			unsure = unknownNamespace(v.namespace, e.Registration.Name)
 		}
 	}
 	if len(chains) > 0 {
@@ -143,25 +140,36 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) error {
 	var awaited []string
 	for _, u := range s.Undiscovered() {
-		policies := s.Policies(u.Name)
-		if u.Effect(policies.All) == hook.Ignore || !policies.All.Allows(r.Hook.Hook) {
-			continue
+		if m.awaits(ctx, s, u, r.Hook) == 0 {
+			awaited = append(awaited, u.String())
 		}
-		if matches, unknown := m.matchesNamespaces(u.NamespaceSelector); !matches && unknown == "" {
-			continue
-		}
-		// A handler with a policy of its own may be called where those without are not.
-		if len(policies.Handlers) == 0 {
-			if matches, err := m.matchesPolicy(ctx, policies.All); !matches && err == nil {
-				continue
-			}
-		}
-		awaited = append(awaited, u.String())
 	}
 	if len(awaited) == 0 {
 		return nil
 	}
 	return notDiscovered(awaited)
+}
+
+// awaits returns 0 if calls of the hook have to wait for an ExtensionConfig whose handlers are not known, and otherwise
+// why not.
+func (m *matcher) awaits(
+	ctx context.Context, s *registry.Snapshot, u *registry.Undiscovered, h *catalog.Hook,
+) exclusion {
+	policies := s.Policies(u.Name)
+	if u.Effect(policies.All) == hook.Ignore {
+		return byUndiscovered
+	}
+	if !policies.All.Allows(h.Hook) {
+		return byHooks
+	}
+	if v := m.judgeNamespaces(u.NamespaceSelector); v.by == byNamespace {
+		return v.by
+	}
+	// A handler with a policy of its own may be called where those without are not.
+	if len(policies.Handlers) > 0 {
+		return 0
+	}
+	return m.judgePolicy(ctx, policies.All).by
 }
 
 func notDiscovered(awaited []string) error {

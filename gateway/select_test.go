@@ -186,14 +186,12 @@ func TestMatcherReadsOnce(t *testing.T) {
 	reg.NamespaceSelector = selector(t, "kubernetes.io/metadata.name=n")
 	p := &policy.Policy{Name: "p", ObjectSelector: selector(t, "tier=gold"), Conditions: conditions(t, `request.cluster.metadata.namespace == 'n'`)}
 	for range 2 {
-		matches, err := m.matchesPolicy(t.Context(), p)
-		selected, _ := m.matchesNamespaces(reg.NamespaceSelector)
-		if !matches || err != nil || !selected {
-			t.Errorf("got %t, %v and %t", matches, err, selected)
+		if v := m.judge(t.Context(), reg.NamespaceSelector, p); v.excluded() || v.policyError != nil {
+			t.Errorf("got %+v", v)
 		}
 		message.Cluster = &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)} // no caller does that: it shows what is read anew
 	}
-	if matches, err := m.matchesPolicy(t.Context(), nil); !matches || err != nil {
-		t.Errorf("without a policy, every request matches: got %t, %v", matches, err)
+	if v := m.judge(t.Context(), nil, nil); v.excluded() || v.policyError != nil {
+		t.Errorf("without a policy, every request matches: got %+v", v)
 	}
 }

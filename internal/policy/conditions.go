@@ -103,7 +103,7 @@ func (c *Compiler) Compile(conditions []Condition) (*Conditions, []*CompileError
 			continue
 		}
 		into := &compiled.conditions[i]
-		into.name, into.expression, into.program = from.Name, from.Expression, program
+		into.Condition, into.program = from, program
 	}
 	if len(errs) > 0 {
 		return nil, errs
@@ -167,9 +167,9 @@ type Conditions struct {
 }
 
 type condition struct {
-	name, expression string
-	program          cel.Program
-	checked          sync.Map // the *diagnostics for each hook that was asked for
+	Condition
+	program cel.Program
+	checked sync.Map // the *diagnostics for each hook that was asked for
 }
 
 // all returns the conditions of c, which may be nil.
@@ -199,10 +199,17 @@ func (e *EvaluationError) Error() string {
 // Unwrap returns the kind.
 func (e *EvaluationError) Unwrap() error { return e.Kind }
 
-// Match reports whether all conditions are true for a request. A false condition decides even if another one cannot be
-// evaluated, unless those before it have spent TotalCostLimit or ReadLimit. Otherwise Match returns an *EvaluationError
-// for the first condition that cannot be evaluated, an error of the request's Guard, or ctx.Err() if ctx is done.
+// Match reports whether all conditions are true for a request. Its errors are those of Unmet.
 func (c *Conditions) Match(ctx context.Context, request *Request) (bool, error) {
+	unmet, err := c.Unmet(ctx, request)
+	return unmet == nil && err == nil, err
+}
+
+// Unmet returns the first condition that is false for a request, or nil if all are true. A false condition decides even
+// if another one cannot be evaluated, unless those before it have spent TotalCostLimit or ReadLimit. Otherwise Unmet
+// returns an *EvaluationError for the first condition that cannot be evaluated, an error of the request's Guard, or
+// ctx.Err() if ctx is done.
+func (c *Conditions) Unmet(ctx context.Context, request *Request) (*Condition, error) {
 	request.begin(ctx)
 	var first error
 	left := uint64(TotalCostLimit)
@@ -211,20 +218,20 @@ func (c *Conditions) Match(ctx context.Context, request *Request) (bool, error) 
 		matches, err := c.conditions[i].match(request)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return false, ctx.Err()
+			return nil, ctx.Err()
 		case request.err != nil && !errors.Is(err, ErrCost), left < CostLimit && request.spent > left,
 			request.read > ReadLimit:
-			return false, cmp.Or(first, err)
+			return nil, cmp.Or(first, err)
 		case err != nil:
 			if first == nil {
 				first = err
 			}
 		case !matches:
-			return false, nil
+			return &c.conditions[i].Condition, nil
 		}
 		left -= min(left, request.spent)
 	}
-	return first == nil, first
+	return nil, first
 }
 
 // match returns the value of the condition.
@@ -240,12 +247,12 @@ func (c *condition) match(r *Request) (bool, error) {
 		case r.err != nil:
 			return false, r.err
 		}
-		return false, &EvaluationError{Condition: c.name, Kind: kind, Cause: err}
+		return false, &EvaluationError{Condition: c.Name, Kind: kind, Cause: err}
 	}
 	b, ok := value.(types.Bool)
 	if !ok {
 		cause := fmt.Errorf("the value is of type %s", value.Type().TypeName())
-		return false, &EvaluationError{Condition: c.name, Kind: ErrNotBool, Cause: cause}
+		return false, &EvaluationError{Condition: c.Name, Kind: ErrNotBool, Cause: cause}
 	}
 	return bool(b), nil
 }
