@@ -16,7 +16,6 @@ type decoder struct {
 	jsonscan.Scanner
 	texts [32]string // recent strings by hash, because items repeat them
 	meta  int        // how many of kind and apiVersion are stated
-	slabs slabs
 	meter meter
 
 	speller speller
@@ -208,7 +207,7 @@ func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, erro
 		return d.messageField(f, to, i, depth+1)
 	default:
 		if d.partial.on && f.skipped && d.meta == 2 {
-			return d.outlinedList(f, i, depth+1)
+			return d.skippedList(f, i, depth+1)
 		}
 		return d.list(f, to, i, depth+1)
 	}
@@ -224,13 +223,9 @@ func (d *decoder) rawField(f *field, to message, i, depth int) (int, error) {
 		return end, err
 	}
 	if f.shape == shapeRaw {
-		raw := d.slabs.raw()
-		raw.Raw = d.Text[i:end:end]
-		*pointer[*hooksv1alpha1.RawExtension](to, f.index) = raw
+		*pointer[*hooksv1alpha1.RawExtension](to, f.index) = &hooksv1alpha1.RawExtension{Raw: d.Text[i:end:end]}
 	} else {
-		raw := d.slabs.json()
-		raw.Raw = d.Text[i:end:end]
-		*pointer[*hooksv1alpha1.JSON](to, f.index) = raw
+		*pointer[*hooksv1alpha1.JSON](to, f.index) = &hooksv1alpha1.JSON{Raw: d.Text[i:end:end]}
 	}
 	return end, nil
 }
@@ -240,7 +235,7 @@ func (d *decoder) messageField(f *field, to message, i, depth int) (int, error) 
 	if err := d.meter.text(f.message.cost); err != nil {
 		return i, err
 	}
-	m := d.slabs.message(f.message)
+	m := newMessage(f.message)
 	to.setChild(f, m)
 	return d.objectField(f, m, i, depth)
 }
@@ -260,7 +255,7 @@ func (d *decoder) objectField(f *field, m message, i, depth int) (int, error) {
 // list reads an array of objects.
 func (d *decoder) list(f *field, to message, i, depth int) (int, error) {
 	return d.elements(f, i, f.message.cost, func(i int) (int, error) {
-		m := d.slabs.message(f.message)
+		m := newMessage(f.message)
 		to.appendChild(f, m)
 		return d.object(f.message, m, i, depth+1)
 	})

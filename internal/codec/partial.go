@@ -83,8 +83,8 @@ func isCheckable(t *table, within []*table) bool {
 	})
 }
 
-// outlinedList reads an array of elements that are left out.
-func (d *decoder) outlinedList(f *field, i, depth int) (int, error) {
+// skippedList reads an array of elements that are left out.
+func (d *decoder) skippedList(f *field, i, depth int) (int, error) {
 	return d.elements(f, i, 0, func(i int) (int, error) {
 		d.partial.skipped, d.partial.namespace = true, nil
 		end, err := d.checkObject(f, i, depth+1)

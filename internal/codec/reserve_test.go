@@ -103,7 +103,7 @@ func TestDecodingReserves(t *testing.T) {
 			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Fatal(err)
 			}
-			// Slabs and lists that grow allocate up to twice what they hold.
+			// Lists that grow allocate up to twice what they hold.
 			alloctest.Bound{Base: 2*uint64(reserved) + 1<<20}.Check(t, 0, func() { _, _ = c.DecodeGuarded(body, tc.m, g) })
 		})
 	}

@@ -59,15 +59,12 @@ type table struct {
 	name    string
 	request bool         // of a hook
 	goType  reflect.Type // the struct
-	id      int          // from 0, less than *tables
-	tables  *int         // number of tables
 	fields  []field      // in the order in which they are written, at most 32
 	unknown int          // index of unknown_members in the Go struct
 	// unknownTag is the tag of an entry of unknown_members on the wire.
 	unknownTag uint32
 
-	sliceType reflect.Type // of []goType
-	cost      int          // bytes that a list needs for an element
+	cost int // bytes that a list needs for an element
 }
 
 // member returns the position in t.fields of the member of that name, or -1. It searches from next, because members
@@ -103,12 +100,9 @@ func (t *table) unknownOf(m message) *map[string]*hooksv1alpha1.JSON {
 }
 
 // builder makes one table for each message type.
-type builder struct {
-	tables map[reflect.Type]*table
-	count  *int
-}
+type builder struct{ tables map[reflect.Type]*table }
 
-func newBuilder() *builder { return &builder{tables: map[reflect.Type]*table{}, count: new(int)} }
+func newBuilder() *builder { return &builder{tables: map[reflect.Type]*table{}} }
 
 // envelope makes the table of a request or an answer. Only these have the members kind and apiVersion.
 func (b *builder) envelope(mt protoreflect.MessageType, apiVersion string) *table {
@@ -129,11 +123,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 	if t, ok := b.tables[goType]; ok {
 		return t
 	}
-	t := &table{
-		name: string(md.Name()), goType: goType, sliceType: reflect.SliceOf(goType),
-		id: *b.count, tables: b.count, cost: int(goType.Size()) + pointerCost,
-	}
-	*b.count++
+	t := &table{name: string(md.Name()), goType: goType, cost: int(goType.Size()) + pointerCost}
 	b.tables[goType] = t
 
 	hasUnknown := false
