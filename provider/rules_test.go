@@ -82,8 +82,8 @@ func TestNothingIsCalledBeforeItIsStored(t *testing.T) {
 	})
 }
 
-// unbelievable are the ways in which a call says nothing about what exists.
-var unbelievable = map[string]func(out proto.Message) *gatewayclient.Response{
+// inconclusive are the ways in which a call says nothing about what exists.
+var inconclusive = map[string]func(out proto.Message) *gatewayclient.Response{
 	"lost": func(proto.Message) *gatewayclient.Response {
 		return &gatewayclient.Response{Failure: &connect.Failure{Kind: hook.Unreachable, Text: "connection reset"}}
 	},
@@ -108,10 +108,10 @@ var unbelievable = map[string]func(out proto.Message) *gatewayclient.Response{
 	},
 }
 
-// An answer that is lost or must not be believed changes the condition Synced alone, be it that something is asked for or
+// An answer that is lost or inconclusive changes the condition Synced alone, be it that something is asked for or
 // deleted, and the call is repeated later.
 func TestLostAnswers(t *testing.T) {
-	for name, lose := range unbelievable {
+	for name, lose := range inconclusive {
 		for _, deleted := range []bool{false, true} {
 			forSubjects(t, func(t *testing.T, m *memory) {
 				m.made()
@@ -504,7 +504,7 @@ func TestClassIsKeptAndStaysKnown(t *testing.T) {
 	if known.ProviderIDPrefix != "new://" || known.Handlers.DeleteMachine != "deletemachine" || !saysReady(stored()) {
 		t.Errorf("what was announced is not recorded: %+v", known)
 	}
-	m.answer = func(_, out proto.Message) *gatewayclient.Response { return unbelievable["lost"](out) }
+	m.answer = func(_, out proto.Message) *gatewayclient.Response { return inconclusive["lost"](out) }
 	look()
 	class = stored()
 	if class.Status.Handlers != known.Handlers || class.Status.ProviderIDPrefix != "new://" || !saysReady(class) ||

@@ -42,12 +42,9 @@ const (
 	DefaultCallsPerClass = limits.DefaultClassCalls
 )
 
-// Caller calls a hook, as clients of a gateway do.
-type Caller = calls.Caller
-
 // Config configures the controllers. Gateway, Catalog, Metrics and Logger are required.
 type Config struct {
-	Gateway Caller
+	Gateway calls.Caller
 	Catalog *catalog.Catalog // it has the hooks of infrastructure
 	Metrics *Metrics
 	Logger  *slog.Logger

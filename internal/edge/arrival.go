@@ -15,7 +15,8 @@ import (
 )
 
 // arrivals bounds the time until the message of a gRPC stream has arrived, and counts the streams that are calls. gRPC
-// itself bounds neither: a stream whose message stalls would keep its memory for as long as its connection lives.
+// itself bounds neither: a stream whose message stalls would keep its memory for as long as its connection lives. The
+// suite of faults has "60 gRPC streams stall".
 //
 // The tap sees each stream before its message, and gives it a context that ends when the time is over. The interceptors
 // run once the message is there and stop the clock.

@@ -31,7 +31,8 @@ type conn struct {
 	finished atomic.Bool
 	// resets bounds how often the calls of the connection may end without an answer because the caller resets them.
 	// Opening and resetting streams costs a caller a few bytes each, and the gateway all that a call does before its
-	// body is read. The limits on concurrent streams do not count them.
+	// body is read. The limits on concurrent streams do not count them. The suite of faults has them as "flood of reset
+	// streams".
 	resets   func() *rate.Limiter
 	overhead overhead.Meter
 	cut      atomic.Bool // because of one of them

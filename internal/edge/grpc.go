@@ -17,7 +17,8 @@ import (
 )
 
 // grpcServers serve gRPC on one listener, by one server after the other: gRPC can end all connections of a server
-// gracefully, but only with the server. It is safe for concurrent use.
+// gracefully, but only with the server. They have to end when callers need a certificate from then on, which the suite
+// of faults has as "ca.crt appears". It is safe for concurrent use.
 type grpcServers struct {
 	create func() *grpc.Server
 	logger *slog.Logger

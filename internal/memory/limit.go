@@ -21,7 +21,7 @@ const (
 	// MaxBudget is the largest default budget, in bytes: enough for fifty calls with the largest bodies.
 	MaxBudget = limits.LargestBudget
 	// MaxUnlimited is the largest default budget of a process without a limit, in bytes: that of a container with 1 GiB.
-	// Other programs of the machine expect no more of one that nobody gave any, and all calls of a busy Cluster API fit.
+	// Other programs of the machine need the rest, and all calls of a busy Cluster API fit.
 	MaxUnlimited = limits.LargestUnlimited
 	// unlimitedPart is the part of the machine's memory that such a budget may be: a sixteenth.
 	unlimitedPart = limits.UnlimitedPart

@@ -4,7 +4,8 @@
 // Package overhead bounds what the peer of a connection over HTTP/2 sends besides the bodies of calls, in bytes: frames
 // such as SETTINGS, PRIORITY, WINDOW_UPDATE or empty DATA, headers, and what TLS adds. Go's implementations of HTTP/2
 // take any number of such frames, each of which costs the gateway more than its peer. Beyond what calls need,
-// connections share a rate, and wait.
+// connections share a rate, and wait. The suite of faults has a flood of each of these frames from callers, and one from
+// an extension over gRPC.
 package overhead
 
 import (
@@ -29,7 +30,7 @@ type Meter struct {
 	mu     sync.Mutex
 	bucket *Bucket
 	taken  int           // of its tokens, while it owes
-	room   chan struct{} // closed when the overhead does not exceed what calls need any more; nil if nobody waits
+	room   chan struct{} // closed when the overhead does not exceed what calls need any more; nil if none waits
 }
 
 // Begin notes that a call begins, over a major version of HTTP.

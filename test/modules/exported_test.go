@@ -37,8 +37,7 @@ var inside = map[string]string{
 	"controllers.Config.References": shared,
 	"controllers.Source.Policies":   "the status of the process lists them",
 
-	"provider.Caller":      client,
-	"provider.Caller.Call": client,
+	"provider.Config.Gateway": client,
 
 	"registry.Entry.ExtensionPolicy": compiled,
 	"registry.Entry.Policy":          compiled,
