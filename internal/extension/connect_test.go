@@ -6,10 +6,8 @@ package extension
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -49,188 +47,51 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 	plain := httptest.NewServer(answer(success))
 	t.Cleanup(plain.Close)
-	clientCA := x509.NewCertPool()
-	clientCA.AppendCertsFromPEM(a.PEM)
+	expired := func(c *tls.Config) { c.Certificates = []tls.Certificate{issue(t, a, time.Now().Add(-time.Minute))} }
+	old := func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }
+	faulty := func(context.Context, string) ([]netip.Addr, error) {
+		return nil, &net.DNSError{Err: "server misbehaving", Name: "ext.example", Server: "10.0.0.1:53"}
+	}
+	const noCertificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"
 
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		cc     registry.ClientConfig
 		lookup func(context.Context, string) ([]netip.Addr, error)
-		kind   hook.Kind // Unreachable if zero
-		want   string
+		want   string // its other texts are those of connect.Classify
 	}{
-		"refused": {
-			reason: "no server listens",
-			cc:     atHost(good.cc, "127.0.0.9"),
-			want:   "connection refused",
-		},
-		"no such host": {
-			reason: "the name does not exist",
-			cc:     atHost(good.cc, "nobody.example"),
-			lookup: func(context.Context, string) ([]netip.Addr, error) {
-				return nil, &net.DNSError{Err: "no such host", Name: "nobody.example", Server: "10.0.0.1:53", IsNotFound: true}
-			},
-			want: "host name not found",
-		},
-		"no address": {
-			reason: "the name has no addresses",
-			cc:     atHost(good.cc, "nobody.example"),
-			lookup: resolver(),
-			want:   "host name not found",
-		},
-		"resolver": {
-			reason: "the resolver has a fault",
-			cc:     atHost(good.cc, "ext.example"),
-			lookup: func(context.Context, string) ([]netip.Addr, error) {
-				return nil, &net.DNSError{Err: "server misbehaving", Name: "ext.example", Server: "10.0.0.1:53"}
-			},
-			want: "host name lookup did not work",
-		},
-		"unknown authority": {
-			reason: "another CA",
-			cc:     registry.ClientConfig{URL: good.URL, CABundle: other.PEM},
-			want:   "certificate not trusted: signed by an unknown authority",
-		},
-		"system roots": {
-			reason: "no CA means the system's, which do not know ours",
-			cc:     registry.ClientConfig{URL: good.URL},
-			want:   "certificate not trusted: signed by an unknown authority",
-		},
-		"wrong host": {
-			reason: "the certificate is for other names",
-			cc:     atHost(good.cc, "other.example"),
-			lookup: resolver("127.0.0.1"),
-			want:   `certificate not trusted: not made out to "other.example"`,
-		},
-		"expired": {
-			reason: "the text must not have the time in it",
-			cc: withTLS(func(c *tls.Config) {
-				c.Certificates = []tls.Certificate{issue(t, a, time.Now().Add(-time.Minute))}
-			}),
-			want: "certificate not trusted: expired or not yet valid",
-		},
-		"client certificate": {
-			reason: "the server wants to know who calls",
-			cc: withTLS(func(c *tls.Config) {
-				c.ClientAuth, c.ClientCAs, c.MaxVersion = tls.RequireAndVerifyClientCert, clientCA, tls.VersionTLS12
-			}),
-			want: "TLS handshake refused: handshake failure",
-		},
-		"old TLS": {
-			reason: "TLS 1.1 is not spoken any more",
-			cc:     withTLS(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
-			want:   "TLS handshake refused: protocol version not supported",
-		},
-		"no TLS": {
-			reason: "HTTP without S",
-			cc:     registry.ClientConfig{URL: "https://" + plain.Listener.Addr().String()},
-			want:   "the server does not speak TLS",
-		},
-		"bad CA": {
-			reason: "a caBundle without a certificate",
-			cc:     registry.ClientConfig{URL: good.URL, CABundle: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----")},
-			want:   "caBundle: no valid certificate in PEM in it",
-		},
-		"bad URL": {
-			reason: "not https",
-			cc:     registry.ClientConfig{URL: "http://127.0.0.1"},
-			want:   `url: must begin with https://, not with "http"`,
-		},
-		"closed": {
-			reason: "the request was read, so that it is not sent again",
-			cc:     rawServer(t, a, func(c net.Conn) { _ = readRequest(c) }),
-			want:   "connection closed without an answer",
-		},
-		"reset": {
-			reason: "the same with a reset",
-			cc: rawServer(t, a, func(c net.Conn) {
-				_ = readRequest(c)
-				tcp := c.(*tls.Conn).NetConn().(*net.TCPConn)
-				_ = tcp.SetLinger(0)
-				_ = tcp.Close()
-			}),
-			want: "connection reset",
-		},
-		"not HTTP": {
-			reason: "another protocol over TLS",
-			cc: rawServer(t, a, func(c net.Conn) {
-				_ = readRequest(c)
-				_, _ = io.WriteString(c, "+OK POP3 ready\r\n")
-			}),
-			kind: hook.BadResponse,
-			want: "answer is not HTTP",
-		},
-		"large header": {
-			reason: "headers are capped, too",
-			cc: rawServer(t, a, func(c net.Conn) {
-				_ = readRequest(c)
-				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
-				line := "X: " + strings.Repeat("x", 10_000) + "\r\n"
-				for {
-					if _, err := io.WriteString(c, line); err != nil {
-						return
-					}
-				}
-			}),
-			kind: hook.BadResponse,
-			want: "header of the answer is larger than 65536 bytes",
-		},
-	}
-	for name, tc := range cases {
+		"refused":           {"no server listens", atHost(good.cc, "127.0.0.9"), nil, "connection refused"},
+		"no address":        {"the name has no addresses", atHost(good.cc, "nobody.example"), resolver(), "host name not found"},
+		"resolver":          {"the resolver has a fault", atHost(good.cc, "ext.example"), faulty, "host name lookup did not work"},
+		"unknown authority": {"another CA", registry.ClientConfig{URL: good.URL, CABundle: other.PEM}, nil, "certificate not trusted: signed by an unknown authority"},
+		"system roots":      {"no CA means the system's, which do not know ours", registry.ClientConfig{URL: good.URL}, nil, "certificate not trusted: signed by an unknown authority"},
+		"wrong host":        {"the certificate is for other names", atHost(good.cc, "other.example"), resolver("127.0.0.1"), `certificate not trusted: not made out to "other.example"`},
+		"expired":           {"the text must not have the time in it", withTLS(expired), nil, "certificate not trusted: expired or not yet valid"},
+		"old TLS":           {"TLS 1.1 is not spoken any more", withTLS(old), nil, "TLS handshake refused: protocol version not supported"},
+		"no TLS":            {"HTTP without S", registry.ClientConfig{URL: "https://" + plain.Listener.Addr().String()}, nil, "the server does not speak TLS"},
+		"bad CA":            {"a caBundle without a certificate", registry.ClientConfig{URL: good.URL, CABundle: []byte(noCertificate)}, nil, "caBundle: no valid certificate in PEM in it"},
+		"bad URL":           {"not https", registry.ClientConfig{URL: "http://127.0.0.1"}, nil, `url: must begin with https://, not with "http"`},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newREST(t, Config{LookupHost: tc.lookup})
-			kind := tc.kind
-			if kind == hook.Internal {
-				kind = hook.Unreachable
-			}
-			var texts []string
 			for range 2 { // the text is the same every time
 				m, err := call(t.Context(), r, newCall(tc.cc))
-				wantError(t, tc.reason, m, err, kind, `handler "v.acme": call extension: `+tc.want)
-				texts = append(texts, err.Error())
-			}
-			if texts[0] != texts[1] {
-				t.Errorf("%s: two texts: %v", tc.reason, texts)
+				wantError(t, tc.reason, m, err, hook.Unreachable, `handler "v.acme": call extension: `+tc.want)
 			}
 		})
-	}
-}
-
-func TestRequestsThatWereReadAreNotSentAgain(t *testing.T) {
-	var requests atomic.Int32
-	cc := rawServer(t, newAuthority(t), func(c net.Conn) {
-		if readRequest(c) == nil {
-			requests.Add(1)
-		}
-	})
-	if _, err := newREST(t, Config{}).Call(t.Context(), newCall(cc)); hook.KindOf(err) != hook.Unreachable {
-		t.Errorf("got %v, want Unreachable", err)
-	}
-	if n := requests.Load(); n != 1 {
-		t.Errorf("the request was sent %d times, want once", n)
 	}
 }
 
 func TestARefusedConnectionIsTriedAgain(t *testing.T) {
 	s := newServer(t, newAuthority(t), answer(success), nil)
 	var lookups atomic.Int32
-	fails := int32(2)
 	r := newREST(t, Config{LookupHost: func(context.Context, string) ([]netip.Addr, error) {
-		if lookups.Add(1) <= fails {
+		if lookups.Add(1) <= 2 {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.9")}, nil // the server is not there
 		}
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}})
 	mustCall(t, r, atHost(s.cc, "ext.example"))
-	if n := lookups.Load(); n != 3 {
-		t.Errorf("%d attempts, want 3", n)
-	}
-
-	r.Close() // forget the connection
-	lookups.Store(0)
-	fails = 3
-	m, err := call(t.Context(), r, newCall(atHost(s.cc, "ext.example")))
-	wantError(t, "twice is enough", m, err, hook.Unreachable, `handler "v.acme": call extension: connection refused`)
 	if n := lookups.Load(); n != 3 {
 		t.Errorf("%d attempts, want 3", n)
 	}

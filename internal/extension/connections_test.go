@@ -61,11 +61,14 @@ func TestConnectionsAtTheirAge(t *testing.T) {
 // A channel that was given up closes when the last of its calls has ended, and not before.
 func TestGRPCChannelClosesAfterItsCalls(t *testing.T) {
 	started, finish := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int32
 	cc := newAuthor(t, newAuthority(t), &author{create: func(
 		context.Context, *hooksv1alpha1.BeforeClusterCreateRequest,
 	) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
-		close(started)
-		<-finish
+		if calls.Add(1) == 1 {
+			close(started)
+			<-finish
+		}
 		return fine(), nil
 	}}, nil)
 	g := newGRPC(t, Config{})
@@ -83,6 +86,9 @@ func TestGRPCChannelClosesAfterItsCalls(t *testing.T) {
 	g.Retain(nil)
 	if state := c.conn.GetState(); state == connectivity.Shutdown {
 		t.Error("the channel closed under its call")
+	}
+	if _, err := callGRPC(t.Context(), g, newCall(cc)); err != nil {
+		t.Errorf("a call after that: %v", err)
 	}
 	close(finish)
 	if err := <-done; err != nil {

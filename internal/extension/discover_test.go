@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -76,89 +77,33 @@ func TestDiscover(t *testing.T) {
 }
 
 func TestDiscoverRefuses(t *testing.T) {
-	many := make([]string, 513)
+	many := make([]string, limits.Handlers+1)
 	for i := range many {
 		many[i] = handlerJSON(fmt.Sprintf("h%d", i), "BeforeClusterCreate", "")
 	}
-	bad := make([]string, 10)
-	for i := range bad {
-		bad[i] = handlerJSON(fmt.Sprintf("h%d", i), "BeforeClusterCreate", `,"timeoutSeconds":31`)
-	}
-	ok := handlerJSON("ok", "BeforeClusterCreate", "")
-	cases := map[string]struct {
-		reason string
-		answer string
-		want   string
-	}{
-		"failure": {
-			reason: "the extension says why",
-			answer: `{"status":"Failure","message":"database is away"}`,
-			want:   "the extension answered Failure: database is away",
-		},
-		"no status": {
-			reason: "a status is due here, too",
-			answer: `{"handlers":[]}`,
-			want:   `answer: status: want "Success" or "Failure", got ""`,
-		},
-		"twice": {
-			reason: "names are unique",
-			answer: discoveryJSON(ok, ok),
-			want:   `answer: handlers[1].name: "ok" is the name of another handler, too`,
-		},
-		"no name": {
-			reason: "handlers have names",
-			answer: discoveryJSON(handlerJSON("", "BeforeClusterCreate", "")),
-			want:   "answer: handlers[0].name: must not be empty",
-		},
-		"dot": {
-			reason: "a name is a DNS-1123 label",
-			answer: discoveryJSON(ok, handlerJSON("a.b", "BeforeClusterCreate", "")),
-			want: `answer: handlers[1].name: "a.b" must consist of lower case letters, digits and '-', ` +
-				`and begin and end with a letter or digit`,
-		},
-		"long": {
-			reason: "and has at most 63 characters",
-			answer: discoveryJSON(handlerJSON(strings.Repeat("a", 10_000), "BeforeClusterCreate", "")),
-			want:   "answer: handlers[0].name: must have at most 63 characters, has 10000",
-		},
-		"timeout": {
-			reason: "30 s is the most",
-			answer: discoveryJSON(handlerJSON("a", "BeforeClusterCreate", `,"timeoutSeconds":31`)),
-			want:   "answer: handlers[0].timeoutSeconds: 31 is not between 0 and 30",
-		},
-		"negative timeout": {
-			reason: "time goes forward",
-			answer: discoveryJSON(handlerJSON("a", "BeforeClusterCreate", `,"timeoutSeconds":-1`)),
-			want:   "answer: handlers[0].timeoutSeconds: -1 is not between 0 and 30",
-		},
-		"unknown hook, wrong timeout": {
-			reason: "even what is skipped must be right",
-			answer: discoveryJSON(handlerJSON("a", "NotYetInvented", `,"timeoutSeconds":-1`)),
-			want:   "answer: handlers[0].timeoutSeconds: -1 is not between 0 and 30",
-		},
-		"no hook": {
-			reason: "a handler has a hook",
-			answer: discoveryJSON(`{"name":"a","requestHook":{"apiVersion":"x","hook":"y"}}`),
-			want:   `answer: handlers[0].requestHook: apiVersion "x" is not of the form group/version`,
-		},
-		"many": {
-			reason: "the status of an ExtensionConfig holds 512",
-			answer: discoveryJSON(many...),
-			want:   "answer: has 513 handlers, which is more than 512: split them over several extensions",
-		},
-		"many faults": {
-			reason: "the first are listed",
-			answer: discoveryJSON(bad...),
-			want: "answer: " + strings.Join([]string{
-				"handlers[0].timeoutSeconds: 31 is not between 0 and 30", "handlers[1].timeoutSeconds: 31 is not between 0 and 30",
-				"handlers[2].timeoutSeconds: 31 is not between 0 and 30", "handlers[3].timeoutSeconds: 31 is not between 0 and 30",
-				"handlers[4].timeoutSeconds: 31 is not between 0 and 30", "handlers[5].timeoutSeconds: 31 is not between 0 and 30",
-				"handlers[6].timeoutSeconds: 31 is not between 0 and 30", "handlers[7].timeoutSeconds: 31 is not between 0 and 30",
-			}, "; ") + "; and 2 more",
-		},
-	}
+	const hookName, lowerCase = "BeforeClusterCreate", "in paths, upper and lower case are the same"
+	ok := handlerJSON("ok", hookName, "")
 	a := newAuthority(t)
-	for name, tc := range cases {
+	for name, tc := range map[string]struct{ reason, answer, want string }{
+		"failure":          {"the extension says why", `{"status":"Failure","message":"database is away"}`, "the extension answered Failure: database is away"},
+		"no status":        {"a status is due here, too", `{"handlers":[]}`, `answer: status: want "Success" or "Failure", got ""`},
+		"twice":            {"names are unique", discoveryJSON(ok, ok), `answer: handlers[1].name: "ok" is the name of another handler, too`},
+		"no name":          {"handlers have names", discoveryJSON(handlerJSON("", hookName, "")), "answer: handlers[0].name: must not be empty"},
+		"long":             {"a name has at most 63 characters", discoveryJSON(handlerJSON(strings.Repeat("a", 10_000), hookName, "")), "answer: handlers[0].name: must have at most 63 characters, has 10000"},
+		"timeout":          {"30 s is the most", discoveryJSON(handlerJSON("a", hookName, `,"timeoutSeconds":31`)), "answer: handlers[0].timeoutSeconds: 31 is not between 0 and 30"},
+		"of unknown hooks": {"even what is skipped must be right", discoveryJSON(handlerJSON("a", "NotYetInvented", `,"timeoutSeconds":-1`)), "answer: handlers[0].timeoutSeconds: -1 is not between 0 and 30"},
+		"no hook":          {"a handler has a hook", discoveryJSON(`{"name":"a","requestHook":{"apiVersion":"x","hook":"y"}}`), `answer: handlers[0].requestHook: apiVersion "x" is not of the form group/version`},
+		"many":             {"the status of an ExtensionConfig holds 512", discoveryJSON(many...), "answer: has 513 handlers, which is more than 512: split them over several extensions"},
+		"policy":           {"case matters", discoveryJSON(handlerJSON("a", hookName, `,"failurePolicy":"fail"`)), `answer: handlers[0].failurePolicy: want "Ignore" or "Fail", got "fail"`},
+		"dot": {
+			"a name is a DNS-1123 label", discoveryJSON(ok, handlerJSON("a.b", hookName, "")),
+			`answer: handlers[1].name: "a.b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`,
+		},
+		"case": {
+			"paths are in lower case, and all faults are listed", discoveryJSON(handlerJSON("alpha", hookName, ""), handlerJSON("Alpha", hookName, ""), handlerJSON("Beta", hookName, "")),
+			`answer: handlers[1].name: "alpha" and "Alpha" differ only in case: ` + lowerCase + `; handlers[2].name: "Beta" must be in lower case: ` + lowerCase,
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, a, answer(tc.answer), nil)
 			d, err := newREST(t, Config{}).Discover(t.Context(), s.cc)
@@ -168,50 +113,6 @@ func TestDiscoverRefuses(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestDiscoverRefusesAnUnknownFailurePolicy(t *testing.T) {
-	s := newServer(t, newAuthority(t), answer(discoveryJSON(handlerJSON("a", "BeforeClusterCreate", `,"failurePolicy":"fail"`))), nil)
-	_, err := newREST(t, Config{}).Discover(t.Context(), s.cc)
-	if hook.KindOf(err) != hook.BadResponse || !strings.Contains(err.Error(), "failurePolicy") {
-		t.Errorf("got %v, want a BadResponse that names failurePolicy", err)
-	}
-}
-
-func TestDiscoveredHandlersAreInOrder(t *testing.T) {
-	lists := [][]string{{"c", "a", "b"}, {"b", "c", "a"}}
-	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
-		var handlers []string
-		for _, name := range lists[0] {
-			handlers = append(handlers, handlerJSON(name, "BeforeClusterCreate", ""))
-		}
-		lists = lists[1:]
-		answer(discoveryJSON(handlers...))(w, req)
-	}, nil)
-	r := newREST(t, Config{})
-	for range 2 {
-		d, err := r.Discover(t.Context(), s.cc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, h := range d.Handlers {
-			names = append(names, h.Name)
-		}
-		if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" {
-			t.Errorf("names: -want +got\n%s", diff)
-		}
-	}
-}
-
-func TestDiscoveredNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
-	s := newServer(t, newAuthority(t), answer(discoveryJSON(
-		handlerJSON("alpha", "BeforeClusterCreate", ""), handlerJSON("Alpha", "BeforeClusterCreate", ""), handlerJSON("Beta", "BeforeClusterCreate", ""),
-	)), nil)
-	_, err := newREST(t, Config{}).Discover(t.Context(), s.cc)
-	wantError(t, "paths are in lower case", nil, err, hook.BadResponse,
-		`discover handlers: answer: handlers[1].name: "alpha" and "Alpha" differ only in case: in paths, upper and lower case are the same; `+
-			`handlers[2].name: "Beta" must be in lower case: in paths, upper and lower case are the same`)
 }
 
 func TestDiscoverFails(t *testing.T) {

@@ -215,30 +215,3 @@ func TestGRPCServerThatStartsSlowly(t *testing.T) {
 	}
 	wantError(t, "it has broken off, as servers do that want TLS", m, err, hook.Unreachable, `handler "v.acme": call extension: the server does not speak gRPC without TLS`)
 }
-
-func TestGRPCRetainDrains(t *testing.T) {
-	started, finish := make(chan struct{}), make(chan struct{})
-	var calls atomic.Int64
-	cc := newAuthor(t, newAuthority(t), &author{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
-		if calls.Add(1) == 1 {
-			close(started)
-			<-finish
-		}
-		return fine(), nil
-	}}, nil)
-	g := newGRPC(t, Config{})
-	done := make(chan error, 1)
-	go func() {
-		_, err := g.Call(t.Context(), newCall(cc))
-		done <- err
-	}()
-	<-started
-	g.Retain(nil)
-	if _, err := g.Call(t.Context(), newCall(cc)); err != nil {
-		t.Errorf("a call after that: %v", err)
-	}
-	close(finish)
-	if err := <-done; err != nil {
-		t.Errorf("the call under way: %v (%v)", err, errors.Unwrap(err))
-	}
-}

@@ -6,6 +6,7 @@ package extension
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,9 +19,13 @@ import (
 )
 
 // Each status code of gRPC has a kind and a fixed text; only Unavailable and DeadlineExceeded are not the answer's
-// fault.
+// fault. One that finds fault with the request says nothing about the next one.
 func TestGRPCStatusCodes(t *testing.T) {
 	a := newAuthority(t)
+	faultOfTheRequest := []codes.Code{
+		codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+		codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated,
+	}
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		kind, want := hook.BadResponse, "answered "+code.String()
 		switch code {
@@ -36,8 +41,11 @@ func TestGRPCStatusCodes(t *testing.T) {
 			want += ": it wants to know who calls"
 		}
 		cc := newAuthor(t, a, says(nil, status.Error(code, "secret")), nil)
-		m, err := callGRPC(t.Context(), newGRPC(t, Config{}), newCall(cc))
-		wantError(t, code.String(), m, err, kind, `handler "v.acme": call extension: `+want)
+		result, err := newGRPC(t, Config{}).Call(t.Context(), newCall(cc))
+		wantError(t, code.String(), nil, err, kind, `handler "v.acme": call extension: `+want)
+		if result.Response != nil || result.Inconclusive != slices.Contains(faultOfTheRequest, code) {
+			t.Errorf("%s: got %v, inconclusive is %t", code, result.Response, result.Inconclusive)
+		}
 	}
 }
 

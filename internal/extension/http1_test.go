@@ -232,11 +232,7 @@ func TestConnectionsThatCannotBeUsedAgain(t *testing.T) {
 		"closed without TLS": {func(c net.Conn) {
 			_ = c.(*tls.Conn).NetConn().Close()
 		}, 2},
-		"reset": {func(c net.Conn) {
-			tcp := c.(*tls.Conn).NetConn().(*net.TCPConn)
-			_ = tcp.SetLinger(0)
-			_ = tcp.Close()
-		}, 2},
+		"reset": {reset, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var connections atomic.Int32

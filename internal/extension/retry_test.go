@@ -96,28 +96,35 @@ func TestNoAttemptAfterTheEndOfTheContext(t *testing.T) {
 	}
 }
 
+// reset breaks a connection off with a reset.
+func reset(c net.Conn) {
+	tcp := c.(*tls.Conn).NetConn().(*net.TCPConn)
+	_ = tcp.SetLinger(0)
+	_ = tcp.Close()
+}
+
 // Once a connection carries the request, the extension may have processed it, however the connection ends.
 func TestNoSecondAttemptOnAConnectionThatBroke(t *testing.T) {
-	for name, breakOff := range map[string]func(net.Conn){
-		"closed": func(c net.Conn) { _ = c.Close() },
-		"reset": func(c net.Conn) {
-			tcp := c.(*tls.Conn).NetConn().(*net.TCPConn)
-			_ = tcp.SetLinger(0)
-			_ = tcp.Close()
-		},
-		"half a status line": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 20") },
+	for name, tc := range map[string]struct {
+		breakOff func(net.Conn)
+		kind     hook.Kind
+		want     string
+	}{
+		"closed":             {func(c net.Conn) { _ = c.Close() }, hook.Unreachable, "connection closed without an answer"},
+		"reset":              {reset, hook.Unreachable, "connection reset"},
+		"another protocol":   {func(c net.Conn) { _, _ = io.WriteString(c, "+OK POP3 ready\r\n") }, hook.BadResponse, "answer is not HTTP"},
+		"half a status line": {func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 20") }, hook.BadResponse, "answer is not HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var connections atomic.Int32
 			cc := rawServer(t, newAuthority(t), func(c net.Conn) {
 				connections.Add(1)
 				if readRequest(c) == nil {
-					breakOff(c)
+					tc.breakOff(c)
 				}
 			})
-			if m, err := call(t.Context(), newREST(t, Config{}), newCall(cc)); m != nil || err == nil {
-				t.Errorf("got %v, %v; want an error", m, err)
-			}
+			m, err := call(t.Context(), newREST(t, Config{}), newCall(cc))
+			wantError(t, name, m, err, tc.kind, `handler "v.acme": call extension: `+tc.want)
 			if n := connections.Load(); n != 1 {
 				t.Errorf("%d connections, want 1: the request was sent again", n)
 			}
@@ -202,9 +209,7 @@ func TestAnotherAttemptAfterHalfARequest(t *testing.T) {
 	cc := rawServer(t, newAuthority(t), func(c net.Conn) {
 		if connections.Add(1) == 1 {
 			_, _ = io.ReadFull(c, make([]byte, 1000))
-			tcp := c.(*tls.Conn).NetConn().(*net.TCPConn)
-			_ = tcp.SetLinger(0)
-			_ = tcp.Close()
+			reset(c)
 			return
 		}
 		req, err := http.ReadRequest(bufio.NewReader(c))
