@@ -332,6 +332,7 @@ func kindOf(path string) (apiVersion, kind string) {
 	kinds := map[string]string{
 		"extensionconfigs":          "ExtensionConfig",
 		"extensionpolicies":         "ExtensionPolicy",
+		"handlerchains":             "HandlerChain",
 		"namespaces":                "Namespace",
 		"secrets":                   "Secret",
 		"endpointslices":            "EndpointSlice",

@@ -73,7 +73,7 @@ type Config struct {
 	Namespace string
 	// SecretInterval is the least time between two looks at the same Secret. Zero means 10 s.
 	SecretInterval time.Duration
-	// WatchFilter limits the ExtensionConfigs and ExtensionPolicies to those with this value of the label
+	// WatchFilter limits the ExtensionConfigs, ExtensionPolicies and HandlerChains to those with this value of the label
 	// cluster.x-k8s.io/watch-filter. Empty means all.
 	WatchFilter string
 	// LeaderElection decides which replica discovers extensions and writes.
@@ -110,6 +110,7 @@ type Source struct {
 	namespaces namespaces
 	leadership *leadership
 	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
+	chains     *discovery.ChainSet
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.
@@ -146,6 +147,7 @@ func New(c Config) (*Source, error) {
 	return &Source{
 		config: c, served: served, core: core, compiler: compiler, types: types,
 		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
+		chains:     discovery.NewChainSet(served, c.Logger),
 	}, nil
 }
 
@@ -160,6 +162,9 @@ func (s *Source) Policies() (policies []status.Policy, missed int) {
 	}
 	return nil, 0
 }
+
+// Chains is Policies for HandlerChains.
+func (s *Source) Chains() (chains []status.Chain, missed int) { return s.chains.Listed() }
 
 // NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
 // whether the cache has the namespace. Callers must not change the map.
@@ -285,23 +290,12 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
 		s.types, s.config.Logger)
 	s.policies.Store(r.policies)
-	policyCache, err := cache.New(s.config.REST, cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
-		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
-	})
+	o, err := s.newOwn(mgr, r, problems)
 	if err != nil {
 		return err
 	}
-	p := &policies{
-		set: r.policies, reconcile: r.reconcileNamed, served: s.served, compiler: s.compiler,
-		hooks:  s.config.Catalog,
-		client: mgr.GetClient(), cache: policyCache,
-		leadership: r.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly,
-		changed: notify.NewSignal(), absent: make(chan struct{}),
-	}
-	problems.noPolicies = p.missing
-	if err := p.follow(ctx, mgr.GetCache()); err != nil {
-		return fmt.Errorf("watch ExtensionPolicies: %w", err)
+	if err := o.follow(ctx, mgr.GetCache()); err != nil {
+		return err
 	}
 	if s.config.Endpoints != nil && !s.config.ReadOnly {
 		if err := s.config.Endpoints.follow(ctx, mgr.GetCache()); err != nil {
@@ -314,7 +308,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := r.watch(ctx, mgr, s.config.Concurrency, s.config.ReadOnly); err != nil {
 		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(o.cache.Start)); err != nil {
 		return err
 	}
 	noted := notify.NewSet[string]() // what calls, or looks for servers, have shown something about
@@ -329,7 +323,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !synced(ctx) || !p.start(ctx) || !d.start(ctx) {
+		if !synced(ctx) || !o.start(ctx) || !d.start(ctx) {
 			return nil
 		}
 		if err := r.warmUp(ctx); err != nil {
@@ -337,7 +331,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		}
 		var following sync.WaitGroup
 		defer following.Wait()
-		following.Go(func() { p.run(ctx) })
+		following.Go(func() { o.run(ctx) })
 		following.Go(func() { d.run(ctx) })
 		following.Go(func() { r.reconcileAdded(ctx, noted) })
 		following.Go(func() { r.core.Watch(ctx, noted.Add) })
@@ -347,10 +341,31 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		}
 		following.Go(func() { r.followSecrets(ctx) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
-			p.changed.Notify()
+			o.changed.Notify()
 			r.lead(ctx)
 		})
 	}))
+}
+
+// newOwn returns what follows the kinds of Hookgate's own.
+func (s *Source) newOwn(mgr manager.Manager, r *reconciler, problems *watchProblems) (*own, error) {
+	objects, err := cache.New(s.config.REST, cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
+		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := &own{
+		reconcile: r.reconcileNamed, served: s.served, client: mgr.GetClient(), cache: objects,
+		leadership: s.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly, changed: notify.NewSignal(),
+	}
+	o.kinds = []followed{
+		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
+		newChains(s.chains, s.config.Catalog, o),
+	}
+	problems.missing = o.setAbsent
+	return o, nil
 }
 
 // definitions returns the definitions for the configured References, which the manager runs, or nil without References.

@@ -22,8 +22,16 @@ var (
 	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
 )
 
-// policyKind is the kind of ExtensionPolicies.
-const policyKind = "ExtensionPolicy"
+// The kinds of Hookgate's own.
+const (
+	policyKind = "ExtensionPolicy"
+	chainKind  = "HandlerChain"
+)
+
+// ownKind is a kind of Hookgate's own, and what those want who install it.
+type ownKind struct{ name, wanted string }
+
+var ownKinds = []ownKind{{policyKind, "policies"}, {chainKind, "chains"}}
 
 // newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in a group.
 func newScheme(group string) *runtime.Scheme {
@@ -31,11 +39,11 @@ func newScheme(group string) *runtime.Scheme {
 	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
 	scheme.AddKnownTypes(version, &runtimev1.ExtensionConfig{}, &runtimev1.ExtensionConfigList{})
 	metav1.AddToGroupVersion(scheme, version)
-	scheme.AddKnownTypes(v1alpha1.GroupVersion, &v1alpha1.ExtensionPolicy{}, &v1alpha1.ExtensionPolicyList{})
-	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
 	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
 	metav1.AddToGroupVersion(scheme, discoveryv1.SchemeGroupVersion)
-	utilruntime.Must(corev1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect
+	// Either fails for types that conflict, which would be a defect.
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(corev1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -45,7 +53,9 @@ func newMapper(group string) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"},
 		meta.RESTScopeRoot)
-	mapper.Add(v1alpha1.GroupVersion.WithKind(policyKind), meta.RESTScopeRoot)
+	for _, k := range ownKinds {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(k.name), meta.RESTScopeRoot)
+	}
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
 	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -225,10 +226,10 @@ func isEnd(err error) bool {
 
 // watchProblems logs why a kind cannot be watched, once for each reason.
 type watchProblems struct {
-	logger     *slog.Logger
-	group      string
-	noPolicies func()   // called when the kind ExtensionPolicy is not installed
-	logged     sync.Map // the last reason, by type
+	logger  *slog.Logger
+	group   string
+	missing func(kind string) // called when a kind of Hookgate's own is not installed
+	logged  sync.Map          // the last reason, by type
 }
 
 func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err error) {
@@ -236,12 +237,13 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 		return
 	}
 	reason, advice := "unreachable", "the known state stays in use, and the watch is retried"
+	i := slices.IndexFunc(ownKinds, func(k ownKind) bool { return strings.Contains(r.TypeDescription(), k.name) })
 	switch {
-	case apierrors.IsNotFound(err) && strings.Contains(r.TypeDescription(), policyKind):
+	case apierrors.IsNotFound(err) && i >= 0:
 		reason = "missing"
-		advice = "install the CustomResourceDefinition of " + policyKind + " in " + v1alpha1.GroupVersion.Group +
-			", if you want policies"
-		p.noPolicies()
+		advice = "install the CustomResourceDefinition of " + ownKinds[i].name + " in " + v1alpha1.GroupVersion.Group +
+			", if you want " + ownKinds[i].wanted
+		p.missing(ownKinds[i].name)
 	case apierrors.IsNotFound(err):
 		reason = "missing"
 		advice = "install the CustomResourceDefinition of ExtensionConfig in " + p.group +

@@ -1,0 +1,37 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// newChains returns the follower of HandlerChains.
+func newChains(
+	set *discovery.ChainSet, hooks *catalog.Catalog, shared *own,
+) *follower[*v1alpha1.HandlerChain, registry.Chain] {
+	type object = *v1alpha1.HandlerChain
+	return newFollower(shared, kind[object, registry.Chain]{
+		name: chainKind, object: &v1alpha1.HandlerChain{}, list: &v1alpha1.HandlerChainList{},
+		compile: func(o object) (registry.Chain, field.ErrorList) { return extensionconfig.ConvertChain(o, hooks) },
+		apply: func(valid []registry.Chain, invalid map[string]mistaken[object]) []string {
+			refused := make(map[string]string, len(invalid))
+			for name, m := range invalid {
+				refused[name] = m.message
+			}
+			set.Set(valid, refused)
+			return nil // no handler is called differently
+		},
+		verdicts: set.Verdicts, report: set.Report,
+		condition:  extensionconfig.Verdict.ReadyCondition,
+		conditions: func(o object) *[]metav1.Condition { return &o.Status.Conditions },
+	})
+}

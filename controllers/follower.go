@@ -1,0 +1,202 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/problems"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// kind is what a follower needs to know of a kind of Hookgate's own. O is the type of its objects, and C what one is
+// compiled to.
+type kind[O client.Object, C any] struct {
+	name   string // such as ExtensionPolicy
+	object O
+	list   client.ObjectList
+	// compile returns what an object says, or its mistakes.
+	compile func(O) (C, field.ErrorList)
+	// apply replaces all objects of the kind in the registry. valid may have earlier generations of those in invalid, by
+	// name, which stay in effect. It returns the names of the ExtensionConfigs whose calls change.
+	apply func(valid []C, invalid map[string]mistaken[O]) (changed []string)
+	// verdicts returns the verdict on each object, by name. It may change when handlers come and go.
+	verdicts func() map[string]extensionconfig.Verdict
+	report   func(verdicts map[string]extensionconfig.Verdict, at func(name string) string)
+	// condition returns a verdict as a condition of a generation.
+	condition  func(extensionconfig.Verdict, int64) metav1.Condition
+	conditions func(O) *[]metav1.Condition
+}
+
+// mistaken is an object that is not valid.
+type mistaken[O any] struct {
+	object  O
+	message string
+}
+
+// follower applies the objects of one kind to the registry of this replica.
+type follower[O client.Object, C any] struct {
+	kind[O, C]
+	cache  cache.Cache
+	client client.Client // to write with
+	logger *slog.Logger
+
+	isSynced func() bool // the cache has all of them
+	missing  chan struct{}
+	once     sync.Once
+
+	// The rest belongs to the goroutine of start and run of own.
+	compiled map[string]compiled[C] // by name
+	items    []O                    // as applied last
+}
+
+// compiled is an object that was compiled.
+type compiled[C any] struct {
+	uid        types.UID
+	generation int64
+	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation.
+	valid   *C
+	invalid string
+}
+
+func newFollower[O client.Object, C any](shared *own, k kind[O, C]) *follower[O, C] {
+	return &follower[O, C]{
+		kind: k, cache: shared.cache, client: shared.client, logger: shared.logger, missing: make(chan struct{}),
+	}
+}
+
+func (f *follower[O, C]) isKind(name string) bool { return f.name == name }
+
+// setAbsent notes that the API server does not have the kind, so that there are no objects to wait for.
+func (f *follower[O, C]) setAbsent()              { f.once.Do(func() { close(f.missing) }) }
+func (f *follower[O, C]) absent() <-chan struct{} { return f.missing }
+func (f *follower[O, C]) synced() bool            { return f.isSynced() }
+
+// follow subscribes handler to the objects.
+func (f *follower[O, C]) follow(ctx context.Context, handler toolscache.ResourceEventHandler) error {
+	informer, err := f.cache.GetInformer(ctx, f.object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.name, err)
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.name, err)
+	}
+	f.isSynced = registration.HasSynced
+	return nil
+}
+
+// apply applies the objects in the cache to the registry, and returns the names of the ExtensionConfigs whose calls
+// change.
+func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
+	f.items = nil
+	if !f.isSynced() {
+		return nil
+	}
+	list, _ := f.list.DeepCopyObject().(client.ObjectList)
+	err := f.cache.List(ctx, list)
+	if err == nil {
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			if item, ok := o.(O); ok && item.GetDeletionTimestamp().IsZero() {
+				f.items = append(f.items, item)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			f.logger.Error("objects cannot be listed from the cache", "kind", f.name, "error", err)
+		}
+		return nil
+	}
+	next := make(map[string]compiled[C], len(f.items))
+	valid := make([]C, 0, len(f.items))
+	invalid := map[string]mistaken[O]{}
+	for _, item := range f.items {
+		c := f.compileNext(item)
+		next[item.GetName()] = c
+		if c.valid != nil {
+			valid = append(valid, *c.valid)
+		}
+		if c.invalid != "" {
+			invalid[item.GetName()] = mistaken[O]{item, c.invalid}
+		}
+	}
+	f.compiled = next
+	return f.kind.apply(valid, invalid)
+}
+
+// compileNext compiles an object. While it is invalid, its last valid generation stays in effect.
+func (f *follower[O, C]) compileNext(item O) compiled[C] {
+	before, known := f.compiled[item.GetName()]
+	known = known && before.uid == item.GetUID()
+	if known && before.generation == item.GetGeneration() {
+		return before
+	}
+	now := compiled[C]{uid: item.GetUID(), generation: item.GetGeneration()}
+	converted, errs := f.compile(item)
+	if len(errs) == 0 {
+		now.valid = &converted
+		return now
+	}
+	now.invalid = problems.Join(errs).Error()
+	if known && before.valid != nil {
+		now.valid = before.valid
+		now.invalid += "; its previous version stays in effect"
+	}
+	return now
+}
+
+// judge reports the verdicts on the objects, and returns them.
+func (f *follower[O, C]) judge() map[string]extensionconfig.Verdict {
+	verdicts := f.verdicts()
+	f.report(verdicts, nil)
+	return verdicts
+}
+
+// write writes the verdicts that have changed to the objects that were applied last. It reports whether the API server
+// refused one, which has to be tried again.
+func (f *follower[O, C]) write(ctx context.Context, verdicts map[string]extensionconfig.Verdict) (refused bool) {
+	for _, item := range f.items {
+		verdict, ok := verdicts[item.GetName()]
+		if !ok {
+			continue
+		}
+		verdict.Message = text.Cut(verdict.Message, limits.ConditionMessageBytes)
+		conditions := slices.Clone(*f.conditions(item))
+		if !meta.SetStatusCondition(&conditions, f.condition(verdict, item.GetGeneration())) {
+			continue
+		}
+		before, _ := item.DeepCopyObject().(client.Object)
+		*f.conditions(item) = conditions
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		err := f.client.Status().Patch(ctx, item, patch)
+		switch {
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch brings the current state
+		case ctx.Err() != nil:
+			return false // this replica no longer leads, or stops
+		default:
+			refused = true
+			f.logger.Error("API server refused, which is tried again",
+				"kind", f.name, "name", item.GetName(), "error", fmt.Errorf("write status: %w", err))
+		}
+	}
+	return refused
+}
