@@ -35,6 +35,8 @@ import (
 	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/webhook"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // run serves until ctx is done: it opens the inputs, wires the gateway from the registry outwards, and runs the server
@@ -136,7 +138,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	})
 
 	files.add(in, source, metrics)
-	background, err := o.background(ctx, in, files, hooks, metrics, logger)
+	background, err := o.background(ctx, in, files, hooks, reg, metrics, logger)
 	if err != nil {
 		return err
 	}
@@ -145,8 +147,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 
 // background returns the tasks that run beside the server and the source. It also sets how the process uses memory.
 func (o *serveOptions) background(
-	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, metrics *observe.Metrics,
-	logger *slog.Logger,
+	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, reg registry.Snapshots,
+	metrics *observe.Metrics, logger *slog.Logger,
 ) ([]runner, error) {
 	background := []runner{in.certificates, files, &memory.Releaser{}}
 	if in.clientCertificate != nil {
@@ -160,7 +162,9 @@ func (o *serveOptions) background(
 		memory.SetPace(os.LookupEnv)
 	}
 	if o.webhooks.port != 0 {
-		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, in.cluster.own, in.tls, logger)
+		webhooks, err := o.webhooks.listen(ctx, webhook.Config{
+			Group: o.cluster.group, Own: in.cluster.own, Logger: logger, Catalog: hooks, Registry: reg,
+		}, in.tls)
 		if err != nil {
 			return nil, err
 		}

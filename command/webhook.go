@@ -16,10 +16,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/edge"
-	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/webhook"
 )
 
@@ -31,8 +29,8 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) addFlags(f *pflag.FlagSet) {
-	o.addFlagsFor(f, "port where the API server asks for defaults, validation and conversion of ExtensionConfigs and "+
-		"ExtensionPolicies; 0 for none")
+	o.addFlagsFor(f, "port where the API server asks for defaults, validation and conversion of ExtensionConfigs, "+
+		"ExtensionPolicies and HandlerChains; 0 for none")
 }
 
 func (o *webhookOptions) addFlagsFor(f *pflag.FlagSet, port string) {
@@ -63,15 +61,12 @@ type webhooks struct {
 }
 
 // listen returns webhooks that listen already, so that mistakes in their flags end the start.
-func (o *webhookOptions) listen(
-	ctx context.Context, hooks *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings,
-	logger *slog.Logger,
-) (*webhooks, error) {
-	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger, Catalog: hooks})
+func (o *webhookOptions) listen(ctx context.Context, c webhook.Config, settings certs.Settings) (*webhooks, error) {
+	handler, err := webhook.New(c)
 	if err != nil {
 		return nil, err
 	}
-	return o.listenWith(ctx, handler, settings, logger)
+	return o.listenWith(ctx, handler, settings, c.Logger)
 }
 
 // listenWith returns webhooks with a handler, which listen already.

@@ -137,15 +137,27 @@ func (s *Snapshot) OfferedOf(gh hook.GroupHook) []string {
 
 // Taken says what else the name of a chain means, for a message; nothing if it is the name of the chain alone. A chain
 // whose name is taken is not offered.
-func (s *Snapshot) Taken(c *Chain) string {
-	if merged, ok := s.merged[c.Name]; ok {
+func (s *Snapshot) Taken(c *Chain) string { return s.meaning(c.Name) }
+
+// TakenName says what keeps a new chain from having a name, for a message; nothing if it is free. A handler that is
+// offered under its own name would lose that to the chain.
+func (s *Snapshot) TakenName(name string) string {
+	if e, ok := s.byOwnName[name]; ok {
+		return fmt.Sprintf("the name under which handler %q is offered", e.Name)
+	}
+	return s.meaning(name)
+}
+
+// meaning says what a name means, besides a chain and the own name of a handler; nothing if it means nothing.
+func (s *Snapshot) meaning(name string) string {
+	if merged, ok := s.merged[name]; ok {
 		return "the gateway's own handler of " + merged.Hook
 	}
-	_, undiscovered := s.findUndiscovered(c.Name)
-	if _, registered := s.byConfig[c.Name]; registered || undiscovered {
-		return fmt.Sprintf("the name of ExtensionConfig %q", c.Name)
+	_, undiscovered := s.findUndiscovered(name)
+	if _, registered := s.byConfig[name]; registered || undiscovered {
+		return fmt.Sprintf("the name of ExtensionConfig %q", name)
 	}
-	if e, ok := s.byLabel(c.Name); ok {
+	if e, ok := s.byLabel(name); ok {
 		return fmt.Sprintf("the label of handler %q", e.Name)
 	}
 	return ""

@@ -25,6 +25,11 @@ import (
 // admit asks a webhook about a new object, or about an update if old is not nil.
 func admit(t *testing.T, path string, old, object any) *admissionv1.AdmissionResponse {
 	t.Helper()
+	return admitBy(t, handler(t), path, old, object)
+}
+
+func admitBy(t *testing.T, h http.Handler, path string, old, object any) *admissionv1.AdmissionResponse {
+	t.Helper()
 	review := admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}}
 	review.Request = &admissionv1.AdmissionRequest{UID: "u", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: encode(t, object)}}
 	if old != nil {
@@ -33,7 +38,7 @@ func admit(t *testing.T, path string, old, object any) *admissionv1.AdmissionRes
 	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(encode(t, review)))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	handler(t).ServeHTTP(w, r)
+	h.ServeHTTP(w, r)
 	answer := admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Response == nil {
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)

@@ -28,17 +28,24 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/registry"
 )
 
 const group = "runtime.hookgate.dev"
 
 func handler(t testing.TB) http.Handler {
 	t.Helper()
+	return handlerBeside(t, nil)
+}
+
+// handlerBeside returns the webhooks of a gateway that has something registered.
+func handlerBeside(t testing.TB, registered registry.Snapshots) http.Handler {
+	t.Helper()
 	own, err := extensionconfig.ParseAddresses([]string{"gateway.system.svc"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(Config{Group: group, Own: own, Catalog: catalog.New(), Logger: slog.New(slog.DiscardHandler)})
+	h, err := New(Config{Group: group, Own: own, Catalog: catalog.New(), Logger: slog.New(slog.DiscardHandler), Registry: registered})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,14 +18,17 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/problems"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // extensionConfigs applies the defaults and the rules of ExtensionConfigs: the rules of Cluster API, and the rule that
-// no ExtensionConfig calls this gateway.
+// no ExtensionConfig calls this gateway or has the name of a HandlerChain.
 type extensionConfigs struct {
 	group string
 	own   extensionconfig.Addresses
 	hooks *catalog.Catalog
+	// registered returns what the registry has, or nil.
+	registered func() *registry.Snapshot
 }
 
 var (
@@ -47,7 +51,18 @@ func (extensionConfigs) Default(_ context.Context, config *runtimev1.ExtensionCo
 func (w extensionConfigs) ValidateCreate(
 	_ context.Context, config *runtimev1.ExtensionConfig,
 ) (admission.Warnings, error) {
-	return warnings(nil, config), w.validate(config, nil)
+	return warnings(nil, config), w.validate(config, w.nameTaken(config.Name))
+}
+
+// nameTaken returns an error if a HandlerChain has the name of a new ExtensionConfig.
+func (w extensionConfigs) nameTaken(name string) *field.Error {
+	if s := w.registered(); s != nil {
+		if c, ok := s.Chain(name); ok {
+			return field.Invalid(field.NewPath("metadata", "name"), name, fmt.Sprintf(
+				"is the name of HandlerChain %q, too: choose another name", c.Name))
+		}
+	}
+	return nil
 }
 
 // ValidateUpdate checks the new state of an ExtensionConfig. It allows one that is being deleted, and one whose spec
@@ -80,16 +95,16 @@ func (extensionConfigs) ValidateDelete(context.Context, *runtimev1.ExtensionConf
 	return nil, nil
 }
 
-// validate checks an ExtensionConfig. removed is the error of its known handlers, and may be nil.
-func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig, removed *field.Error) error {
+// validate checks an ExtensionConfig. more, which may be nil, is one more error.
+func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig, more *field.Error) error {
 	x, errs := extensionconfig.Convert(config)
 	if len(errs) == 0 {
 		if err := w.own.Check(x.ClientConfig.URL); err != nil {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "clientConfig"), err.Error()))
 		}
 	}
-	if removed != nil {
-		errs = append(errs, removed)
+	if more != nil {
+		errs = append(errs, more)
 	}
 	if len(errs) == 0 {
 		return nil

@@ -41,15 +41,16 @@ func FuzzAdmission(f *testing.F) {
 	const (
 		config = `{"kind":"ExtensionConfig","apiVersion":"runtime.hookgate.dev/v1beta2","metadata":{"name":"acme"},"spec":{"clientConfig":{"url":"https://acme.example"}},"status":{"handlers":[{"name":"v.acme","requestHook":{"apiVersion":"a/b","hook":"c"}}]}}`
 		policy = `{"kind":"ExtensionPolicy","apiVersion":"hookgate.dev/v1alpha1","metadata":{"name":"p"},"spec":{"targetRef":{"name":"acme"},"timeoutSeconds":30,"matchConditions":[{"name":"a","expression":"request.a == 1"}]}}`
+		chain  = `{"kind":"HandlerChain","apiVersion":"hookgate.dev/v1alpha1","metadata":{"name":"c"},"spec":{"hook":"CanUpdateMachine","steps":[{"handler":"a.acme","allow":["/machine"]}]}}`
 	)
-	for _, object := range []string{config, policy, `{}`, `null`, `[]`, `{"kind":"ExtensionConfig","apiVersion":"runtime.hookgate.dev/v1alpha1"}`} {
+	for _, object := range []string{config, policy, chain, `{}`, `null`, `[]`, `{"kind":"ExtensionConfig","apiVersion":"runtime.hookgate.dev/v1alpha1"}`} {
 		f.Add(review(object, ""))
 		f.Add(review(object, `,"oldObject":`+config))
 	}
 	f.Add([]byte(`{`))
 	h := handler(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, path := range []string{MutatePath(group), ValidatePath(group), PolicyPath()} {
+		for _, path := range []string{MutatePath(group), ValidatePath(group), PolicyPath(), ChainPath()} {
 			answer := admissionv1.AdmissionReview{}
 			text := ask(t, h, path, body)
 			if err := json.Unmarshal(text, &answer); err != nil || answer.Response == nil ||

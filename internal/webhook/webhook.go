@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // ConvertPath is the path at which the API server converts ExtensionConfigs.
@@ -42,6 +43,11 @@ func PolicyPath() string {
 	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionpolicy")
 }
 
+// ChainPath returns the path of the validating webhook for HandlerChains.
+func ChainPath() string {
+	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "handlerchain")
+}
+
 // Path returns the path of a webhook for a kind as controller-runtime has it.
 func Path(verb, group, version, kind string) string {
 	return "/" + strings.Join([]string{verb, strings.ReplaceAll(group, ".", "-"), version, kind}, "-")
@@ -56,6 +62,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Catalog holds the hooks of the gateway.
 	Catalog *catalog.Catalog
+	// Registry has what is registered, for names that would collide. It may be nil.
+	Registry registry.Snapshots
 }
 
 // New returns the handler of all webhooks.
@@ -73,12 +81,18 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks: %w", err)
 	}
-	configs := extensionConfigs{group: c.Group, own: c.Own, hooks: c.Catalog}
+	registered := func() *registry.Snapshot { return nil }
+	if c.Registry != nil {
+		registered = c.Registry.Snapshot
+	}
+	configs := extensionConfigs{group: c.Group, own: c.Own, hooks: c.Catalog, registered: registered}
 	mux := Admissions(map[string]http.Handler{
 		MutatePath(c.Group):   newCreation(scheme, configs),
 		ValidatePath(c.Group): admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs),
 		PolicyPath(): admission.WithValidator[*v1alpha1.ExtensionPolicy](
 			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog, types: types}),
+		ChainPath(): admission.WithValidator[*v1alpha1.HandlerChain](
+			scheme, handlerChains{hooks: c.Catalog, registered: registered}),
 	}, c.Logger)
 	mux.Handle("POST "+ConvertPath, recovered(conversionBounds().around(convert), c.Logger))
 	return mux, nil
@@ -94,7 +108,7 @@ func Admissions(handlers map[string]http.Handler, logger *slog.Logger) *http.Ser
 	return mux
 }
 
-// newScheme returns a scheme with both versions of ExtensionConfig in one group, and ExtensionPolicy.
+// newScheme returns a scheme with both versions of ExtensionConfig in one group, and Hookgate's own kinds.
 func newScheme(group string) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for version, object := range map[string]runtime.Object{
