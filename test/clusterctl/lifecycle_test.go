@@ -24,6 +24,7 @@ var (
 	extensionConfigs = schema.GroupVersionKind{Group: "runtime.hookgate.dev", Version: "v1beta2",
 		Kind: "ExtensionConfig"}
 	extensionPolicies    = schema.GroupVersionKind{Group: "hookgate.dev", Version: "v1alpha1", Kind: "ExtensionPolicy"}
+	handlerChains        = schema.GroupVersionKind{Group: "hookgate.dev", Version: "v1alpha1", Kind: "HandlerChain"}
 	coreExtensionConfigs = schema.GroupVersionKind{Group: "runtime.cluster.x-k8s.io", Version: "v1beta2",
 		Kind: "ExtensionConfig"}
 )
@@ -170,14 +171,17 @@ func testUpgrade(t *testing.T, r *repository, s *server) {
 	s.removeWebhooks(t)
 	s.apply(t, extensionConfig("stays", "", "https://stays.example.com"))
 	s.apply(t, extensionPolicy("stays", ""))
+	s.apply(t, handlerChain("chain-stays", ""))
 	r.add(t, "v0.1.2")
 	if got := plan(t, r, s); got != "v0.1.1 to v0.1.2" {
 		t.Errorf("the plan is %s", got)
 	}
 	r.clusterctlFor(t, s, "upgrade", "apply", "--runtime-extension", "hookgate:v0.1.2")
 	expectInstalled(t, r, s, "v0.1.2")
-	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
-		if s.find(t, kind, "", "stays") == nil {
+	for kind, name := range map[schema.GroupVersionKind]string{
+		extensionConfigs: "stays", extensionPolicies: "stays", handlerChains: "chain-stays",
+	} {
+		if s.find(t, kind, "", name) == nil {
 			t.Errorf("the upgrade took the %s away", kind.Kind)
 		}
 	}
@@ -196,6 +200,7 @@ func testMove(t *testing.T, r *repository, from, to *server) {
 	from.apply(t, extensionConfig("goes", move, "https://goes.example.com"))
 	from.apply(t, extensionConfig("both", move, "https://from.example.com"))
 	from.apply(t, extensionPolicy("goes", move))
+	from.apply(t, handlerChain("chain-goes", move))
 	to.apply(t, extensionConfig("both", "", "https://to.example.com"))
 	from.status(t, extensionConfigs, "goes", `{"status": {"handlers": [{"name": "a.goes", "requestHook": {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"}}]}}`)
 	from.apply(t, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}})
@@ -225,6 +230,9 @@ func testMove(t *testing.T, r *repository, from, to *server) {
 			if s.find(t, extensionPolicies, "", e) != nil {
 				got["ExtensionPolicy "+e+" "+name] = "there"
 			}
+			if s.find(t, handlerChains, "", "chain-"+e) != nil {
+				got["HandlerChain "+e+" "+name] = "there"
+			}
 		}
 	}
 	want := map[string]string{
@@ -237,6 +245,9 @@ func testMove(t *testing.T, r *repository, from, to *server) {
 		"ExtensionPolicy stays from": "there",
 		"ExtensionPolicy goes from":  "there",
 		"ExtensionPolicy goes to":    "there",
+		"HandlerChain stays from":    "there",
+		"HandlerChain goes from":     "there",
+		"HandlerChain goes to":       "there",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after the move (-want +got):\n%s", diff)
@@ -266,8 +277,10 @@ func testDelete(t *testing.T, r *repository, s *server) {
 	if s.find(t, providers, "capi-system", "cluster-api") == nil {
 		t.Error("Cluster API core is gone too")
 	}
-	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
-		if s.find(t, kind, "", "stays") == nil {
+	for kind, name := range map[schema.GroupVersionKind]string{
+		extensionConfigs: "stays", extensionPolicies: "stays", handlerChains: "chain-stays",
+	} {
+		if s.find(t, kind, "", name) == nil {
 			t.Errorf("the %s is gone", kind.Kind)
 		}
 	}
@@ -283,7 +296,7 @@ func testDeleteAll(t *testing.T, r *repository, s *server) {
 	if s.find(t, deployments, namespace, "hookgate") == nil {
 		t.Error("it deleted the gateway although it said no")
 	}
-	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
+	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies, handlerChains} {
 		s.kubectl(t, "", "delete", s.resource(t, kind), "--all")
 	}
 	r.clusterctlFor(t, s, all...)
@@ -319,6 +332,13 @@ func extensionPolicy(name, label string) map[string]any {
 	return map[string]any{
 		"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": metadata(name, label),
 		"spec": map[string]any{"targetRef": map[string]any{"name": name}, "timeoutSeconds": 5},
+	}
+}
+
+func handlerChain(name, label string) map[string]any {
+	return map[string]any{
+		"apiVersion": "hookgate.dev/v1alpha1", "kind": "HandlerChain", "metadata": metadata(name, label),
+		"spec": map[string]any{"hook": "BeforeClusterCreate", "steps": []any{map[string]any{"handler": "a.stays"}}},
 	}
 }
 

@@ -426,11 +426,13 @@ func (w *fixture) manager(name, path string, flags ...string) *server {
 	return s
 }
 
-// ownCRDs reads the CRDs of the gateway's own ExtensionConfigs and of its policies.
+// ownCRDs reads the CRDs of the gateway's own kinds.
 func (w *fixture) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	var list []*apiextensionsv1.CustomResourceDefinition
-	for _, file := range []string{"runtime.hookgate.dev_extensionconfigs.yaml", "hookgate.dev_extensionpolicies.yaml"} {
+	for _, file := range []string{
+		"runtime.hookgate.dev_extensionconfigs.yaml", "hookgate.dev_extensionpolicies.yaml", "hookgate.dev_handlerchains.yaml",
+	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		convert(w.t, read(w.t, filepath.Join("..", "..", "deploy", "crd", file))[0], crd)
 		list = append(list, crd)

@@ -82,7 +82,7 @@ func (c *cluster) installInTurn(t *testing.T, ch *chart.Chart, installation stri
 	c.undefine(t)
 }
 
-// keepsObjects checks that ExtensionConfigs and ExtensionPolicies stay when the chart is uninstalled, and that it can be
+// keepsObjects checks that ExtensionConfigs, ExtensionPolicies and HandlerChains stay when the chart is uninstalled, and that it can be
 // installed again beside them.
 func (c *cluster) keepsObjects(t *testing.T, ch *chart.Chart) {
 	c.install(t, ch, nil)
@@ -97,6 +97,11 @@ apiVersion: hookgate.dev/v1alpha1
 kind: ExtensionPolicy
 metadata: {name: acme}
 spec: {targetRef: {kind: ExtensionConfig, name: acme}, timeoutSeconds: 5}
+---
+apiVersion: hookgate.dev/v1alpha1
+kind: HandlerChain
+metadata: {name: chain}
+spec: {hook: BeforeClusterCreate, steps: [{handler: a.acme}]}
 `)
 	for _, object := range users {
 		if err := c.Create(t.Context(), &unstructured.Unstructured{Object: object}); err != nil {
