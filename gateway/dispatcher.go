@@ -52,8 +52,9 @@ type Config struct {
 // Dispatcher decides which handlers answer a request, calls them, and merges their answers. It is safe for concurrent
 // use.
 type Dispatcher struct {
-	config Config
-	caller extension.Caller
+	config     Config
+	caller     extension.Caller
+	extensions *extensionstate.States
 }
 
 // NewDispatcher returns a Dispatcher.
@@ -65,7 +66,9 @@ func NewDispatcher(c Config) *Dispatcher {
 	if c.Observer != nil {
 		extensions = c.Observer.Extensions()
 	}
-	return &Dispatcher{config: c, caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Transport)}
+	return &Dispatcher{
+		config: c, caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Transport), extensions: extensions,
+	}
 }
 
 // Dispatch answers a request, with the gateway's own handlers if it is one of discovery. An error is a *hook.Error of
@@ -83,8 +86,7 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 		return d.discovery(snapshot, r.Hook, r.via), nil
 	}
 	if len(r.Handler) > limits.NameBytes {
-		return nil, hook.Errorf(hook.UnknownHandler, "no handler %q: names have at most %d bytes",
-			text.Cut(r.Handler, limits.NameBytes/8), limits.NameBytes)
+		return nil, tooLong(r.Handler)
 	}
 	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
 	var one target
@@ -118,6 +120,11 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 	return d.call(ctx, r, targets[0])
 }
 
+func tooLong(handler string) error {
+	return hook.Errorf(hook.UnknownHandler, "no handler %q: names have at most %d bytes",
+		text.Cut(handler, limits.NameBytes/8), limits.NameBytes)
+}
+
 func notReady(s *registry.Snapshot) error {
 	return hook.Errorf(hook.NotReady, "%s: try again", s.Unready())
 }
@@ -128,6 +135,9 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 		var end func(proto.Message, error)
 		ctx, end = d.config.Observer.BeginChain(ctx, r.Hook, t.chain.Name)
 		defer func() { end(response, err) }()
+	}
+	if r.trial != nil {
+		defer func() { r.trial.keep(ctx, t.name(), r.Message, response, err) }()
 	}
 	defer func() {
 		if p := recover(); p != nil {

@@ -23,9 +23,11 @@ import (
 	"github.com/hookgate/hookgate/internal/via"
 )
 
-// REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions.
+// REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions. Behind
+// ExplainPrefix, the same paths explain calls.
 type REST struct {
 	config         Config
+	dispatcher     *Dispatcher
 	mux            *restMux
 	bodies         body.Reader
 	lingeringClose edge.LingeringClose
@@ -33,7 +35,7 @@ type REST struct {
 
 // NewREST returns the front over the services, which d answers. d needs an Observer.
 func NewREST(d *Dispatcher, services GroupServices) (*REST, error) {
-	f := &REST{config: d.config, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
+	f := &REST{config: d.config, dispatcher: d, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
 	var err error
 	f.mux, err = newRESTMux(d.config.Catalog, services.RegisterREST, f.routingError,
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{d.config.Codec}),
@@ -66,9 +68,13 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 2 {
 		growStack(0)
 	}
-	h, asked, routeErr := f.route(r.URL.Path)
+	path, protocol := r.URL.Path, "REST"
+	if strings.HasPrefix(path, ExplainPrefix+"/") {
+		path, protocol = path[len(ExplainPrefix):], protocolExplain
+	}
+	h, asked, routeErr := f.route(path)
 	carrier := propagation.HeaderCarrier(r.Header)
-	ctx, in := begin(r.Context(), f.config.Observer, "REST", asked, h, carrier, r.Header.Get(CallIDHeader))
+	ctx, in := begin(r.Context(), f.config.Observer, protocol, asked, h, carrier, r.Header.Get(CallIDHeader))
 	w := &restWriter{ResponseWriter: rw, in: in}
 	w.Header().Set(CallIDHeader, in.ID)
 	f.lingeringClose.Prepare(rw, r)
@@ -130,6 +136,9 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	in.via = via.Of(r.Header.Values(via.Header))
 	r = r.WithContext(ctx)
 	r.Body = http.NoBody // it was read
+	if in.Protocol == protocolExplain {
+		return f.explain(ctx, w, r, in)
+	}
 	f.mux.serve(w, r, in.Hook)
 	return nil
 }

@@ -37,6 +37,8 @@ type Request struct {
 	Body []byte
 	// via is the way of the request through other gateways.
 	via via.Way
+	// trial keeps the answers of handlers; nil for a call whose answer alone counts.
+	trial *trial
 }
 
 // isNamed reports whether a name of a handler is that of a single one, rather than of the handler that represents all

@@ -140,7 +140,7 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) error {
 	var awaited []string
 	for _, u := range s.Undiscovered() {
-		if m.awaits(ctx, s, u, r.Hook) == 0 {
+		if !m.awaits(ctx, s, u, r.Hook).excluded() {
 			awaited = append(awaited, u.String())
 		}
 	}
@@ -150,26 +150,23 @@ func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) e
 	return notDiscovered(awaited)
 }
 
-// awaits returns 0 if calls of the hook have to wait for an ExtensionConfig whose handlers are not known, and otherwise
-// why not.
-func (m *matcher) awaits(
-	ctx context.Context, s *registry.Snapshot, u *registry.Undiscovered, h *catalog.Hook,
-) exclusion {
+// awaits decides whether calls of the hook have to wait for an ExtensionConfig whose handlers are not known.
+func (m *matcher) awaits(ctx context.Context, s *registry.Snapshot, u *registry.Undiscovered, h *catalog.Hook) verdict {
 	policies := s.Policies(u.Name)
 	if u.Effect(policies.All) == hook.Ignore {
-		return byUndiscovered
+		return verdict{by: byUndiscovered}
 	}
 	if !policies.All.Allows(h.Hook) {
-		return byHooks
+		return verdict{by: byHooks}
 	}
 	if v := m.judgeNamespaces(u.NamespaceSelector); v.by == byNamespace {
-		return v.by
+		return v
 	}
 	// A handler with a policy of its own may be called where those without are not.
 	if len(policies.Handlers) > 0 {
-		return 0
+		return verdict{}
 	}
-	return m.judgePolicy(ctx, policies.All).by
+	return m.judgePolicy(ctx, policies.All)
 }
 
 func notDiscovered(awaited []string) error {

@@ -172,18 +172,28 @@ func (s *Snapshot) StepsOf(c *Chain) ([]Step, error) {
 	steps := make([]Step, 0, len(c.Steps))
 	var errs []error
 	for i := range c.Steps {
-		step := &c.Steps[i]
-		e, ok := s.Handler(step.Handler)
-		if !ok && step.Optional && !s.mayRegister(step.Handler) {
-			continue
-		}
-		if err := s.checkStep(c, step, e); err != nil {
+		switch e, err := s.Step(c, i); {
+		case err != nil:
 			errs = append(errs, fmt.Errorf("steps[%d]: %w", i, err))
-			continue
+		case e != nil:
+			steps = append(steps, Step{&c.Steps[i], e})
 		}
-		steps = append(steps, Step{step, e})
 	}
 	return steps, errors.Join(errs...)
+}
+
+// Step returns the handler of a step of a chain, by its index: nil for an optional one that is not registered. The error
+// says why the handler keeps the chain from being called.
+func (s *Snapshot) Step(c *Chain, i int) (*Entry, error) {
+	step := &c.Steps[i]
+	e, ok := s.Handler(step.Handler)
+	if !ok && step.Optional && !s.mayRegister(step.Handler) {
+		return nil, nil
+	}
+	if err := s.checkStep(c, step, e); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // checkStep returns an error unless e, which is nil if no handler has the step's name, can be called in the chain.

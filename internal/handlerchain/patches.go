@@ -88,8 +88,10 @@ func (p *Patches) Add(answer *hooksv1alpha1.GeneratePatchesResponse) error {
 func (p *Patches) Items() []*hooksv1alpha1.GeneratePatchesResponseItem { return p.items }
 
 // described names an item by what it is for, because its uid is another one in each call.
-func described(item *hooksv1alpha1.GeneratePatchesRequestItem) string {
+func described(item *hooksv1alpha1.GeneratePatchesRequestItem) string { return "item " + nameOf(item) }
+
+func nameOf(item *hooksv1alpha1.GeneratePatchesRequestItem) string {
 	h := item.GetHolderReference()
-	return text.Cut(fmt.Sprintf("item %s %s/%s %s", h.GetKind(), h.GetNamespace(), h.GetName(), h.GetFieldPath()),
+	return text.Cut(fmt.Sprintf("%s %s/%s %s", h.GetKind(), h.GetNamespace(), h.GetName(), h.GetFieldPath()),
 		2*limits.QuotedBytes)
 }

@@ -55,6 +55,8 @@ const (
 	// NameBytes is the length of the longest name of a handler in a request. Registered names have at most 317 bytes: a
 	// label of 63, a dot, and the name of an ExtensionConfig of 253.
 	NameBytes = 512
+	// ExplainedHandlers is the number of handlers and steps of chains that an explanation of a call lists.
+	ExplainedHandlers = 500
 )
 
 // The limits of the connections and streams of callers, for each of the two fronts.

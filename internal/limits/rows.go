@@ -106,6 +106,7 @@ func counts() []Limit {
 		{"call", "nesting of JSON", count(JSONDepth) + " levels", "`InvalidRequest`, " + badAnswer, "", ""},
 		{"call", "members of an object of which a match condition selects one", count(Elements), tooLarge, "", ""},
 		{"call", "namespaces of the items of a request", count(Namespaces), tooLarge, "", ""},
+		{"call", "handlers and steps in [an explanation](explain.md)", count(ExplainedHandlers), counted, "", ""},
 		{"call", "lines of the header of an answer over HTTP/1.1", count(AnswerHeaderLines), badAnswer, "", ""},
 		{"call", "gateways that it passes", count(GatewayHops), "`Loop`; handlers further away are not discovered", "", ""},
 		{"call", "attempts, within a third of a second, or when a `Retry-After` asks", count(Attempts), "the last failure", "", ""},

@@ -1,0 +1,388 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/subject"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// explainedBytes is about what an ExplainedHandler takes, with its texts in JSON.
+const explainedBytes = 4 << 10
+
+// Explain says what Dispatch would do with a request, which needs a Message, and calls nothing. It selects handlers as
+// calls do. What fails the call before a handler is called is a part of the explanation; errors are those of requests
+// that cannot be read, and of a registry that is not ready.
+func (d *Dispatcher) Explain(ctx context.Context, r Request) (*Explanation, error) {
+	x, _, err := d.explain(ctx, d.config.Registry.Snapshot(), r)
+	return x, err
+}
+
+// explainer makes one Explanation.
+type explainer struct {
+	*Dispatcher
+	ctx      context.Context
+	snapshot *registry.Snapshot
+	r        Request
+	m        *matcher
+	failed   bool           // the call fails before a handler is called
+	chosen   map[string]int // the turns of the targets, by name
+	left     int            // how many handlers may still be listed
+	x        *Explanation
+}
+
+// explain is Explain, and returns the targets, too.
+func (d *Dispatcher) explain(
+	ctx context.Context, s *registry.Snapshot, r Request,
+) (x *Explanation, targets []target, err error) {
+	if !s.Ready() {
+		return nil, nil, notReady(s)
+	}
+	if r.Hook.Singleton() {
+		return nil, nil, hook.Errorf(hook.InvalidRequest, "%s is answered by the gateway itself", r.Hook.Hook)
+	}
+	if len(r.Handler) > limits.NameBytes {
+		return nil, nil, tooLong(r.Handler)
+	}
+	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
+	e := explainer{
+		Dispatcher: d, ctx: ctx, snapshot: s, r: r, m: &m, chosen: map[string]int{}, left: limits.ExplainedHandlers,
+		x: &Explanation{
+			Hook: r.Hook.Hook, APIVersion: r.Hook.APIVersion(), Handler: r.Handler, Handlers: []ExplainedHandler{},
+		},
+	}
+	err = heavy(ctx, func() error {
+		defer m.release(ctx)
+		if err := m.read(r); err != nil {
+			return err
+		}
+		if namespace, name := subject.Cluster(m.message); name != "" {
+			e.x.Cluster = text.Cut(namespace+"/"+name, limits.QuotedBytes)
+		}
+		var failure error
+		if isNamed(s, r.Hook, r.Handler) {
+			var one target
+			if one, failure = named(ctx, s, r, &m); failure == nil {
+				targets = []target{one}
+			}
+		} else if targets, failure = matching(ctx, s, r, &m); failure == nil && !r.Hook.Mergeable && len(targets) != 1 {
+			failure = wantOne(r.Hook, targets)
+		}
+		if m.namespacesErr != nil {
+			return m.namespacesErr
+		}
+		if failure != nil {
+			e.failed, e.x.Failure = true, explainedError(failure)
+		}
+		return e.list(targets)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.x, targets, nil
+}
+
+// list adds the handlers of the hook, or the one that the request names.
+func (e *explainer) list(targets []target) error {
+	handlers, chains := e.snapshot.Handlers(e.r.Hook.GroupHook()), e.snapshot.Chains()
+	if reserve := guardOf(e.ctx).Reserve; reserve != nil {
+		most := len(handlers) + len(e.snapshot.Undiscovered())
+		for _, c := range chains {
+			most += 1 + len(c.Steps)
+		}
+		if err := reserve(int64(min(most, limits.ExplainedHandlers)) * explainedBytes); err != nil {
+			return err
+		}
+	}
+	if !e.failed {
+		ordered := inOrder(targets)
+		for turn, i := range ordered {
+			e.chosen[targets[i].name()] = turn + 1
+		}
+		for _, t := range targets {
+			if e.chosen[t.name()] == 0 {
+				e.chosen[t.name()] = len(ordered) + 1
+			}
+		}
+		if len(ordered) > 0 { // together, they have the time of one
+			var cancel context.CancelFunc
+			e.ctx, cancel = context.WithTimeout(e.ctx, limits.Timeout)
+			defer cancel()
+		}
+	}
+	only := ""
+	if isNamed(e.snapshot, e.r.Hook, e.r.Handler) {
+		only = e.r.Handler
+	}
+	_, steps := e.snapshot.StandsFor(e.r.Hook.GroupHook())
+	for _, first := range []bool{true, false} { // those that are called are listed, whatever the limit is
+		for _, c := range chains {
+			if c.Hook == e.r.Hook.GroupHook() && (only == "" || strings.EqualFold(only, c.Name)) &&
+				first == (e.chosen[c.Name] > 0) {
+				e.add(1+len(c.Steps), func() ExplainedHandler { return e.chain(c) })
+			}
+		}
+		for _, h := range handlers {
+			if (only == "" || e.isNamed(h)) && first == (e.chosen[h.Name] > 0) {
+				e.add(1, func() ExplainedHandler { return e.handler(h, steps[h.Name] && only == "") })
+			}
+		}
+	}
+	if only == "" {
+		e.unserved()
+	}
+	slices.SortStableFunc(e.x.Handlers, func(a, b ExplainedHandler) int {
+		return cmp.Or(compareTurns(a.Turn, b.Turn), cmp.Compare(a.Name, b.Name))
+	})
+	return nil
+}
+
+// isNamed reports whether the request names the handler.
+func (e *explainer) isNamed(h *registry.Entry) bool {
+	named, ok := e.snapshot.Handler(e.r.Handler)
+	return ok && named == h
+}
+
+// compareTurns orders handlers that are not called behind the others.
+func compareTurns(a, b int) int {
+	if a == 0 || b == 0 {
+		return cmp.Compare(b, a)
+	}
+	return cmp.Compare(a, b)
+}
+
+// add adds a handler with n rows, if the explanation has room for them.
+func (e *explainer) add(n int, explained func() ExplainedHandler) {
+	if e.left < n {
+		e.x.NotListed++
+		return
+	}
+	e.left -= n
+	e.x.Handlers = append(e.x.Handlers, explained())
+}
+
+// handler explains a registered handler, which may be called as a step of a chain instead.
+func (e *explainer) handler(h *registry.Entry, isStep bool) ExplainedHandler {
+	x := ExplainedHandler{Name: h.Name, Turn: e.chosen[h.Name]}
+	v := verdict{}
+	if isStep {
+		x.Excluded = &Exclusion{"chain", "it is a step of " + e.chainsWith(h.Name) + ", which is called in its place"}
+	} else {
+		v = e.m.judge(e.ctx, h.Registration.NamespaceSelector, h.Policy)
+		x.Excluded = e.exclusion(v, h)
+	}
+	e.describe(e.ctx, &x, h, v)
+	return x
+}
+
+// chainsWith names the chains that a handler is a step of.
+func (e *explainer) chainsWith(handler string) string {
+	var names []string
+	chains, _ := e.snapshot.StandsFor(e.r.Hook.GroupHook())
+	for _, c := range chains {
+		if slices.ContainsFunc(c.Steps, func(s registry.ChainStep) bool { return s.Handler == handler }) {
+			names = append(names, fmt.Sprintf("HandlerChain %q", c.Name))
+		}
+	}
+	return text.Join(names, ", ", maxNames)
+}
+
+// exclusion returns the reason of a verdict on a handler, or nil if it is called.
+func (e *explainer) exclusion(v verdict, h *registry.Entry) *Exclusion {
+	if v.excluded() {
+		return e.m.exclusion(v, h.Registration.Name, h.Registration.NamespaceSelector, h.Policy)
+	}
+	return e.unlessFailed()
+}
+
+// unlessFailed returns the reason why something that matches is not called, or nil if it is.
+func (e *explainer) unlessFailed() *Exclusion {
+	if e.failed {
+		return &Exclusion{"failure", "the call fails before any handler is called"}
+	}
+	return nil
+}
+
+// describe adds how a handler is called.
+func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *registry.Entry, v verdict) {
+	x.TimeoutSeconds = timeoutWithin(ctx, h)
+	x.FailurePolicy = string(hook.Fail)
+	if h.Handler.FailurePolicy == hook.Ignore && !e.r.Hook.FailOnly {
+		x.FailurePolicy = string(hook.Ignore)
+	}
+	x.HookVersion = h.Handler.Hook.Version
+	if e.config.Objects != nil {
+		x.ClusterAPIVersion = h.Handler.ClusterAPIVersion
+	}
+	if isDeterministic(e.r.Message) {
+		x.CacheSeconds = int64(cacheTTL(h) / time.Second)
+	}
+	if h.Policy != nil {
+		x.Policy, x.Order = text.Cut(h.Policy.String(), limits.QuotedBytes), h.Policy.Order
+	}
+	if x.Excluded == nil {
+		x.Fails = e.fails(h, v)
+	}
+}
+
+// timeoutWithin returns the timeout of a handler in seconds, rounded to tenths so that it is the same each time.
+func timeoutWithin(ctx context.Context, h *registry.Entry) float64 {
+	timeout, _ := timeoutOf(ctx, extension.Call{Handler: h})
+	return timeout.Round(time.Second / 10).Seconds()
+}
+
+// fails says why the call of a handler fails at once, or nothing.
+func (e *explainer) fails(h *registry.Entry, v verdict) string {
+	if v.policyError != nil {
+		return text.Cut(v.policyError.Error(), limits.PolicyMessageBytes)
+	}
+	if _, ok := e.r.Hook.In(h.Handler.Hook.Version); !ok {
+		return fmt.Sprintf("it implements %s, which the gateway does not serve", h.Handler.Hook)
+	}
+	state := e.extensions.Known(h.Registration.Name)
+	if state == nil || extensionstate.CircuitOf(h).Disabled {
+		return ""
+	}
+	if state.Circuit.Status().State == circuit.Open {
+		return fmt.Sprintf("the circuit of ExtensionConfig %q is open, because its server is down", h.Registration.Name)
+	}
+	if state.HandlerCircuit(h.Name).State == circuit.Open {
+		return "its circuit is open, because its calls have failed"
+	}
+	return ""
+}
+
+// chain explains a chain and its steps.
+func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
+	x := ExplainedHandler{Name: c.Name, Kind: "HandlerChain", Turn: e.chosen[c.Name]}
+	if taken := e.snapshot.Taken(c); taken != "" {
+		x.Excluded = &Exclusion{"name", "its name is " + taken + ", too"}
+		return x
+	}
+	x.TimeoutSeconds, x.FailurePolicy = limits.Timeout.Seconds(), string(hook.Fail)
+	ctx, cancel := context.WithTimeout(e.ctx, limits.Timeout)
+	defer cancel()
+	together, turn := inParallel(e.r.Message), 0
+	for i := range c.Steps {
+		step := e.step(ctx, c, i)
+		if step.Excluded == nil && x.Turn > 0 {
+			if !together || turn == 0 {
+				turn++
+			}
+			step.Turn = turn
+		}
+		x.Steps = append(x.Steps, step)
+	}
+	if x.Turn == 0 {
+		if x.Excluded = e.unlessFailed(); x.Excluded == nil {
+			x.Excluded = &Exclusion{"steps", "none of its steps is for this request"}
+		}
+	}
+	return x
+}
+
+// step explains a step of a chain.
+func (e *explainer) step(ctx context.Context, c *registry.Chain, i int) ExplainedHandler {
+	x := ExplainedHandler{Name: text.Cut(c.Steps[i].Handler, limits.QuotedBytes)}
+	h, err := e.snapshot.Step(c, i)
+	switch {
+	case err != nil:
+		x.Excluded = &Exclusion{"missing", text.Cut(err.Error(), limits.PolicyMessageBytes)}
+		return x
+	case h == nil:
+		x.Excluded = &Exclusion{"optional", "no handler of this name is registered, and the step is optional"}
+		return x
+	}
+	v := e.m.judge(e.ctx, h.Registration.NamespaceSelector, h.Policy)
+	x.Excluded = e.exclusion(v, h)
+	e.describe(ctx, &x, h, v)
+	x.Order = nil // which chains do not follow
+	return x
+}
+
+// unserved adds what the policies of extensions withhold, and the ExtensionConfigs whose handlers are not known.
+func (e *explainer) unserved() {
+	for _, registration := range e.snapshot.Registrations() {
+		for _, h := range e.snapshot.Withheld(registration.Name) {
+			if h.Hook.GroupHook() != e.r.Hook.GroupHook() {
+				continue
+			}
+			e.add(1, func() ExplainedHandler {
+				by := e.m.exclusion(verdict{by: byHooks}, registration.Name, nil, e.snapshot.Policies(registration.Name).All)
+				by.Message += " " + e.r.Hook.Hook
+				return ExplainedHandler{Name: h.Name + "." + registration.Name, Excluded: by}
+			})
+		}
+	}
+	for _, u := range e.snapshot.Undiscovered() {
+		e.add(1, func() ExplainedHandler {
+			all := e.snapshot.Policies(u.Name).All
+			x := ExplainedHandler{Name: cmp.Or(u.Name, text.Cut(u.Unreadable, limits.QuotedBytes)), Kind: "ExtensionConfig"}
+			v := e.m.awaits(e.ctx, e.snapshot, u, e.r.Hook)
+			switch x.Excluded = e.m.exclusion(v, u.Name, u.NamespaceSelector, all); {
+			case v.by == byHooks:
+				x.Excluded.Message += " " + e.r.Hook.Hook
+			case !v.excluded():
+				x.Excluded = &Exclusion{"undiscovered", "its handlers are not known yet, and calls wait for them"}
+			}
+			return x
+		})
+	}
+}
+
+// exclusion returns the text of a verdict that excludes a handler of an ExtensionConfig, and nil for others.
+func (m *matcher) exclusion(v verdict, extensionConfig string, s labels.Selector, p *policy.Policy) *Exclusion {
+	switch v.by {
+	case byNamespace:
+		of, _ := m.namespaceLabels.NamespaceLabels(v.namespace)
+		return &Exclusion{"namespaceSelector", fmt.Sprintf(
+			"namespaceSelector of ExtensionConfig %q, %s, does not match namespace %q with the labels %s",
+			extensionConfig, cut(s.String()), cut(v.namespace), labelText(of))}
+	case byUnknownNamespace:
+		return &Exclusion{"namespaceSelector", fmt.Sprintf(
+			"namespaceSelector of ExtensionConfig %q, %s, depends on labels of namespace %q, which are not known",
+			extensionConfig, cut(s.String()), cut(v.namespace))}
+	case byObject:
+		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels %s",
+			p, cut(p.ObjectSelector.String()), labelText(m.labels))}
+	case byCondition:
+		return &Exclusion{"matchCondition", fmt.Sprintf("match condition %q of %s is false: %s",
+			cut(v.condition.Name), p, cut(strings.Join(strings.Fields(v.condition.Expression), " ")))}
+	case byHooks:
+		return &Exclusion{"hooks", fmt.Sprintf("spec.hooks of %s does not have", p)}
+	case byUndiscovered:
+		return &Exclusion{"onUndiscovered", "its handlers are not known yet, and calls are answered without them"}
+	}
+	return nil
+}
+
+func cut(s string) string { return text.Cut(s, limits.QuotedBytes) }
+
+// labelText returns labels in order, as selectors write them.
+func labelText(l labels.Set) string {
+	if len(l) == 0 {
+		return "(none)"
+	}
+	return cut(l.String())
+}
+
+func explainedError(err error) *ExplainedError {
+	return &ExplainedError{hook.KindOf(err).String(), text.Bounded(err.Error(), limits.MergedMessageBytes)}
+}

@@ -1,0 +1,131 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/handlerchain"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// ExplainCall is Explain, and then calls the handlers as Dispatch does, and adds their answers. It refuses hooks whose
+// handlers act.
+func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, error) {
+	if !asks(r.Message) {
+		return nil, hook.Errorf(hook.InvalidRequest, "handlers of %s act, and are not called to explain a call: that is for "+
+			"GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and "+
+			"GenerateUpgradePlan", r.Hook.Hook)
+	}
+	x, targets, err := d.explain(ctx, d.config.Registry.Snapshot(), r)
+	if err != nil || x.Failure != nil {
+		return x, err
+	}
+	t := &trial{codec: d.config.Codec, answers: map[string]*ExplainedAnswer{}}
+	r.trial = t
+	_, _ = d.call(ctx, r, targets[0]) // which t keeps; none of these hooks has several targets
+	x.Answer = t.answers[targets[0].name()]
+	for i := range x.Handlers {
+		for j := range x.Handlers[i].Steps {
+			step := &x.Handlers[i].Steps[j]
+			step.Answer = t.answers[step.Name]
+		}
+	}
+	return x, t.err
+}
+
+// asks reports whether the hook of a request only asks: handlers of the others act.
+func asks(request proto.Message) bool {
+	switch request.(type) {
+	case *hooksv1alpha1.GeneratePatchesRequest, *hooksv1alpha1.ValidateTopologyRequest,
+		*hooksv1alpha1.DiscoverVariablesRequest, *hooksv1alpha1.CanUpdateMachineRequest,
+		*hooksv1alpha1.CanUpdateMachineSetRequest, *hooksv1alpha1.GenerateUpgradePlanRequest:
+		return true
+	}
+	return false
+}
+
+// trial keeps the answers to a request: of each handler, and of the chain that these are steps of. It is safe for
+// concurrent use.
+type trial struct {
+	codec *codec.Codec
+
+	mu      sync.Mutex
+	answers map[string]*ExplainedAnswer // by the names of handlers and chains, each of which is called once
+	size    int64                       // of what is kept
+	err     error                       // of the memory for calls, or its time
+}
+
+// keep keeps an answer.
+func (t *trial) keep(ctx context.Context, name string, request, response proto.Message, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := &ExplainedAnswer{}
+	t.answers[name] = a
+	if err != nil {
+		a.Error = explainedError(err)
+		return
+	}
+	if err := t.fill(ctx, a, request, response); err != nil && t.err == nil {
+		t.err = err
+	}
+}
+
+// fill sets an answer, with the objects as its patches make them. A patch that does not apply has none: it fails the
+// call of a chain.
+func (t *trial) fill(ctx context.Context, a *ExplainedAnswer, request, response proto.Message) error {
+	guard := guardOf(ctx)
+	body, err := t.codec.EncodeWithin(response, limits.BodyBytes, codec.Guard{Reserve: guard.Reserve})
+	switch {
+	case errors.Is(err, codec.ErrTooLarge):
+		a.LeftOut = true
+		return nil
+	case err != nil:
+		return err
+	}
+	if a.LeftOut, err = t.leavesOut(guard, body.Size()); a.LeftOut || err != nil {
+		return err
+	}
+	a.Response = body.Bytes()
+	if inParallel(request) {
+		return nil
+	}
+	return heavy(ctx, func() error {
+		objects, err := handlerchain.After(request, response, guard)
+		if refused, ok := errors.AsType[*hook.Error](err); ok {
+			return refused
+		}
+		for _, o := range objects {
+			if !o.Changed {
+				continue
+			}
+			if a.LeftOut, err = t.leavesOut(guard, int64(len(o.JSON))); a.LeftOut || err != nil {
+				return err
+			}
+			a.Objects = append(a.Objects, ExplainedObject{UID: o.UID, Name: o.Name, Object: o.JSON})
+		}
+		return nil
+	})
+}
+
+// leavesOut reports whether there is no room for so many bytes: an explanation is no larger than an answer. Otherwise it
+// reserves them.
+func (t *trial) leavesOut(g jsonpatch.Guard, bytes int64) (bool, error) {
+	if t.size+bytes > limits.BodyBytes-limits.ExplainedHandlers*explainedBytes {
+		return true, nil
+	}
+	t.size += bytes
+	if g.Reserve == nil {
+		return false, nil
+	}
+	return false, g.Reserve(2 * bytes) // here, and in the text of the explanation
+}

@@ -1,0 +1,91 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import "encoding/json"
+
+// Explanation says which handlers a request is for, in which order and how they would be called, and what excludes the
+// others. Its texts are the same for the same request and registrations.
+type Explanation struct {
+	Hook       string `json:"hook"`
+	APIVersion string `json:"apiVersion"`
+	// Handler is the name that the request has. Empty means every handler that matches.
+	Handler string `json:"handler,omitempty"`
+	// Cluster is namespace/name of the Cluster that the request is about, as far as it says.
+	Cluster string `json:"cluster,omitempty"`
+	// Failure is what the call fails with before it calls any handler.
+	Failure *ExplainedError `json:"failure,omitempty"`
+	// Handlers are those that are called, by turn and name, and then the others by name.
+	Handlers []ExplainedHandler `json:"handlers"`
+	// NotListed is the number of further handlers.
+	NotListed int `json:"notListed,omitempty"`
+	// Answer is the answer to the request, if its handlers were called.
+	Answer *ExplainedAnswer `json:"answer,omitempty"`
+}
+
+// ExplainedError is an error, as a call returns it.
+type ExplainedError struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// ExplainedHandler is a handler or a HandlerChain of the hook, or a step of a chain, or an ExtensionConfig whose
+// handlers are not known. If it is not known either, as a step may be, there is no more than its name and the reason.
+type ExplainedHandler struct {
+	Name string `json:"name"`
+	// Kind is empty for a handler, and otherwise HandlerChain or ExtensionConfig.
+	Kind string `json:"kind,omitempty"`
+	// Turn counts from 1. Handlers with the same turn are called at the same time. Zero means that it is not called.
+	Turn int `json:"turn"`
+	// Excluded says why it is not called.
+	Excluded *Exclusion `json:"excluded,omitempty"`
+	// Fails says why its call fails at once.
+	Fails string `json:"fails,omitempty"`
+
+	Order *int32 `json:"order,omitempty"`
+	// TimeoutSeconds is the time that the call may take, at most. The steps of a chain, and handlers with an order, have
+	// what those before them have left.
+	TimeoutSeconds float64 `json:"timeoutSeconds,omitempty"`
+	FailurePolicy  string  `json:"failurePolicy,omitempty"`
+	// HookVersion is the version of the hook that it implements. Requests in another version are converted to it.
+	HookVersion string `json:"hookVersion,omitempty"`
+	// ClusterAPIVersion is the version to which Cluster API's objects are converted. Empty means that they are not.
+	ClusterAPIVersion string `json:"clusterAPIVersion,omitempty"`
+	// CacheSeconds is how long an answer is kept.
+	CacheSeconds int64 `json:"cacheSeconds,omitempty"`
+	// Policy names the ExtensionPolicy that applies.
+	Policy string `json:"policy,omitempty"`
+	// Steps are those of a chain, in its order.
+	Steps []ExplainedHandler `json:"steps,omitempty"`
+	// Answer is the answer of a step, if it was called.
+	Answer *ExplainedAnswer `json:"answer,omitempty"`
+}
+
+// Exclusion is the one reason why a handler is not called.
+type Exclusion struct {
+	// By is what excludes it: namespaceSelector, objectSelector, matchCondition, hooks, onUndiscovered, undiscovered,
+	// chain, optional, missing, name, steps, or failure if nothing but the failure of the whole call does.
+	By string `json:"by"`
+	// Message is the reason with its values.
+	Message string `json:"message"`
+}
+
+// ExplainedAnswer is the answer to a request, or of a step of a chain.
+type ExplainedAnswer struct {
+	Error    *ExplainedError `json:"error,omitempty"`
+	Response json.RawMessage `json:"response,omitempty"`
+	// Objects are the objects that the patches of the answer change, with these applied as Cluster API applies them.
+	Objects []ExplainedObject `json:"objects,omitempty"`
+	// LeftOut says that the explanation had no room for the response or the objects.
+	LeftOut bool `json:"leftOut,omitempty"`
+}
+
+// ExplainedObject is an object of a request.
+type ExplainedObject struct {
+	// UID is that of an item of GeneratePatches, and Name says what the item is for. An object of an update in place has
+	// the name of its member, such as machine.
+	UID    string          `json:"uid,omitempty"`
+	Name   string          `json:"name"`
+	Object json.RawMessage `json:"object"`
+}
