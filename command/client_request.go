@@ -26,6 +26,11 @@ func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (pr
 	if err != nil {
 		return nil, err
 	}
+	return decodeRequest(body, path, h, c)
+}
+
+// decodeRequest returns the request of the hook that a file has.
+func decodeRequest(body []byte, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
 	message := h.Request.New().Interface()
 	if err := c.Decode(body, message); err != nil {
 		return nil, fmt.Errorf("read request %s: it is no %s: %w", inputName(path),

@@ -119,7 +119,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.Version = currentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
-		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newDescribeCommand(),
+		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newExplainCommand(hooks, versions),
+		newGetCommand(hooks), newDescribeCommand(),
 		newDashboardCommand(), newBugReportCommand(), newCheckCommand(hooks), newPreflightCommand(hooks, versions),
 		newLintCommand(hooks), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)

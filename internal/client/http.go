@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/connect"
@@ -20,11 +22,45 @@ import (
 
 // post sends a body as Cluster API does. It follows no redirect.
 func (c *Client) post(ctx context.Context, h *catalog.Hook, handler string, body []byte) *Response {
-	e := c.config.Endpoint
-	u := &url.URL{Scheme: e.Scheme, Host: e.Authority, Path: e.Prefix + h.Path(handler)}
+	query := ""
 	if deadline, ok := ctx.Deadline(); ok {
-		u.RawQuery = connect.TimeoutQuery(deadline, math.MaxInt64)
+		query = connect.TimeoutQuery(deadline, math.MaxInt64)
 	}
+	r := c.send(ctx, h.Path(handler), query, body)
+	if r.Failure != nil || r.HTTPCode != http.StatusOK {
+		return r
+	}
+	r.decode(c, h)
+	if r.Invalid != nil && ctx.Err() != nil {
+		// A server that sees that this side has left may end its answer, and net/http may return it all the same.
+		f := &connect.Failure{Kind: hook.BadResponse, Text: "answer is invalid", Cause: r.Invalid}
+		return &Response{Header: r.Header, Failure: c.failure(ctx, f)}
+	}
+	return r
+}
+
+// Explain asks a gateway over HTTP to explain a call instead of making it, at the path of the hook behind a prefix. With
+// call, the gateway makes it, too. The response has a Body only.
+func (c *Client) Explain(
+	ctx context.Context, prefix string, h *catalog.Hook, handler string, req proto.Message, call bool,
+) *Response {
+	body, err := c.config.Codec.Append(nil, req)
+	if err != nil {
+		return &Response{Failure: &connect.Failure{
+			Kind: hook.InvalidRequest, Text: "write request: " + err.Error(), Cause: err,
+		}}
+	}
+	query := ""
+	if call {
+		query = "call=true"
+	}
+	return c.send(ctx, prefix+h.Path(handler), query, body)
+}
+
+// send sends a body to a path, and reads the answer.
+func (c *Client) send(ctx context.Context, path, query string, body []byte) *Response {
+	e := c.config.Endpoint
+	u := &url.URL{Scheme: e.Scheme, Host: e.Authority, Path: e.Prefix + path, RawQuery: query}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return &Response{Failure: &connect.Failure{
@@ -47,17 +83,7 @@ func (c *Client) post(ctx context.Context, h *catalog.Hook, handler string, body
 		f := &connect.Failure{Kind: hook.BadResponse, Reason: connect.Broken, Text: "answer ended early", Cause: err}
 		return &Response{Header: resp.Header, Failure: c.failure(ctx, f)}
 	}
-	r := &Response{Status: "HTTP " + resp.Status, HTTPCode: resp.StatusCode, Header: resp.Header, Body: data}
-	if r.HTTPCode != http.StatusOK {
-		return r
-	}
-	r.decode(c, h)
-	if r.Invalid != nil && ctx.Err() != nil {
-		// A server that sees that this side has left may end its answer, and net/http may return it all the same.
-		f := &connect.Failure{Kind: hook.BadResponse, Text: "answer is invalid", Cause: r.Invalid}
-		return &Response{Header: resp.Header, Failure: c.failure(ctx, f)}
-	}
-	return r
+	return &Response{Status: "HTTP " + resp.Status, HTTPCode: resp.StatusCode, Header: resp.Header, Body: data}
 }
 
 // decode reads the answer of a hook.
