@@ -18,66 +18,90 @@ func newDescribeCommand() *cobra.Command {
 	var o statusOptions
 	var output string
 	cmd := &cobra.Command{
-		Use:   "describe EXTENSION",
-		Short: "Show what a gateway knows of an extension",
+		Use:   "describe EXTENSION | chain NAME",
+		Short: "Show what a gateway knows of an extension, or of a chain",
 		Long: "Show whether an extension is up, since when, and what it failed with last; its handlers with what is\n" +
-			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures.\n\n" +
+			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures. Of a HandlerChain, show\n" +
+			"its steps in their order, with what is in effect for each, and what keeps it from being called.\n\n" +
 			"The numbers are those of one gateway process, in the last five minutes.",
 		Example: "  hookgate describe acme\n" +
+			"  hookgate describe chain platform-patches\n" +
 			"  hookgate describe acme --context management\n" +
 			"  hookgate describe acme --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token",
 		Args: func(_ *cobra.Command, args []string) error {
-			if n := len(describedNames(args)); n != 1 {
-				return usagef("want the name of one extension, see \"hookgate get extensions\"; got %d names", n)
+			if kind, names := toDescribe(args); len(names) != 1 {
+				return usagef("want the name of one %s, see \"hookgate get %ss\"; got %d names", kind, kind, len(names))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.describe(cmd, describedNames(args)[0], output)
+			kind, names := toDescribe(args)
+			return o.describe(cmd, kind, names[0], output)
 		},
 	}
 	f := o.addFlags(cmd)
 	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
-	cmd.ValidArgsFunction = completeStatus(&o, extensionNames)
+	extensions, chains := completeStatus(&o, extensionNames), completeStatus(&o, chainNames)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 1 && slices.Contains(chainWords, args[0]) {
+			return chains(cmd, nil, typed)
+		}
+		return extensions(cmd, args, typed)
+	}
 	completeFlags(cmd, map[string]completion{"output": completeFormats()})
 	return cmd
 }
 
-// describedNames returns the names of extensions among the arguments, which may also be written as for kubectl:
-// extension acme, or extension/acme.
-func describedNames(args []string) []string {
-	kinds := append([]string{"extensions"}, extensionAliases...)
+// The kinds of what is described, and what people call them.
+const (
+	extensionKind = "extension"
+	chainKind     = "chain"
+)
+
+var (
+	extensionWords = append([]string{"extensions"}, extensionAliases...)
+	chainWords     = []string{chainKind, "chains"}
+)
+
+// toDescribe returns the kind and the names that the arguments say, which may be written as for kubectl: extension acme,
+// or extension/acme. Without a kind, they are names of extensions.
+func toDescribe(args []string) (kind string, names []string) {
+	words := args
 	if len(args) == 1 {
-		if kind, name, ok := strings.Cut(args[0], "/"); ok && slices.Contains(kinds, kind) {
-			return []string{name}
-		}
+		words = strings.SplitN(args[0], "/", 2)
 	}
-	if len(args) > 1 && slices.Contains(kinds, args[0]) {
-		return args[1:]
+	switch {
+	case len(words) > 1 && slices.Contains(chainWords, words[0]):
+		return chainKind, words[1:]
+	case len(words) > 1 && slices.Contains(extensionWords, words[0]):
+		return extensionKind, words[1:]
 	}
-	return args
+	return extensionKind, args
 }
 
-func (o *statusOptions) describe(cmd *cobra.Command, extension, output string) error {
+func (o *statusOptions) describe(cmd *cobra.Command, kind, name, output string) error {
 	printer, err := newPrinter(output)
 	if err != nil {
 		return err
 	}
 	return o.ask(cmd, func(c *statusClient) error {
-		g, body, err := c.get(cmd.Context(), extension)
+		g, body, err := c.about(cmd.Context(), kind, name)
 		if err != nil {
 			return err
 		}
-		if len(g.Extensions) != 1 {
-			return fmt.Errorf("gateway %s: the status has %d extensions, want %s alone",
-				c.name(), len(g.Extensions), extension)
+		n, table := len(g.Extensions), render.Extension
+		if kind == chainKind {
+			n, table = len(g.Chains), render.Chain
+		}
+		if n != 1 {
+			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.name(), n, kind, name)
 		}
 		s := newScreen(cmd.OutOrStdout())
 		err = printer(cmd.OutOrStdout(), body, func(io.Writer) error {
-			return s.write(func(w io.Writer) error { return render.Extension(w, g) })
+			return s.write(func(w io.Writer) error { return table(w, g) })
 		})
 		if err != nil {
-			return fmt.Errorf("print extension: %w", err)
+			return fmt.Errorf("print %s: %w", kind, err)
 		}
 		return nil
 	})

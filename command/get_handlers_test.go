@@ -38,11 +38,11 @@ func TestGetHandlersOfAGateway(t *testing.T) {
 		{before, "a.other", "BeforeClusterUpgrade", "Up", "10s", "Fail", "-", "as sent", "-"},
 		{"patch--other", "patch.other", "GeneratePatches", "Unknown", "250ms", "Fail", "-", "as sent", "-"},
 	}
-	wide := [][]string{slices.Concat(head, []string{"CALLS", "FAILED", "P50", "P99", "EXTENSION"})}
+	wide := [][]string{slices.Concat(head, []string{"CALLS", "FAILED", "P50", "P99", "CHAINS", "EXTENSION"})}
 	for i, row := range rows {
-		calls := []string{"0", "0", "-", "-", "other"}
+		calls := []string{"0", "0", "-", "-", "-", "other"}
 		if i == 1 {
-			calls = []string{"100", "7", "1.2ms", "1.2s", "acme"}
+			calls = []string{"100", "7", "1.2ms", "1.2s", "-", "acme"}
 		}
 		wide = append(wide, slices.Concat(row, calls))
 	}

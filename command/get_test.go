@@ -48,12 +48,14 @@ func TestGetUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"get"}, "say what to get: handlers, extensions, policies or holds"},
-		{[]string{"get", "pods"}, `cannot get "pods": want handlers, extensions, policies or holds`},
+		{[]string{"get"}, "say what to get: handlers, extensions, chains, policies or holds"},
+		{[]string{"get", "pods"}, `cannot get "pods": want handlers, extensions, chains, policies or holds`},
 		{[]string{"get", "handlers", "x"}, `want no names, got "x"; "hookgate describe EXTENSION" has the handlers of one extension`},
 		{[]string{"get", "extensions", "x", "y"}, "want the name of one extension at most, got 2 names"},
 		{[]string{"describe", "extension", "x", "y"}, "want the name of one extension, see \"hookgate get extensions\"; got 2 names"},
+		{[]string{"describe", "chain", "x", "y"}, "want the name of one chain, see \"hookgate get chains\"; got 2 names"},
 		{[]string{"get", "policies", "x"}, `want no names, got "x"`},
+		{[]string{"get", "chains", "x"}, `want no names, got "x"`},
 		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope"},
 	} {
 		if got := hookgate(t, "", tt.args...); got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {

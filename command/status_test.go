@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,13 @@ func serveStatus(t *testing.T, g func() *status.Gateway) *httptest.Server {
 			return
 		}
 		answer := g()
+		if name := r.URL.Query().Get("chain"); name != "" {
+			answer.Chains = slices.DeleteFunc(answer.Chains, func(c status.Chain) bool { return c.Name != name })
+			if len(answer.Chains) == 0 {
+				http.Error(w, "there is no such chain", http.StatusNotFound)
+				return
+			}
+		}
 		switch r.URL.Query().Get("extension") {
 		case "":
 		case "acme":

@@ -121,9 +121,17 @@ func (c *statusClient) close() { c.http.CloseIdleConnections() }
 // get returns the status of the gateway, and its JSON. If extension is not empty, it has that extension alone, and all
 // that is known of it.
 func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gateway, body []byte, err error) {
+	return c.about(ctx, "extension", extension)
+}
+
+// about returns the status of the gateway, and its JSON. If name is not empty, it has the extension or the chain of that
+// name alone, and all that is known of it.
+func (c *statusClient) about(ctx context.Context, kind, name string) (g *status.Gateway, body []byte, err error) {
 	query := url.Values{}
-	if extension != "" {
-		query.Set("extension", extension)
+	if name == "" {
+		kind = ""
+	} else {
+		query.Set(kind, name)
 	}
 	code, body, err := c.fetch(ctx, status.Path, query, statusBytes+1)
 	switch {
@@ -132,7 +140,7 @@ func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gat
 	case len(body) > statusBytes:
 		return nil, nil, fmt.Errorf("gateway %s: the status has more than %d MiB", c.name(), statusBytes>>20)
 	case code != http.StatusOK:
-		return nil, nil, c.refusal(code, body, extension)
+		return nil, nil, c.refusal(code, body, kind)
 	}
 	if n := jsonscan.Count(body); n.Values > statusValues || n.Objects > statusObjects {
 		return nil, nil, fmt.Errorf("gateway %s: the status has %d values and %d objects, more than are read",
@@ -197,18 +205,18 @@ func (c *statusClient) explain(ctx context.Context, err error) error {
 	return errors.New(withHint(fmt.Sprintf("gateway %s: %s", c.name(), err), hint))
 }
 
-// refusal returns the error of an answer that is no status.
-func (c *statusClient) refusal(code int, body []byte, extension string) error {
+// refusal returns the error of an answer that is no status. kind is that of the one object that was asked for, if any.
+func (c *statusClient) refusal(code int, body []byte, kind string) error {
 	hint := ""
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		hint = "Say --token-file FILE or --cert FILE and --key FILE: a token must be allowed to get the path " +
 			status.Path + "."
 	case http.StatusNotFound:
-		if extension == "" {
+		if kind == "" {
 			hint = "Is this the diagnostics address of a gateway?"
 		} else {
-			hint = `See "hookgate get extensions".`
+			hint = fmt.Sprintf(`See "hookgate get %ss".`, kind)
 		}
 	}
 	// Where a gateway is called instead of its diagnostics address, the text is in an answer of a hook.

@@ -48,6 +48,11 @@ type Step struct {
 	Entry *Entry
 }
 
+// HasStep reports whether a handler, by its registered name, is a step of c.
+func (c *Chain) HasStep(handler string) bool {
+	return slices.ContainsFunc(c.Steps, func(s ChainStep) bool { return s.Handler == handler })
+}
+
 // SetChains replaces all chains. It keeps chains, which must not change afterwards. A chain whose content stays keeps its
 // pointer in the Snapshot.
 func (r *Registry) SetChains(chains []Chain) {
@@ -182,8 +187,8 @@ func (s *Snapshot) StepsOf(c *Chain) ([]Step, error) {
 	return steps, errors.Join(errs...)
 }
 
-// Step returns the handler of a step of a chain, by its index: nil for an optional one that is not registered. The error
-// says why the handler keeps the chain from being called.
+// Step returns the handler of a step of a chain, or what keeps the step from being called. It returns nil for both if
+// the step is optional and not registered.
 func (s *Snapshot) Step(c *Chain, i int) (*Entry, error) {
 	step := &c.Steps[i]
 	e, ok := s.Handler(step.Handler)

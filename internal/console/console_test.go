@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ type gateways struct {
 	extensions []status.Extension
 	holds      []status.Hold
 	policies   []status.Policy
+	chains     []status.Chain
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
 }
 
@@ -32,7 +34,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (g *gateways) Gateway() *status.Gateway {
 	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
-	s.Policies = g.policies
+	s.Policies, s.Chains = g.policies, g.chains
 	for _, x := range g.extensions {
 		if state := g.state.Load(); state != nil {
 			x.State = *state
@@ -58,7 +60,9 @@ func (g *gateways) Cluster(namespace, name string) *status.Cluster {
 	return &status.Cluster{Namespace: namespace, Name: name, Holds: g.holds, Hooks: []status.Hook{{
 		Name: "BeforeClusterUpgrade",
 		Handlers: []status.HookedHandler{{
-			Extension: "acme", Handler: status.Handler{Name: "gate.acme", State: status.Up, Order: &order, Conditional: true},
+			Extension: "acme", Handler: status.Handler{
+				Name: "gate.acme", State: status.Up, Order: &order, Conditional: true, Chains: []string{"updates"},
+			},
 		}},
 	}}}
 }
@@ -204,20 +208,45 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestChains shows chains on the first page, which the pages of their steps link to.
+func TestChains(t *testing.T) {
+	x := acme()
+	x.Handlers[0].Chains = []string{"updates"}
+	g := &gateways{extensions: []status.Extension{x}, chains: []status.Chain{{
+		Name: "updates", Hook: "CanUpdateMachine", Reason: "StepMissing", Message: "Calls fail: <b>no</b>", OnPartialCoverage: "Block",
+		Steps: []status.ChainStep{{Handler: "gate.acme", Registered: true}, {Handler: "disk.none", Optional: true}},
+	}}}
+	_, body := get(t, New(g), "/")
+	text, links, _ := textOf(t, body)
+	const want = "Chains Chain Hook Ready Reason Steps, in their order Message updates CanUpdateMachine False StepMissing " +
+		"gate.acme disk.none (not registered) (optional) Calls fail: <b>no</b> (partial coverage: Block)"
+	if !strings.Contains(text, want) || !strings.Contains(body, `id="chain-updates"`) || !slices.Contains(links, "/extensions/acme") {
+		t.Errorf("want %s and a link to /extensions/acme, got %s %s", want, text, links)
+	}
+	for _, target := range []string{"/extensions/acme", "/clusters/n/c"} {
+		_, body = get(t, New(g), target)
+		text, links, _ = textOf(t, body)
+		if !strings.Contains(text, "step of updates") || !slices.Contains(links, "/#chain-updates") {
+			t.Errorf("%s does not link to the chain: %s %s", target, text, links)
+		}
+	}
+}
+
 func TestListsAreBounded(t *testing.T) {
 	g := &gateways{}
 	for n := range maxRows + 3 {
 		g.extensions = append(g.extensions, status.Extension{Name: fmt.Sprintf("x-%d", n), State: status.Up})
 		g.holds = append(g.holds, status.Hold{Namespace: "n", Cluster: fmt.Sprintf("c-%d", n)})
 		g.policies = append(g.policies, status.Policy{Name: fmt.Sprintf("p-%d", n)})
+		g.chains = append(g.chains, status.Chain{Name: fmt.Sprintf("s-%d", n)})
 	}
 	_, body := get(t, New(g), "/")
 	text, _, elements := textOf(t, body)
 	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
-	if rows != 3*maxRows+3 {
-		t.Errorf("%d rows, want %d of each kind and three heads", rows, maxRows)
+	if rows != 4*maxRows+4 {
+		t.Errorf("%d rows, want %d of each kind and four heads", rows, maxRows)
 	}
-	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
+	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q", want)
 		}

@@ -30,7 +30,11 @@ var functions = template.FuncMap{
 	"holding":   holding,
 	"noted":     render.Noted,
 	"reason":    render.Reason,
-	"accepted":  render.Accepted,
+	"condition": render.Condition,
+	"extensionOf": func(handler string) string { // of its registered name
+		_, extensionConfig, _ := strings.Cut(handler, ".")
+		return extensionConfig
+	},
 }
 
 // holding returns a status with other holds, for the template that lists them.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // BeginChain starts to observe a call to a chain of handlers, which counts as a handler of its name besides its steps.
@@ -30,15 +32,22 @@ func (o *Observer) BeginChain(
 	inFlight.Inc()
 	start := time.Now()
 	return ctx, func(response proto.Message, err error) {
+		took := time.Since(start)
 		outcome, kind := outcomeSuccess, ""
+		call := activity.Call{Ended: start.Add(took), Took: took, Timeout: limits.Timeout}
 		if err != nil {
 			outcome, kind = outcomeError, hook.KindOf(err).String()
+			call.Outcome, call.Message = activity.Failed, err.Error()
 			span.SetStatus(otelcodes.Error, err.Error())
-		} else if _, refused := catalog.FailureOf(response); refused {
+		} else if message, refused := catalog.FailureOf(response); refused {
 			outcome = outcomeFailure
+			call.Outcome, call.Message = activity.Refused, message
 		}
 		m.handlerCalls.WithLabelValues(h.Hook, name, outcome, kind).Inc()
-		m.handlerDuration.WithLabelValues(h.Hook, name).Observe(time.Since(start).Seconds())
+		m.handlerDuration.WithLabelValues(h.Hook, name).Observe(took.Seconds())
+		if hook.KindOf(err) != hook.Canceled { // which says nothing about the chain
+			o.handlers.Record(name, call)
+		}
 		inFlight.Dec()
 		m.series.end(series)
 		span.End()

@@ -17,7 +17,6 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -48,17 +47,16 @@ func (r *Reporter) Gateway() *status.Gateway {
 	now, snapshot := time.Now(), r.Registry.Snapshot()
 	g := r.gateway(now, snapshot)
 	discoveries := r.Observer.discoveries.Last()
+	inChains := chainsOf(snapshot)
 	for _, registration := range snapshot.Registrations() {
-		g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries))
+		g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries, inChains))
 	}
 	g.Extensions = append(g.Extensions, unregistered(snapshot, discoveries)...)
 	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
 	if r.Policies != nil {
 		g.Policies, g.MissedPolicies = r.Policies()
 	}
-	if r.Chains != nil {
-		g.Chains, g.MissedChains = r.Chains()
-	}
+	g.Chains, g.MissedChains = r.chains(now, snapshot)
 	return g
 }
 
@@ -71,6 +69,8 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 		e, ok := snapshot.Handler(h.Handler)
 		return !ok || e.Registration.Name != name
 	})
+	chains, _ := r.chains(now, snapshot)
+	g.Chains = hasSteps(chains, name)
 	registration, ok := snapshot.Registration(name)
 	if !ok {
 		others := unregistered(snapshot, discoveries)
@@ -80,7 +80,7 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 		}
 		return g, i >= 0
 	}
-	x := r.extension(now, snapshot, registration, discoveries)
+	x := r.extension(now, snapshot, registration, discoveries, chainsOf(snapshot))
 	if s := r.Observer.extensions.Known(name); s != nil {
 		for _, f := range s.Failures.List() {
 			x.Failures = append(x.Failures, status.Failure{
@@ -112,7 +112,7 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 			RetryAfter: status.InSeconds(h.RetryAfter), Since: h.Since, Last: h.Last,
 		})
 	}
-	g.MissedHolds, g.Notices = missed, unreadableManifests(snapshot)
+	g.MissedHolds, g.Notices = missed, append(unreadableManifests(snapshot), r.severalOffered(snapshot)...)
 	if r.Notices != nil {
 		for _, n := range r.Notices() {
 			if n.Text != "" {
@@ -140,7 +140,7 @@ func timeOf(t time.Time) *time.Time {
 
 func (r *Reporter) extension(
 	now time.Time, snapshot *registry.Snapshot, registration *registry.Registration,
-	discoveries map[string]activity.Discovery,
+	discoveries map[string]activity.Discovery, inChains map[string][]string,
 ) status.Extension {
 	d := discoveries[registration.Name]
 	x := status.Extension{
@@ -162,6 +162,7 @@ func (r *Reporter) extension(
 		e.handlers = append(e.handlers, r.handlerEvidence(entry, of.Seen))
 		h := r.handler(entry, &of, lost[entry.Handler.Name])
 		h.OfferedAs, h.Collision = r.offeredAs(snapshot, entry)
+		h.Chains = inChains[entry.Name]
 		h.Misspelt = misspelt[entry.Handler.Name]
 		x.Handlers = append(x.Handlers, h)
 		l := extensionstate.LimitsOf(entry)
@@ -250,6 +251,13 @@ func (r *Reporter) offeredAs(s *registry.Snapshot, e *registry.Entry) (name, col
 	if h, ok := r.Catalog.Lookup(e.Handler.Hook); ok && h.Mergeable && !s.Sole() {
 		return strings.ToLower(h.Hook), ""
 	}
+	if chains, steps := s.StandsFor(e.Handler.Hook.GroupHook()); steps[e.Name] && chains[0].Sole {
+		for _, c := range chains {
+			if c.HasStep(e.Name) {
+				return c.Name, "" // the chain is offered in place of it
+			}
+		}
+	}
 	return s.Offered(e)
 }
 
@@ -270,17 +278,16 @@ func points(c *activity.Calls) status.Points {
 	return p
 }
 
-// noExtension says that no extension has a name, and which name is nearly the same.
+// noExtension says that no extension has a name, and which name is nearly the same, or that a chain has it.
 func (r *Reporter) noExtension(name string) string {
-	name = text.Cut(name, limits.QuotedBytes)
+	if _, ok := r.Chain(name); ok {
+		return fmt.Sprintf("%q is a HandlerChain: hookgate describe chain %s", name, name)
+	}
 	var names []string
 	for _, x := range r.Gateway().Extensions {
 		names = append(names, x.Name)
 	}
-	if meant := text.Nearest(name, names); meant != "" {
-		return fmt.Sprintf("there is no extension %q: did you mean %q?", name, meant)
-	}
-	return fmt.Sprintf("there is no extension %q", name)
+	return noSuch("extension", name, names)
 }
 
 // InTurn returns a handler that answers one GET of status.Path after the other, as Scrapes does with those of metrics:
@@ -290,14 +297,21 @@ func (r *Reporter) InTurn() http.Handler { return inTurn(r, limits.ScrapeTimeout
 // ServeHTTP implements http.Handler: it answers a GET of status.Path.
 func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var body *status.Gateway
-	if name := req.URL.Query().Get("extension"); name == "" {
+	query, ok := req.URL.Query(), true
+	missing := r.noExtension
+	name := query.Get("extension")
+	switch chain := query.Get("chain"); {
+	case name != "":
+		body, ok = r.Extension(name)
+	case chain != "":
+		name, missing = chain, r.noChain
+		body, ok = r.Chain(name)
+	default:
 		body = r.Gateway()
-	} else {
-		var ok bool
-		if body, ok = r.Extension(name); !ok {
-			http.Error(w, r.noExtension(name), http.StatusNotFound)
-			return
-		}
+	}
+	if !ok {
+		http.Error(w, missing(name), http.StatusNotFound)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

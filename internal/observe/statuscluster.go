@@ -25,12 +25,14 @@ func (r *Reporter) Cluster(namespace, name string) *status.Cluster {
 		}
 	}
 	known, _ := r.Namespaces.NamespaceLabels(namespace)
-	of := labels.Set(known)
+	labelsOf, inChains := labels.Set(known), chainsOf(snapshot)
 	for _, hub := range r.Catalog.Hubs() {
 		var handlers []status.HookedHandler
 		for _, e := range snapshot.Handlers(hub.GroupHook()) {
-			if s := e.Registration.NamespaceSelector; s == nil || s.Matches(of) {
-				handlers = append(handlers, r.hooked(now, e))
+			if s := e.Registration.NamespaceSelector; s == nil || s.Matches(labelsOf) {
+				of := r.hooked(now, e)
+				of.Chains = inChains[e.Name]
+				handlers = append(handlers, of)
 			}
 		}
 		if len(handlers) > 0 {

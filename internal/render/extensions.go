@@ -242,7 +242,7 @@ func callsOf(c *status.Calls, window status.Seconds) string {
 
 // hookOf returns the name of a handler's hook, with the version unless that is Cluster API's.
 func hookOf(h *status.Handler) string {
-	if strings.HasPrefix(h.APIVersion, "hooks.runtime.cluster.x-k8s.io/") {
+	if h.APIVersion == "" || strings.HasPrefix(h.APIVersion, "hooks.runtime.cluster.x-k8s.io/") {
 		return h.Hook
 	}
 	return h.Hook + " (" + h.APIVersion + ")"
@@ -251,7 +251,7 @@ func hookOf(h *status.Handler) string {
 // Noted reports whether there is more to say about one of the handlers than its columns do.
 func Noted(handlers []status.Handler) bool {
 	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
-		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || len(h.Lost) > 0 || len(h.Misspelt) > 0
+		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || len(h.Lost)+len(h.Misspelt)+len(h.Chains) > 0
 	})
 }
 
@@ -263,7 +263,8 @@ func Reason(h *status.Handler) string {
 	return h.Error
 }
 
-// notes writes why handlers are not Up, what conversions lose, what is deprecated, and what is misspelt.
+// notes writes of which chains handlers are steps, why they are not Up, what conversions lose, what is deprecated, and
+// what is misspelt.
 func notes(w io.Writer, x *status.Extension) error {
 	t := table.New(w)
 	if Noted(x.Handlers) || len(x.Misspelt) > 0 {
@@ -276,6 +277,9 @@ func notes(w io.Writer, x *status.Extension) error {
 		h := &x.Handlers[i]
 		if reason := Reason(h); reason != "" {
 			t.Row(h.Name, reason)
+		}
+		if len(h.Chains) > 0 {
+			t.Row(h.Name, "step of "+strings.Join(h.Chains, ", "))
 		}
 		if h.Collision != "" {
 			t.Row(h.Name, h.Collision)

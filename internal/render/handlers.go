@@ -8,25 +8,46 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/table"
 )
 
-// Registered returns the handlers of all extensions of a gateway: by the name under which the gateway offers them, and
-// those that it offers as one in the order in which it calls them.
+// Registered returns the handlers of all extensions of a gateway, and its chains, which have no extension: by the name
+// under which the gateway offers them, and those that it offers as one in the order in which it calls them, but chains
+// before their steps.
 func Registered(g *status.Gateway) []status.HookedHandler {
 	handlers := []status.HookedHandler{}
+	registered := map[string]*status.Handler{}
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
-		for _, h := range x.Handlers {
-			handlers = append(handlers, status.HookedHandler{Handler: h, Extension: x.Name})
+		for j := range x.Handlers {
+			handlers = append(handlers, status.HookedHandler{Handler: x.Handlers[j], Extension: x.Name})
+			registered[x.Handlers[j].Name] = &x.Handlers[j]
+		}
+	}
+	for i := range g.Chains {
+		if c := &g.Chains[i]; c.OfferedAs != "" {
+			handlers = append(handlers, chained(c, registered))
 		}
 	}
 	slices.SortFunc(handlers, func(a, b status.HookedHandler) int {
-		return cmp.Or(cmp.Compare(a.OfferedAs, b.OfferedAs), inOrder(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.OfferedAs, b.OfferedAs), inOrder(a.Order, b.Order),
+			chainsFirst(a.Extension, b.Extension), cmp.Compare(a.Name, b.Name))
 	})
 	return handlers
+}
+
+// chainsFirst compares the extensions of handlers. Those without one, which are chains, come first.
+func chainsFirst(a, b string) int {
+	switch {
+	case (a == "") == (b == ""):
+		return 0
+	case a == "":
+		return -1
+	}
+	return 1
 }
 
 // inOrder compares orders. Handlers without one come last.
@@ -49,14 +70,14 @@ func HandlersInEffect(w io.Writer, handlers []status.HookedHandler, wide bool) e
 		"OFFERED AS", "HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
 	}
 	if wide {
-		columns = append(columns, "CALLS", "FAILED", "P50", "P99", "EXTENSION")
+		columns = append(columns, "CALLS", "FAILED", "P50", "P99", "CHAINS", "EXTENSION")
 	}
 	t.Row(columns...)
 	for i := range handlers {
 		h := &handlers[i].Handler
 		row := append([]string{h.OfferedAs}, inEffect(h)...)
 		if wide {
-			row = append(append(row, activityOf(h)...), handlers[i].Extension)
+			row = append(append(row, activityOf(h)...), strings.Join(h.Chains, ", "), handlers[i].Extension)
 		}
 		t.Row(row...)
 	}

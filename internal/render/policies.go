@@ -28,7 +28,7 @@ func Policies(w io.Writer, g *status.Gateway, wide bool) error {
 	t.Row(append(columns, "MESSAGE")...)
 	for i := range g.Policies {
 		p := &g.Policies[i]
-		row := []string{p.Name, p.Target, Accepted(p), p.Reason}
+		row := []string{p.Name, p.Target, Condition(p.Accepted), p.Reason}
 		if wide {
 			row = append(row, strconv.Itoa(handlers[p.Name]))
 		}
@@ -37,9 +37,9 @@ func Policies(w io.Writer, g *status.Gateway, wide bool) error {
 	return t.Flush()
 }
 
-// Accepted returns the status of the condition Accepted of a policy.
-func Accepted(p *status.Policy) string {
-	if p.Accepted {
+// Condition returns the status of a condition.
+func Condition(is bool) string {
+	if is {
 		return "True"
 	}
 	return "False"

@@ -8,7 +8,7 @@ package status
 import "time"
 
 // Path is where the diagnostics address serves a Gateway. With the query parameter extension, it has one extension
-// with all that is known of it.
+// with all that is known of it; with chain, one HandlerChain.
 const Path = "/status"
 
 // Gateway is what one process knows. Times are in RFC 3339, and durations in seconds.
@@ -28,7 +28,8 @@ type Gateway struct {
 	// Policies are the ExtensionPolicies by name, and MissedPolicies counts those that there was no room for.
 	Policies       []Policy `json:"policies,omitempty"`
 	MissedPolicies int      `json:"missedPolicies,omitempty"`
-	// Chains are the HandlerChains by name, and MissedChains counts those that there was no room for.
+	// Chains are the HandlerChains by name, and MissedChains counts those that there was no room for. If an extension was
+	// asked for, they are those with its handlers as steps.
 	Chains       []Chain `json:"chains,omitempty"`
 	MissedChains int     `json:"missedChains,omitempty"`
 	// Notices are what needs attention though calls are answered, such as a certificate near its end.
@@ -142,8 +143,11 @@ type Points struct {
 // Handler is a handler with what is in effect for it.
 type Handler struct {
 	Name string `json:"name"` // its registered name
-	// OfferedAs is the name under which the gateway's discovery offers it. All handlers of a lifecycle hook share one.
+	// OfferedAs is the name under which the gateway's discovery offers it. All handlers of a lifecycle hook share one. Of a
+	// hook of which Cluster API takes one handler, a step has the name of its chain.
 	OfferedAs string `json:"offeredAs"`
+	// Chains are the HandlerChains of which the handler is a step, by name.
+	Chains []string `json:"chains,omitempty"`
 	// Collision is why that is not the handler's own name, though its policy says so.
 	Collision     string  `json:"collision,omitempty"`
 	Hook          string  `json:"hook"`
@@ -203,20 +207,31 @@ type Hold struct {
 type Chain struct {
 	Name string `json:"name"`
 	// Hook is absent if the HandlerChain was never valid.
-	Hook    string `json:"hook,omitempty"`
-	Ready   bool   `json:"ready"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Hook string `json:"hook,omitempty"`
+	// OfferedAs is the name under which the gateway's discovery offers the chain. It is absent if it is not offered.
+	OfferedAs string `json:"offeredAs,omitempty"`
+	Ready     bool   `json:"ready"`
+	Reason    string `json:"reason"` // of the condition Ready
+	Message   string `json:"message"`
 	// OnPartialCoverage is Block, or absent.
 	OnPartialCoverage string      `json:"onPartialCoverage,omitempty"`
+	Calls             Calls       `json:"calls,omitzero"` // of the chain, besides those of its steps
 	Steps             []ChainStep `json:"steps,omitempty"`
 }
 
-// ChainStep is a step of a Chain.
+// ChainStep is a step of a Chain. All but the first three are there only if the chain was asked for.
 type ChainStep struct {
 	Handler    string `json:"handler"`
 	Registered bool   `json:"registered"`
 	Optional   bool   `json:"optional,omitempty"`
+	// Problem is what keeps the step from being called.
+	Problem string `json:"problem,omitempty"`
+	// Settings are the names of the settings that the chain adds to requests.
+	Settings []string `json:"settings,omitempty"`
+	// Allow has the only paths that the step may change.
+	Allow []string `json:"allow,omitempty"`
+	// Details describe the handler, if it is registered.
+	Details *HookedHandler `json:"details,omitempty"`
 }
 
 // Policy is an ExtensionPolicy, and whether it is in effect.

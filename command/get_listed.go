@@ -1,0 +1,78 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/status"
+)
+
+// listed is a kind of objects that the status of a gateway lists with the verdict on each.
+type listed struct {
+	plural, singular    string
+	short, long, inWide string // inWide says what the format wide adds
+	list                func(g *status.Gateway) (items any, names []string, missed int)
+	table               func(w io.Writer, g *status.Gateway, wide bool) error
+}
+
+// newGetListedCommand returns the command hookgate get for a kind.
+func newGetListedCommand(kind listed) *cobra.Command {
+	var o statusOptions
+	var output string
+	cmd := &cobra.Command{
+		Use:     kind.plural,
+		Aliases: []string{kind.singular},
+		Short:   kind.short,
+		Long:    kind.long,
+		Example: "  hookgate get " + kind.plural + "\n" +
+			"  hookgate get " + kind.plural + " --gateway hookgate-system --context management -o wide",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("want no names, got %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.getListed(cmd, &kind, output) },
+	}
+	f := o.addFlags(cmd)
+	f.StringVarP(&output, "output", "o", formatTable, "format: table, wide, with "+kind.inWide+", name, yaml or json")
+	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
+	return cmd
+}
+
+func (o *statusOptions) getListed(cmd *cobra.Command, kind *listed, output string) error {
+	show, err := listPrinter(output)
+	if err != nil {
+		return err
+	}
+	return o.ask(cmd, func(c *statusClient) error {
+		g, _, err := c.get(cmd.Context(), "")
+		if err != nil {
+			return err
+		}
+		items, names, missed := kind.list(g)
+		if len(names) == 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.name(), kind.plural)
+			if output != formatYAML && output != formatJSON {
+				return nil
+			}
+			items = []any{} // an empty list in JSON, not null
+		}
+		if missed > 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are %d more, which the gateway does not list.\n", missed)
+		}
+		err = show(newScreen(cmd.OutOrStdout()), &list{
+			member: kind.plural, items: items, names: names,
+			table: func(w io.Writer, wide bool) error { return kind.table(w, g, wide) },
+		})
+		if err != nil {
+			return fmt.Errorf("print %s: %w", kind.plural, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,165 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"google.golang.org/protobuf/proto"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// newReportedChains returns a gateway with the chains updates, of CanUpdateMachine, and patches and gates, whose steps
+// are handlers of the extension e, and its Reporter.
+func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher, *observe.Reporter) {
+	t.Helper()
+	r := filled(t, registrationOf("e", handlerOf("a", "CanUpdateMachine", hook.Fail), handlerOf("b", "CanUpdateMachine", hook.Fail),
+		handlerOf("p", "GeneratePatches", hook.Fail), handlerOf("q", "GeneratePatches", hook.Fail), handlerOf("g", "BeforeClusterCreate", hook.Fail)))
+	chains := discovery.NewChainSet(r, slog.New(slog.DiscardHandler))
+	chains.Set([]registry.Chain{
+		{
+			Name: "updates", Hook: hookOf(t, "CanUpdateMachine").GroupHook(), Sole: true, Strict: true, Block: true,
+			Steps: []registry.ChainStep{{Handler: "a.e", Allow: []string{"/machine/spec"}}},
+		},
+		{
+			Name: "patches", Hook: hookOf(t, "GeneratePatches").GroupHook(),
+			Steps: []registry.ChainStep{{Handler: "q.e", Settings: map[string]string{"b": "1", "a": "2"}}, {Handler: "p.e"}, {Handler: "x.none", Optional: true}},
+		},
+		{Name: "gates", Hook: hookOf(t, "BeforeClusterCreate").GroupHook(), Steps: []registry.ChainStep{{Handler: "g.e"}, {Handler: "y.none"}}},
+	}, map[string]string{"typo": "spec.hook: Required value"})
+	chains.Report(chains.Verdicts(), nil)
+
+	o := newObserved(r)
+	o.Observer = observe.NewObserver(o.metrics, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), slog.New(slog.DiscardHandler), convert.NewLosses(nil))
+	answers := answers{}
+	for _, name := range []string{"p.e", "q.e"} {
+		answers[name] = func(context.Context, extension.Call) (proto.Message, error) {
+			return &hooksv1alpha1.GeneratePatchesResponse{Status: success}, nil
+		}
+	}
+	d := newObservedDispatcher(o, r, answers)
+	return d, &observe.Reporter{
+		Catalog: allHooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}, Chains: chains.Listed,
+	}
+}
+
+// The status has the chains with their steps, and at each handler the chains that it is a step of, and the name under
+// which it is offered.
+func TestStatusOfChains(t *testing.T) {
+	d, r := newReportedChains(t, tracetest.NewSpanRecorder())
+	if _, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "patches", &hooksv1alpha1.GeneratePatchesRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g := r.Gateway()
+	for i := range g.Chains {
+		if c := &g.Chains[i]; c.Name == "patches" && c.Calls.Total != 1 {
+			t.Errorf("the chain was called once, counted %d", c.Calls.Total)
+		}
+		g.Chains[i].Calls = status.Calls{}
+	}
+	want := []status.Chain{
+		{Name: "gates", Hook: "BeforeClusterCreate", OfferedAs: "beforeclustercreate", Reason: "StepMissing", Message: `Calls fail: steps[1]: no handler "y.none" is registered`, Steps: []status.ChainStep{{Handler: "g.e", Registered: true}, {Handler: "y.none"}}},
+		{Name: "patches", Hook: "GeneratePatches", OfferedAs: "patches", Ready: true, Reason: "Ready", Message: "Calls go to 2 handlers, and pass over 1 that are not registered", Steps: []status.ChainStep{{Handler: "q.e", Registered: true}, {Handler: "p.e", Registered: true}, {Handler: "x.none", Optional: true}}},
+		{Name: "typo", Reason: "Invalid", Message: "spec.hook: Required value"},
+		{Name: "updates", Hook: "CanUpdateMachine", OfferedAs: "updates", Ready: true, Reason: "SeveralOffered", Message: "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: b--e, updates; put them into one HandlerChain", OnPartialCoverage: "Block", Steps: []status.ChainStep{{Handler: "a.e", Registered: true}}},
+	}
+	if diff := cmp.Diff(want, g.Chains); diff != "" {
+		t.Errorf("chains (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]status.Notice{{Name: "CanUpdateMachine", Text: want[3].Message}}, g.Notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+	one, ok := r.Extension("e")
+	if !ok || len(one.Chains) != 3 {
+		t.Errorf("the extension alone has the chains %+v", one.Chains)
+	}
+	type of struct {
+		OfferedAs string
+		Chains    []string
+	}
+	got := map[string]of{}
+	for _, h := range g.Extensions[0].Handlers {
+		got[h.Name] = of{h.OfferedAs, h.Chains}
+	}
+	if diff := cmp.Diff(map[string]of{
+		"a.e": {"updates", []string{"updates"}}, "b.e": {"b--e", nil}, "g.e": {"beforeclustercreate", []string{"gates"}},
+		"p.e": {"p--e", []string{"patches"}}, "q.e": {"q--e", []string{"patches"}},
+	}, got); diff != "" {
+		t.Errorf("handlers (-want +got):\n%s", diff)
+	}
+	if hooks := r.Cluster("n", "c").Hooks; len(hooks) != 3 || !cmp.Equal(hooks[0].Handlers[0].Chains, []string{"gates"}) {
+		t.Errorf("the hooks of a Cluster do not name the chains: %+v", hooks)
+	}
+}
+
+// A chain that is asked for has all that is known of its steps.
+func TestStatusOfOneChain(t *testing.T) {
+	_, r := newReportedChains(t, tracetest.NewSpanRecorder())
+	for name, want := range map[string][]status.ChainStep{
+		"gates":   {{Handler: "g.e", Registered: true}, {Handler: "y.none", Problem: `no handler "y.none" is registered`}},
+		"patches": {{Handler: "q.e", Registered: true, Settings: []string{"a", "b"}}, {Handler: "p.e", Registered: true}, {Handler: "x.none", Optional: true}},
+		"updates": {{Handler: "a.e", Registered: true, Allow: []string{"/machine/spec"}}},
+		"typo":    nil,
+	} {
+		g, ok := r.Chain(name)
+		if !ok || len(g.Chains) != 1 || len(g.Extensions) != 0 {
+			t.Fatalf("%s: got %+v", name, g)
+		}
+		steps := g.Chains[0].Steps
+		for i := range steps {
+			if details := steps[i].Details; steps[i].Registered && (details == nil || details.Name != steps[i].Handler || details.Extension != "e") {
+				t.Errorf("%s: the details of %s are %+v", name, steps[i].Handler, details)
+			}
+			steps[i].Details = nil
+		}
+		if diff := cmp.Diff(want, steps); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for target, want := range map[string]string{
+		"/status?chain=patch":       "there is no HandlerChain \"patch\"\n",
+		"/status?chain=patchess":    "there is no HandlerChain \"patchess\": did you mean \"patches\"?\n",
+		"/status?extension=patches": "\"patches\" is a HandlerChain: hookgate describe chain patches\n",
+	} {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody))
+		if w.Code != http.StatusNotFound || w.Body.String() != want {
+			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+		}
+	}
+}
+
+// Each step's span is a child of the chain's.
+func TestSpansOfAChain(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	d, _ := newReportedChains(t, spans)
+	if _, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "patches", &hooksv1alpha1.GeneratePatchesRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	parents, names := map[string]string{}, map[string]string{}
+	for _, s := range spans.Ended() {
+		names[s.SpanContext().SpanID().String()] = s.Name()
+	}
+	for _, s := range spans.Ended() {
+		parents[s.Name()] = names[s.Parent().SpanID().String()]
+	}
+	if diff := cmp.Diff(map[string]string{"chain patches": "", "handler q.e": "chain patches", "handler p.e": "chain patches"}, parents); diff != "" {
+		t.Errorf("parents of spans (-want +got):\n%s", diff)
+	}
+}
