@@ -10,8 +10,8 @@
 // calls that hold what the other one waits for would deadlock. That is why package semaphore of golang.org/x/sync
 // does not fit: it refuses even the smallest amount as long as anything waits.
 //
-// The suite of faults sends 19 MiB from 500 callers of one host, and of 500 hosts, to an extension that does not answer,
-// beside healthy calls and within 512 MiB. An account that had all of the budget would leave these nothing.
+// The suite of faults sends 19 MiB from 500 callers of one host, and of 500 hosts, to an extension that does not
+// answer, beside healthy calls and within 512 MiB. An account that had all of the budget would leave these nothing.
 //
 // Errors are of kind Overloaded or Canceled. All types are safe for concurrent use, and a nil Budget or Reservation
 // bounds nothing.

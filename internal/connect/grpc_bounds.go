@@ -21,7 +21,8 @@ import (
 // errOverhead reports a server whose frames come faster than they are read, for too long.
 var errOverhead = errors.New("the server sends too much besides its answers")
 
-// dials bounds how often each address is dialed. It is safe for concurrent use.
+// dials bounds how often each address is dialed. gRPC waits only between attempts that fail, and the extension that
+// ends connections in the suite of faults makes none fail. It is safe for concurrent use.
 type dials struct {
 	mu        sync.Mutex
 	addresses map[string]*rate.Limiter
@@ -49,7 +50,7 @@ func (d *dials) wait(ctx context.Context, address string) error {
 const mostInFlight = limits.AbandonedBytes
 
 // boundedConn is a connection to a server of gRPC that is read slowly if the server sends more than its calls need.
-// gRPC reads it in one goroutine, and writes it in another.
+// gRPC reads it in one goroutine, and writes it in another. The suite of faults has "extension floods frames".
 type boundedConn struct {
 	net.Conn
 	bucket   *overhead.Bucket

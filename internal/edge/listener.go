@@ -19,8 +19,8 @@ import (
 )
 
 // Listener bounds the open connections of an address, in total and for each remote host. It closes those beyond at
-// once, so that one host cannot make the others wait: "10,000 idle callers of one host", as the suite of faults has them.
-// It is safe for concurrent use.
+// once, so that one host cannot make the others wait: the suite of faults has "10,000 idle callers of one host". It is
+// safe for concurrent use.
 type Listener struct {
 	net.Listener
 	total, perHost int

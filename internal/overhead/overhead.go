@@ -4,8 +4,8 @@
 // Package overhead bounds what the peer of a connection over HTTP/2 sends besides the bodies of calls, in bytes: frames
 // such as SETTINGS, PRIORITY, WINDOW_UPDATE or empty DATA, headers, and what TLS adds. Go's implementations of HTTP/2
 // take any number of such frames, each of which costs the gateway more than its peer. Beyond what calls need,
-// connections share a rate, and wait. The suite of faults has a flood of each of these frames from callers, and one from
-// an extension over gRPC.
+// connections share a rate, and wait. The suite of faults has a flood of each of these frames from callers, and one
+// from an extension over gRPC.
 package overhead
 
 import (

@@ -3,8 +3,8 @@
 
 // Package wire is the codec of the gateway's messages over gRPC. It counts the elements of a message on the wire,
 // before it builds any of them: a peer can write an element in two bytes, and it takes a hundred times as much in
-// memory. It also inflates messages, within the memory of their calls; gRPC would do so before there is any. The suite of
-// faults has bombs of items and of gzip.
+// memory. It also inflates messages, within the memory of their calls; gRPC would do so before there is any. The suite
+// of faults has bombs of items and of gzip.
 //
 // It does not classify errors: the kind of the same error differs between a request and an answer. A Codec is safe
 // for concurrent use.
