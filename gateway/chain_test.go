@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +34,27 @@ import (
 	hookversionsv1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
 	hookversionsv1alpha1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1"
 )
+
+// TestChainIsDescribed compares the links of chain.go with the table of ARCHITECTURE.md, in their order.
+func TestChainIsDescribed(t *testing.T) {
+	listed := func(file, begin, end, link string) (links []string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, part, _ := strings.Cut(string(text), begin)
+		part, _, _ = strings.Cut(part, end)
+		for _, m := range regexp.MustCompile(link).FindAllStringSubmatch(part, -1) {
+			links = append(links, strings.ToLower(m[1]))
+		}
+		return links
+	}
+	code := listed("chain.go", "return link(transport,\n", "\n\t)\n", `(?m)^\t\t([\w.]+)`)
+	page := listed("../ARCHITECTURE.md", "| link | purpose |\n", "| transport |", "(?m)^ *\\| `([\\w.]+)` \\|")
+	if diff := cmp.Diff(code, page); diff != "" || len(code) < 10 {
+		t.Errorf("chain.go has %d links; ARCHITECTURE.md has others:\n%s", len(code), diff)
+	}
+}
 
 func TestLinksAreCalledInTheOrderInWhichTheyAreListed(t *testing.T) {
 	var order []string
