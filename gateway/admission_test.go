@@ -6,7 +6,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,35 +204,5 @@ func TestMetricsOfExtensions(t *testing.T) {
 	r.Remove("a")
 	if got := count(t, o.series, seriesOfExtensions...); got != 0 {
 		t.Errorf("%d series are left", got)
-	}
-}
-
-// However many calls come at the same time, there are never more in flight than allowed.
-func TestLimitsUnderLoad(t *testing.T) {
-	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
-	r.SetPolicies("a", registry.Policies{All: &policy.Policy{Limits: &admission.Limits{MaxInFlight: 3, MaxWaiting: 100}}})
-	var mu sync.Mutex
-	inFlight, most := 0, 0
-	d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
-		mu.Lock()
-		inFlight++
-		most = max(most, inFlight)
-		mu.Unlock()
-		defer func() { mu.Lock(); inFlight--; mu.Unlock() }()
-		return newSuccess(c.Hook), nil
-	}))
-	var wg sync.WaitGroup
-	for range 32 {
-		wg.Go(func() {
-			for range 100 {
-				if _, err := create(t, d, "v.a"); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if most > 3 {
-		t.Errorf("%d calls were in flight", most)
 	}
 }

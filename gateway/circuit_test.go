@@ -258,26 +258,6 @@ func TestOpenCircuit(t *testing.T) {
 	})
 }
 
-// With the failure policy Ignore, one extension that is down does not keep a hook from the answers of the others.
-func TestAggregatesIgnoreAnOpenCircuit(t *testing.T) { synctest.Test(t, aggregatesIgnoreAnOpenCircuit) }
-
-func aggregatesIgnoreAnOpenCircuit(t *testing.T) {
-	down := &server{err: hook.Errorf(hook.Unreachable, "connection refused")}
-	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore)), registrationOf("b", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
-	d := newDispatcher(r, fixedNamespaces{}, answers{
-		"v.a": down.Call, "v.b": says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, RetryAfterSeconds: 7}),
-	})
-	for range 60 {
-		m, err := create(t, d, "")
-		if got, ok := m.(*hooksv1alpha1.BeforeClusterCreateResponse); err != nil || !ok || got.GetRetryAfterSeconds() != 7 {
-			t.Fatalf("got %v, %v, want the answer of the other extension", m, err)
-		}
-	}
-	if down.calls != limits.DefaultFailuresInARow {
-		t.Errorf("%d calls reached the extension that is down", down.calls)
-	}
-}
-
 // A probe that panics, or whose caller leaves, does not keep the circuit open for ever.
 func TestProbesThatEndWithoutAnOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -91,50 +91,6 @@ func TestDeadlinePassesOtherErrors(t *testing.T) {
 	}
 }
 
-func TestDispatchBoundsTime(t *testing.T) {
-	tests := map[string]struct {
-		reason  string
-		handler time.Duration
-		caller  time.Duration
-		want    time.Duration
-		text    string
-	}{
-		"Handler":          {"the handler's timeout is the least", 2 * time.Second, 0, 2 * time.Second, `handler "v.a": no answer within its timeout of 2s`},
-		"HandlerBelow":     {"the handler's timeout is less than the caller's", 2 * time.Second, 10 * time.Second, 2 * time.Second, `handler "v.a": no answer within its timeout of 2s`},
-		"Caller":           {"a margin of the caller's deadline is kept for the answer", 10 * time.Second, 8 * time.Second, 7500 * time.Millisecond, `handler "v.a": no answer before the caller's deadline`},
-		"CallerInAHurry":   {"the margin is at most a tenth", 10 * time.Second, time.Second, 900 * time.Millisecond, `handler "v.a": no answer before the caller's deadline`},
-		"OuterNotSmaller":  {"a caller that waits as long as discovery says never cuts the handler short", 30 * time.Second, 31 * time.Second, 30 * time.Second, `handler "v.a": no answer within its timeout of 30s`},
-		"NobodyIsInAHurry": {"no call takes more than 30 s", 30 * time.Second, time.Hour, 30 * time.Second, `handler "v.a": no answer within its timeout of 30s`},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := handlerOf("v", "BeforeClusterCreate", hook.Fail)
-				h.Timeout = tc.handler
-				caller := callerFunc(func(ctx context.Context, _ extension.Call) (proto.Message, error) {
-					<-ctx.Done()
-					return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
-				})
-				ctx := t.Context()
-				if tc.caller > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, tc.caller)
-					defer cancel()
-				}
-				start := time.Now()
-				_, err := newDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, caller).
-					dispatch(ctx, hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
-				if took := time.Since(start); took != tc.want {
-					t.Errorf("%s: took %s, want %s", tc.reason, took, tc.want)
-				}
-				if err == nil || err.Error() != tc.text || hook.KindOf(err) != hook.Timeout {
-					t.Errorf("%s: got error %v, want %s", tc.reason, err, tc.text)
-				}
-			})
-		})
-	}
-}
-
 func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))

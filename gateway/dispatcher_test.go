@@ -239,15 +239,6 @@ func TestDispatchRefuses(t *testing.T) {
 			t.Errorf("got %v, want NotReady", err)
 		}
 	})
-	t.Run("AnotherVersion", func(t *testing.T) {
-		h := handlerOf("v", "BeforeClusterCreate", hook.Ignore)
-		h.Hook.Version = "v1alpha2"
-		_, err := newDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, answers{}).
-			dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
-		if hook.KindOf(err) != hook.Conversion {
-			t.Errorf("got %v, want Conversion", err)
-		}
-	})
 }
 
 // Policies that want nothing give the answers that no policies give.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -87,21 +86,5 @@ func TestFailurePolicyPassesAnswers(t *testing.T) {
 		if err != nil || got.Response != answer || got.Ignored != nil {
 			t.Errorf("%s: got %+v, %v", status, got, err)
 		}
-	}
-}
-
-// What a half-decoded answer leaves behind must not get past Ignore.
-func TestIgnoredAnswersLeaveNothingBehind(t *testing.T) {
-	half := callerFunc(func(context.Context, extension.Call) (proto.Message, error) {
-		return &hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30, Message: "half"}, hook.Errorf(hook.BadResponse, "answer: JSON ends early")
-	})
-	d := newDispatcher(filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore))), fixedNamespaces{}, half)
-	got, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: `ignored: handler "v.a": BadResponse`}
-	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -182,31 +182,21 @@ func TestFailuresOfInfrastructureAreNeverIgnored(t *testing.T) {
 		kind   hook.Kind
 		text   string
 	}{
-		"Nothing": {serve: func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			<-r.Context().Done()
-		}, kind: hook.Timeout, text: "no answer within its timeout of 200ms"},
 		"Status500": {serve: func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "token s3cr3t", http.StatusInternalServerError)
 		}, kind: hook.BadResponse, text: "answered 500 Internal Server Error"},
-		"NotFound":  {serve: http.NotFound, kind: hook.BadResponse, text: "answered 404 Not Found at /infrastructure.hookgate.dev/v1alpha1/deletemachine/v"},
-		"NoState":   {serve: write(`{"status":"Success"}`), kind: hook.BadResponse, text: `answer: state: want "Deleting" or "Gone", got ""`},
-		"Half":      {serve: write(`{"status":"Success","state":"Gone"`), kind: hook.BadResponse, text: "answer: JSON ends early"},
-		"WrongEnum": {serve: write(`{"status":"Success","state":"gone"}`), kind: hook.BadResponse, text: `state: want "Deleting" or "Gone", got "gone"`},
-		"Refused":   {refuse: true, kind: hook.Unreachable, text: "connection refused"},
+		"NoState": {serve: write(`{"status":"Success"}`), kind: hook.BadResponse, text: `answer: state: want "Deleting" or "Gone", got ""`},
+		"Refused": {refuse: true, kind: hook.Unreachable, text: "connection refused"},
 	} {
 		for _, how := range []string{"registered", "policy"} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t, nil)
-				timeout, ignore := 20*time.Second, hook.Ignore
-				if name == "Nothing" {
-					timeout = 200 * time.Millisecond
-				}
+				ignore := hook.Ignore
 				if how == "policy" {
 					ignore = hook.Fail
 				}
-				f.register(t, "DeleteMachine", ignore, timeout, tc.serve)
+				f.register(t, "DeleteMachine", ignore, 20*time.Second, tc.serve)
 				if how == "policy" {
 					f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{FailurePolicy: hook.Ignore}})
 				}
@@ -407,15 +397,6 @@ func TestDiscoveryIsPassedOnThroughAChain(t *testing.T) {
 		answer, err := tc.f.callGRPC(t, h, &infrastructurev1alpha1.DiscoverInfrastructureRequest{Handler: tc.handler})
 		if err != nil || string(answer.(*infrastructurev1alpha1.DiscoverInfrastructureResponse).GetMachineParameters().GetRaw()) != `{"type":"object"}` {
 			t.Errorf("%s over gRPC: %v, %v", tc.handler, answer, err)
-		}
-	}
-	for handler, want := range map[string]string{
-		"c.rack": `handler "c.rack" serves the hook BeforeClusterCreate, not DiscoverInfrastructure`,
-		"x.rack": `no ExtensionConfig "x.rack" with handlers of infrastructure.hookgate.dev, and no handler of that name`,
-	} {
-		_, err := hub.callGRPC(t, h, &infrastructurev1alpha1.DiscoverInfrastructureRequest{Handler: handler})
-		if kind, message := kindOver(err); kind != hook.UnknownHandler.String() || message != want {
-			t.Errorf("%s: %v, want %s", handler, err, want)
 		}
 	}
 	// Cluster API's Discovery stands for no extension.

@@ -220,22 +220,3 @@ func TestReadTimeoutIsTheCallersError(t *testing.T) {
 		t.Errorf("got %s: %s", resp.Status, answer)
 	}
 }
-
-// An extension whose answer has two lengths has not answered over HTTP.
-func TestContradictoryContentLengths(t *testing.T) {
-	f := newFixture(t, nil)
-	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		c, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\nContent-Length: 40\r\n\r\n{\"status\":\"Success\"}")
-	})
-	got := f.throughREST(t)
-	if got.kind != "BadResponse" || got.message != `handler "v.acme": call extension: answer has contradictory Content-Lengths` {
-		t.Errorf("got %+v", got)
-	}
-}

@@ -106,22 +106,3 @@ func TestMatrixSouthGRPC(t *testing.T) {
 		}
 	}
 }
-
-// What neither protocol knows goes all the way through, in both directions and from both fronts.
-func TestUnknownMembersSurviveSouthGRPC(t *testing.T) {
-	f := newFixture(t, nil)
-	var got *hooksv1alpha1.BeforeClusterCreateRequest
-	f.registerStubs(t, hook.Fail, 30*time.Second, stubs{create: func(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
-		got = in
-		return &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{"hint": {Raw: []byte(`{"n":9007199254740993}`)}}}, nil
-	}})
-	resp := f.post(t, createPath, `{"settings":{"a":"b"},"cluster":{"kind":"Cluster",  "spec":{"n":9007199254740993}},"newMember":[1, 2]}`)
-	want := `{"kind":"BeforeClusterCreateResponse","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","status":"Success","retryAfterSeconds":0,"hint":{"n":9007199254740993}}`
-	if string(resp.body) != want {
-		t.Errorf("the caller got\n%s\nwant\n%s", resp.body, want)
-	}
-	if got.GetHandler() != "v" || got.GetSettings()["a"] != "b" || string(got.GetCluster().GetRaw()) != `{"kind":"Cluster",  "spec":{"n":9007199254740993}}` ||
-		string(got.GetUnknownMembers()["newMember"].GetRaw()) != `[1, 2]` {
-		t.Errorf("the extension got %v", got)
-	}
-}

@@ -41,7 +41,11 @@ func TestSettingsAndBody(t *testing.T) {
 			r := filled(t, reg)
 			entry, _ := r.Snapshot().Handler("v.a")
 			registered, request := maps.Clone(entry.Registration.Settings), maps.Clone(tc.request)
-			req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n"), Settings: tc.request}
+			req := &hooksv1alpha1.BeforeClusterCreateRequest{
+				Cluster: clusterIn("n"), Settings: tc.request, UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": {Raw: []byte("1")}},
+			}
+			want := proto.CloneOf(req)
+			want.Settings = tc.want
 			var got extension.Call
 			d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 				got = c
@@ -50,8 +54,8 @@ func TestSettingsAndBody(t *testing.T) {
 			if _, err := d.Dispatch(t.Context(), Request{Hook: hookOf(t, "BeforeClusterCreate"), Message: req, Body: []byte("body")}); err != nil {
 				t.Fatal(err)
 			}
-			if sent := got.Request.(*hooksv1alpha1.BeforeClusterCreateRequest); !maps.Equal(sent.GetSettings(), tc.want) {
-				t.Errorf("%s: the handler got %v, want %v", tc.reason, sent.GetSettings(), tc.want)
+			if diff := cmp.Diff(proto.Message(want), got.Request, protocmp.Transform()); diff != "" {
+				t.Errorf("%s: the handler got -want +got\n%s", tc.reason, diff)
 			}
 			if (got.Body != nil) != tc.body || (got.Request == req) != tc.body {
 				t.Errorf("%s: the handler got the body %q and the request itself: %t", tc.reason, got.Body, got.Request == req)
@@ -65,32 +69,5 @@ func TestSettingsAndBody(t *testing.T) {
 	req := &hooksv1alpha1.DiscoveryRequest{}
 	if got := withSettings(req, map[string]string{"a": "1"}); got != proto.Message(req) {
 		t.Errorf("got %v", got)
-	}
-}
-
-func TestDispatchMergesSettings(t *testing.T) {
-	reg := registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail))
-	reg.Settings = map[string]string{"region": "north", "size": "small"}
-	var got proto.Message
-	caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
-		got = c.Request
-		return newSuccess(c.Hook), nil
-	})
-	req := &hooksv1alpha1.BeforeClusterCreateRequest{
-		Cluster:        clusterIn("n"),
-		Settings:       map[string]string{"size": "large"},
-		UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": {Raw: []byte("1")}},
-	}
-	before := proto.Clone(req)
-	if _, err := newDispatcher(filled(t, reg), fixedNamespaces{}, caller).dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
-		t.Fatal(err)
-	}
-	want := proto.CloneOf(req)
-	want.Settings = map[string]string{"region": "north", "size": "large"}
-	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); diff != "" {
-		t.Errorf("the request's settings win, everything else stays: -want +got:\n%s", diff)
-	}
-	if diff := cmp.Diff(before, proto.Message(req), protocmp.Transform()); diff != "" {
-		t.Errorf("the caller's request was changed: -want +got:\n%s", diff)
 	}
 }

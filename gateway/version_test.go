@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,17 +52,6 @@ func answersLosing(m proto.Message, lost ...string) extension.Caller {
 	}
 }
 
-func TestLinkPassesCallsOfTheSameVersion(t *testing.T) {
-	req, resp := &v1.BeforeNodeDrainRequest{Reason: "r"}, &v1.BeforeNodeDrainResponse{Approver: "a"}
-	result, sent, err := linked(t, "v1", req, answersLosing(resp, "x"))
-	if err != nil || sent.Request != proto.Message(req) || sent.Body == nil || result.Response != proto.Message(resp) {
-		t.Errorf("got %v, %v of %v", result, err, sent)
-	}
-	if diff := cmp.Diff([]string{"x"}, result.Lost); diff != "" {
-		t.Errorf("lost: -want +got:\n%s", diff)
-	}
-}
-
 // Losses of the request, of the links behind and of the answer are all in the result, in this order.
 func TestLinkConvertsThereAndBack(t *testing.T) {
 	result, sent, err := linked(t, "v1alpha1", &v1.BeforeNodeDrainRequest{NodeName: "n", Reason: "r"},
@@ -87,21 +75,6 @@ func TestLinkConvertsThereAndBack(t *testing.T) {
 	}
 	if result.Sent != 1 || result.Received != 2 {
 		t.Errorf("sizes %d, %d", result.Sent, result.Received)
-	}
-}
-
-// What a failed call has lost and sent is in its result, too.
-func TestLinkKeepsTheResultOfAFailedCall(t *testing.T) {
-	broken := errors.New("broken")
-	result, _, err := linked(t, "v1beta1", &v1.BeforeNodeDrainRequest{Reason: "r"},
-		func(context.Context, extension.Call) (extension.Result, error) {
-			return extension.Result{Sent: 3, Lost: []string{"x"}}, broken
-		})
-	if !errors.Is(err, broken) || result.Response != nil || result.Sent != 3 {
-		t.Errorf("got %v, %v", result, err)
-	}
-	if diff := cmp.Diff([]string{"reason", "x"}, result.Lost); diff != "" {
-		t.Errorf("lost: -want +got:\n%s", diff)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestHostileAnswers(t *testing.T) {
 		want   string // of the error
 		conns  int32  // for two calls
 	}{
-		"two lengths":            {answer: ok + length + "Content-Length: 1\r\n\r\n" + success, want: "contradictory", conns: 2},
+		"two lengths":            {answer: ok + length + "Content-Length: 1\r\n\r\n" + success, want: "answer has contradictory Content-Lengths", conns: 2},
 		"equal lengths":          {answer: ok + length + length + "\r\n" + success, conns: 1},
 		"length and chunks":      {answer: ok + length + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 2},
 		"short length of chunks": {answer: ok + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 2},
