@@ -168,6 +168,7 @@ func TestServeFlags(t *testing.T) {
 		"Reader":               {cluster, []string{"--read-only"}, noCluster, exitFailed},
 		"LastPort":             {cluster, []string{"--webhook-port", "65535"}, noCluster, exitFailed},
 		"OneBeyondLastPort":    {cluster, []string{"--webhook-port", "65536"}, "--webhook-port: want 0 to 65535, got 65536", exitUsage},
+		"NegativePort":         {cluster, []string{"--webhook-port", "-1"}, "--webhook-port: want 0 to 65535, got -1", exitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := serveBriefly(t, nil, slices.Concat(addresses, tt.base, tt.flags)...)

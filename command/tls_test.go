@@ -5,36 +5,9 @@ package command
 
 import (
 	"crypto/tls"
-	"errors"
 	"strings"
 	"testing"
 )
-
-func TestWebhookFlags(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason    string
-		port      int
-		directory bool
-		want      string
-	}{
-		"none":      {reason: "webhooks are asked for", port: 0, directory: true},
-		"port":      {reason: "a port is a port", port: 9444},
-		"negative":  {reason: "there is no such port", port: -1, want: "--webhook-port: want 0 to 65535, got -1"},
-		"large":     {reason: "there is no such port", port: 65536, want: "--webhook-port: want 0 to 65535, got 65536"},
-		"directory": {reason: "no API server asks", port: 9444, directory: true, want: "--webhook-port: no API server asks about ExtensionConfigs in a directory; leave it out"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := (&webhookOptions{port: tc.port}).check(tc.directory)
-			var usage usageError
-			switch {
-			case tc.want == "" && err != nil:
-				t.Errorf("%v, although %s", err, tc.reason)
-			case tc.want != "" && (err == nil || err.Error() != tc.want || !errors.As(err, &usage)):
-				t.Errorf("got %v, want %s: %s", err, tc.want, tc.reason)
-			}
-		})
-	}
-}
 
 func TestTLSFlags(t *testing.T) {
 	const aes256, aes128 = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"

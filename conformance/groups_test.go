@@ -128,7 +128,7 @@ var goodDNS = dnsHandler("ensure", "EnsureRecord", "")
 var brokenGroups = map[string]struct {
 	discover func(n int32) (int, string)
 	check    string
-	want     string // in the problem; empty if there is none
+	want     string // in the problem
 }{
 	"name": {func(int32) (int, string) { return 200, dnsHandler("Ensure", "EnsureRecord", "") },
 		"groups.discovery", "DNS-1123"},
@@ -138,15 +138,12 @@ var brokenGroups = map[string]struct {
 	}, "groups.discovery", "apiVersion is dns.acme.example/v1alpha1"},
 	"discovery itself": {func(int32) (int, string) { return 200, dnsHandler("a", "DiscoverDNS", "") },
 		"groups.discovery", "no hook"},
-	"30 seconds": {func(int32) (int, string) { return 200, dnsHandler("a", "EnsureRecord", `,"timeoutSeconds":30`) },
-		"groups.discovery", ""},
 	"31 seconds": {func(int32) (int, string) { return 200, dnsHandler("a", "EnsureRecord", `,"timeoutSeconds":31`) },
 		"groups.discovery", "timeoutSeconds is 31"},
 	"Ignore": {func(int32) (int, string) { return 200, dnsHandler("a", "EnsureRecord", `,"failurePolicy":"Ignore"`) },
 		"groups.discovery", "never ignored"},
 	"policy": {func(int32) (int, string) { return 200, dnsHandler("a", "EnsureRecord", `,"failurePolicy":"Maybe"`) },
 		"groups.discovery", "neither Fail nor Ignore"},
-	"512 handlers": {func(int32) (int, string) { return 200, dnsHandlers(512) }, "groups.discovery", ""},
 	"513 handlers": {func(int32) (int, string) { return 200, dnsHandlers(513) }, "groups.discovery", "513 handlers"},
 	"failure":      {func(int32) (int, string) { return 500, "" }, "groups.discovery", "no answer with status Success"},
 	"other handlers": {func(n int32) (int, string) {
@@ -165,11 +162,7 @@ var toleratedGroups = []struct {
 	discover   func(n int32) (int, string)
 }{
 	{"groups.discovery", "has 512 handlers of one hook, with names of 63 characters", func(int32) (int, string) {
-		all := make([]string, 512)
-		for i := range all {
-			all[i] = dnsHandler(fmt.Sprintf("%s-%03d", strings.Repeat("n", 59), i), "EnsureRecord", "")
-		}
-		return 200, strings.Join(all, ",")
+		return 200, dnsHandlers(512)
 	}},
 	{"groups.discovery", "lists no handlers for now", func(int32) (int, string) { return 200, "" }},
 	{"groups.discovery", "has the shortest and the longest timeout, and says Fail itself", func(int32) (int, string) {
@@ -220,12 +213,6 @@ func TestBrokenAddedGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := resultOf(t, report, tt.check)
-			if tt.want == "" {
-				if r.Status != Pass {
-					t.Errorf("got %s %+v, want it to pass", r.Status, r.Findings)
-				}
-				return
-			}
 			if r.Status != Fail || len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Problem, tt.want) {
 				t.Errorf("got %s %+v, want a problem with %q", r.Status, r.Findings, tt.want)
 			}
@@ -233,11 +220,11 @@ func TestBrokenAddedGroup(t *testing.T) {
 	}
 }
 
-// dnsHandlers returns so many handlers.
+// dnsHandlers returns so many handlers, with names of 63 characters.
 func dnsHandlers(n int) string {
 	all := make([]string, n)
 	for i := range all {
-		all[i] = dnsHandler(fmt.Sprintf("ensure-%d", i), "EnsureRecord", "")
+		all[i] = dnsHandler(fmt.Sprintf("%s-%03d", strings.Repeat("n", 59), i), "EnsureRecord", "")
 	}
 	return strings.Join(all, ",")
 }

@@ -355,7 +355,7 @@ func TestClientCertificateIsShown(t *testing.T) {
 		}
 		target := s.start(t, p)
 		target.Certificate = &certificate
-		report, err := Run(t.Context(), target, Options{Only: []string{"tls", "answers", "protocol"}})
+		report, err := Run(t.Context(), target, Options{Only: []string{"tls", "discovery", "answers", "protocol"}})
 		if err != nil || !report.Conforms(true) {
 			t.Errorf("%s: %v %+v", p, err, report)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/devcert"
-	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // TestConnectErrors checks that a run without anything to check reports why, and what to do.
@@ -87,19 +86,6 @@ func wantsClient(t *testing.T, p Protocol) Target {
 	s := newStub()
 	s.tls = func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }
 	return s.start(t, p)
-}
-
-// TestClientCertificate checks that a configured client certificate is used.
-func TestClientCertificate(t *testing.T) {
-	pair := certificates.New(t)
-	certificate := certificates.Of(t, pair)
-	for _, p := range []Protocol{REST, GRPC} {
-		target := wantsClient(t, p)
-		target.Certificate = &certificate
-		if report, err := Run(t.Context(), target, Options{Only: []string{"discovery", "answers"}}); err != nil || !report.Conforms(true) {
-			t.Errorf("%s: got %+v, %v", p, report.Results, err)
-		}
-	}
 }
 
 func TestTargetErrors(t *testing.T) {
