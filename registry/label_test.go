@@ -12,33 +12,20 @@ import (
 )
 
 func TestLabel(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		name   string
-		want   string
-	}{
-		"short": {reason: "the dot becomes two hyphens", name: "v.acme", want: "v--acme"},
-		"handler": {
-			reason: "two hyphens in the handler's name are ambiguous", name: "v--w.acme", want: "v--w--acme-da970fd4",
-		},
-		"config": {
-			reason: "two hyphens in the ExtensionConfig's name are, too", name: "v.acme--x",
-			want: "v--acme--x-dc4a6cbc",
-		},
+	for name, tc := range map[string]struct{ reason, name, want string }{
+		"short":   {"the dot becomes two hyphens", "v.acme", "v--acme"},
+		"handler": {"two hyphens in the handler's name are ambiguous", "v--w.acme", "v--w--acme-da970fd4"},
+		"config":  {"two hyphens in the ExtensionConfig's name are, too", "v.acme--x", "v--acme--x-dc4a6cbc"},
 		"longest": {
-			reason: "63 characters fit", name: strings.Repeat("a", 31) + "." + strings.Repeat("b", 30),
-			want: strings.Repeat("a", 31) + "--" + strings.Repeat("b", 30),
+			"63 characters fit", strings.Repeat("a", 31) + "." + strings.Repeat("b", 30),
+			strings.Repeat("a", 31) + "--" + strings.Repeat("b", 30),
 		},
 		"too long": {
-			reason: "64 do not", name: strings.Repeat("a", 31) + "." + strings.Repeat("b", 31),
-			want: strings.Repeat("a", 31) + "--" + strings.Repeat("b", 21) + "-",
+			"64 do not", strings.Repeat("a", 31) + "." + strings.Repeat("b", 31),
+			strings.Repeat("a", 31) + "--" + strings.Repeat("b", 21) + "-",
 		},
-		"very long": {
-			reason: "a handler's name alone can be too long", name: strings.Repeat("a", 63) + ".b",
-			want: strings.Repeat("a", 54) + "-",
-		},
-	}
-	for name, tc := range cases {
+		"very long": {"a handler's name alone can be too long", strings.Repeat("a", 63) + ".b", strings.Repeat("a", 54) + "-"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			got := Label(tc.name)
 			if !strings.HasPrefix(got, tc.want) || (!strings.HasSuffix(tc.want, "-") && got != tc.want) {

@@ -26,8 +26,8 @@ func TestApplyAtTheLimits(t *testing.T) {
 		"longest timeout": {
 			"Cluster API allows 30 s",
 			func(r *Registration) { r.Handlers[0].Timeout = 30 * time.Second },
-			func(r *Registration) { r.Handlers[0].Timeout = 31 * time.Second },
-			`handlers[0].timeout: 31s is not more than 0s and at most 30s`,
+			func(r *Registration) { r.Handlers[0].Timeout = 30*time.Second + 1 },
+			`handlers[0].timeout: 30.000000001s is not more than 0s and at most 30s`,
 		},
 		"shortest timeout": {
 			"any time is some time",
@@ -119,65 +119,29 @@ func TestLongestNames(t *testing.T) {
 	}
 }
 
+// What makes a URL wrong for every protocol is shown in internal/endpoint.
 func TestCheckURL(t *testing.T) {
 	const (
 		scheme = "must begin with https://, not with "
 		grpc   = "must begin with https://, grpcs://, grpc://, unix://, not with "
-		socket = "must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock"
 		tls    = "must be on loopback, because grpc:// has no TLS; use grpcs://"
 		path   = "must not have a path: gRPC derives the paths from its services"
+		user   = "must not have a user"
 	)
 	for url, want := range map[string]struct{ rest, grpc string }{
-		"https://h":        {"", ""},
-		"https://h/":       {"", ""},
-		"https://h/prefix": {"", path},
-		"https://h:1":      {"", ""},
-		"https://h:65535":  {"", ""},
-		"https://h:0":      {"port 0 is not between 1 and 65535", "port 0 is not between 1 and 65535"},
-		"https://h:65536": {
-			"port 65536 is not between 1 and 65535", "port 65536 is not between 1 and 65535",
-		},
-		"https://[2001:db8::1]:443":    {"", ""},
-		"https://:443":                 {"must have a host", "must have a host"},
-		"https:h":                      {"must have a host", "must have a host"},
-		"https://u@h":                  {"must not have a user", "must not have a user"},
-		"https://h?a=b":                {"must not have a query", "must not have a query"},
-		"https://h?":                   {"must not have a query", "must not have a query"},
-		"https://h#a":                  {"must not have a fragment", "must not have a fragment"},
-		"https://h#":                   {"must not have a fragment", "must not have a fragment"},
-		"HTTPS://h":                    {"", ""},
-		"h":                            {scheme + `""`, grpc + `""`},
-		"http://h":                     {scheme + `"http"`, grpc + `"http"`},
-		"grpcs://h":                    {scheme + `"grpcs"`, ""},
-		"grpcs://h:1":                  {scheme + `"grpcs"`, ""},
-		"grpcs://h:1/":                 {scheme + `"grpcs"`, ""},
-		"grpcs://h:1/p":                {scheme + `"grpcs"`, path},
-		"grpc://127.0.0.1:1":           {scheme + `"grpc"`, ""},
-		"grpc://127.255.255.254:1":     {scheme + `"grpc"`, ""},
-		"grpc://[::1]:1":               {scheme + `"grpc"`, ""},
-		"grpc://localhost:1":           {scheme + `"grpc"`, ""},
-		"grpc://128.0.0.1:1":           {scheme + `"grpc"`, tls},
-		"grpc://[::2]:1":               {scheme + `"grpc"`, tls},
-		"grpc://localhost.example:1":   {scheme + `"grpc"`, tls},
-		"grpc://127.0.0.1":             {scheme + `"grpc"`, "must have a port"},
-		"grpc://127.0.0.1:0":           {scheme + `"grpc"`, "port 0 is not between 1 and 65535"},
-		"unix:///run/extension.sock":   {scheme + `"unix"`, ""},
-		"unix:///":                     {scheme + `"unix"`, socket},
-		"unix://":                      {scheme + `"unix"`, socket},
-		"unix://run/extension.sock":    {scheme + `"unix"`, socket},
-		"unix:run/extension.sock":      {scheme + `"unix"`, socket},
-		"unix:///run/extension.sock?a": {scheme + `"unix"`, "must not have a query"},
-		"":                             {"must not be empty", "must not be empty"},
-		"https://u:secret@h\x7f": {
-			"is not a URL: check the host, and leave out the user",
-			"is not a URL: check the host, and leave out the user",
-		},
-		"https://u:secret@h:x/%zz": {
-			"is not a URL: check the host, and leave out the user",
-			"is not a URL: check the host, and leave out the user",
-		},
-		"https://127.0.0.1:8443/a?b#c":  {"must not have a query", "must not have a query"},
-		"https://u@127.0.0.1:8443/a?b#": {"must not have a user", "must not have a user"},
+		"https://h/":                 {"", ""},
+		"https://h:1/prefix":         {"", path},
+		"https://u@h/prefix":         {user, user},
+		"h":                          {scheme + `""`, grpc + `""`},
+		"http://h":                   {scheme + `"http"`, grpc + `"http"`},
+		"grpcs://h":                  {scheme + `"grpcs"`, ""},
+		"grpcs://h:1/p":              {scheme + `"grpcs"`, path},
+		"grpc://127.0.0.1:1":         {scheme + `"grpc"`, ""},
+		"grpc://localhost:1":         {scheme + `"grpc"`, ""},
+		"grpc://128.0.0.1:1":         {scheme + `"grpc"`, tls},
+		"grpc://127.0.0.1":           {scheme + `"grpc"`, "must have a port"},
+		"grpc://127.0.0.1:0":         {scheme + `"grpc"`, "port 0 is not between 1 and 65535"},
+		"unix:///run/extension.sock": {scheme + `"unix"`, ""},
 	} {
 		for protocol, want := range map[Protocol]string{REST: want.rest, GRPC: want.grpc} {
 			got := ""
@@ -199,11 +163,8 @@ func TestSameNames(t *testing.T) {
 		handlers []string
 		want     string
 	}{
-		"Same": {[]string{"a", "b", "a"}, `handlers[2].name: "a" is the name of another handler, too`},
-		"UpperLast": {
-			[]string{"a", "b", "B"},
-			`handlers[2].name: "b" and "B" differ only in case: in paths, upper and lower case are the same`,
-		},
+		"Same":      {[]string{"a", "b", "a"}, `handlers[2].name: "a" is the name of another handler, too`},
+		"UpperLast": {[]string{"a", "b", "B"}, `handlers[2].name: "b" and "B" differ only in case: in paths, upper and lower case are the same`},
 		"UpperFirst": {
 			[]string{"B", "b"}, `handlers[0].name: "B" must be in lower case: in paths, upper and lower case are the same` + "\n" +
 				`ExtensionConfig "x": handlers[1].name: "B" and "b" differ only in case: in paths, upper and lower case are the same`,
@@ -287,7 +248,6 @@ func TestRefusalsChangeNothing(t *testing.T) {
 	}{
 		"Sole":         {sole, registration("y", "a")},
 		"SoleInvalid":  {sole, registration("x", "A")},
-		"Label":        {several, registration(rival, "a")},
 		"LabelOfMany":  {several, registration(rival, "b", "a", "c")},
 		"InvalidFirst": {several, registration(rival, "a", "A")},
 	} {
@@ -376,23 +336,15 @@ func TestOverride(t *testing.T) {
 			"and no more", Policies{All: &policy.Policy{Timeout: 30*time.Second + 1}},
 			changed(func(h *Handler) { h.Timeout = 30 * time.Second }),
 		},
-		"Shortest": {
-			"any time is some time", Policies{All: &policy.Policy{Timeout: 1}},
-			changed(func(h *Handler) { h.Timeout = 1 }),
-		},
+		"Shortest": {"any time is some time", Policies{All: &policy.Policy{Timeout: 1}}, changed(func(h *Handler) { h.Timeout = 1 })},
 		"Negative": {"what is not positive says nothing", Policies{All: &policy.Policy{Timeout: -1}}, h},
 		"OwnOverAll": {
 			"what the own one leaves out is the other's",
 			Policies{All: all, Handlers: map[string]*policy.Policy{"a": {}}},
 			Handler{Name: "a", Timeout: 5 * time.Second, FailurePolicy: hook.Ignore, ClusterAPIVersion: "v1beta2"},
 		},
-		"OtherHandler": {
-			"a policy of another handler is not for this one", Policies{Handlers: map[string]*policy.Policy{"b": all}},
-			h,
-		},
-		"OwnIsNil": {"no policy is no policy", Policies{
-			All: all, Handlers: map[string]*policy.Policy{"a": nil},
-		}, changed(func(h *Handler) {
+		"OtherHandler": {"a policy of another handler is not for this one", Policies{Handlers: map[string]*policy.Policy{"b": all}}, h},
+		"OwnIsNil": {"no policy is no policy", Policies{All: all, Handlers: map[string]*policy.Policy{"a": nil}}, changed(func(h *Handler) {
 			h.Timeout, h.FailurePolicy, h.ClusterAPIVersion = 5*time.Second, hook.Ignore, "v1beta2"
 		})},
 	} {

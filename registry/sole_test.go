@@ -36,19 +36,8 @@ func TestSoleExtensionKeepsItsNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"verify"}, names(r.Snapshot().All())); diff != "" {
 		t.Errorf("All: -want +got\n%s", diff)
 	}
-}
-
-func TestSoleExtensionIsTheOnlyOne(t *testing.T) {
-	r := NewSole()
-	mustApply(t, r, registration("sidecar", "check"))
-	err := r.Apply(registration("other", "check"))
-	if want := `ExtensionConfig "other": the gateway answers for "sidecar" alone`; err == nil || err.Error() != want {
-		t.Errorf("Apply(other) = %v, want %s", err, want)
-	}
 	r.Remove("sidecar")
-	if err := r.Apply(registration("other", "check")); err != nil {
-		t.Errorf("Apply(other) after the first one has gone: %v", err)
-	}
+	mustApply(t, r, registration("other", "check"))
 }
 
 func TestUnready(t *testing.T) {

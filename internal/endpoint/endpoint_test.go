@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 	for url, want := range map[string]Endpoint{
 		"https://a.b":            {HTTPS, "tcp", "a.b:443", "a.b", "a.b", "", ""},
 		"https://a.b:9443":       {HTTPS, "tcp", "a.b:9443", "a.b:9443", "a.b", "9443", ""},
-		"https://a.b/":           {HTTPS, "tcp", "a.b:443", "a.b", "a.b", "", ""},
+		"HTTPS://a.b/":           {HTTPS, "tcp", "a.b:443", "a.b", "a.b", "", ""},
 		"https://a.b/c//d/":      {HTTPS, "tcp", "a.b:443", "a.b", "a.b", "", "/c/d"},
 		"https://a.b/c%20d":      {HTTPS, "tcp", "a.b:443", "a.b", "a.b", "", "/c d"},
 		"https://[::1]":          {HTTPS, "tcp", "[::1]:443", "[::1]", "::1", "", ""},
@@ -55,11 +55,17 @@ func TestParseErrors(t *testing.T) {
 		"https://a:0":        "port 0 is not between 1 and 65535",
 		"https://a:65536":    "port 65536 is not between 1 and 65535",
 		"grpcs://a:1/b":      "must not have a path",
+		"unix:///a.sock?b":   "must not have a query",
+		"unix:run/a.sock":    "the absolute path of a socket",
 		"unix://run/a.sock":  "the absolute path of a socket",
 		"unix:///":           "the absolute path of a socket",
-		"unix://":            "the absolute path of a socket",
+		"unix://":            "must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock",
+		"https://u:p@a?b#c":  "must not have a user",
+		"https://a/b?c#d":    "must not have a query",
 		"https://u:p@a b":    "is not a URL: ",
-		"https://u:p@a:port": "is not a URL: ",
+		"https://u:p@a\x7f":  "is not a URL: check the host, and leave out the user",
+		"https://u:p@a/%zz":  "is not a URL: check the host, and leave out the user",
+		"https://u:p@a:port": "is not a URL: check the host, and leave out the user",
 	} {
 		_, err := Parse(url, all...)
 		if err == nil || !strings.Contains(err.Error(), want) {
