@@ -137,7 +137,7 @@ func TestChainOfGeneratePatches(t *testing.T) {
 		`BadResponse: handler "b.e": items[0] is for a uid that the request does not have`, "a.e b.e")
 	f.answers["b.e"] = func() proto.Message { return patched(patchItem("1", `{`)) }
 	f.wants(t, "a patch that does not apply", templatesOf(`{}`, `{}`),
-		`BadResponse: handler "b.e": patch of item Cluster n/c spec.x: unexpected EOF`, "a.e b.e")
+		`BadResponse: handler "b.e": patch of item Cluster n/c spec.x: JSON ends early at byte 1`, "a.e b.e")
 	f.answers["b.e"] = func() proto.Message {
 		return &hooksv1alpha1.GeneratePatchesResponse{Status: failure, Message: "no image"}
 	}

@@ -220,8 +220,8 @@ func (c *InPlace) Complete(answer proto.Message) {
 // one operation, which sets the place, or the first object above it that the original lacks.
 func (o *inPlaceObject) patch(place string) []byte {
 	was := object{text: o.original}
-	if err := was.parse(jsonpatch.Guard{}); err != nil {
-		return nil // it was parsed before
+	if was.parse(jsonpatch.Guard{}) != nil || o.current.parse(jsonpatch.Guard{}) != nil {
+		return nil // they were parsed before
 	}
 	before, existed := get(was.tree, place)
 	now, _ := get(o.current.tree, place)

@@ -14,6 +14,7 @@ import (
 // object is an object of a request, as patched so far.
 type object struct {
 	text []byte         // nil while tree has changes that it lacks
+	size int            // about that of the text
 	tree map[string]any // nil until it is needed
 }
 
@@ -24,22 +25,30 @@ var (
 	errNoSuchParent = errors.New("a member above what is patched is not an object")
 )
 
-// parse sets o.tree.
+// parse reads all values of o.tree.
 func (o *object) parse(g jsonpatch.Guard) error {
+	m := jsonpatch.Meter{Guard: g}
+	if err := o.open(nil, &m); err != nil {
+		return err
+	}
+	if _, err := m.Read(o.tree); err != nil {
+		return err
+	}
+	return m.Flush()
+}
+
+// open sets o.tree to the members of the object, of which only those above the places are read.
+func (o *object) open(places []string, m *jsonpatch.Meter) error {
 	if o.tree != nil {
 		return nil
 	}
 	if len(o.text) == 0 {
 		return errNoObject
 	}
-	m := jsonpatch.Meter{Guard: g}
-	if err := m.Values(o.text); err != nil {
+	if err := m.Text(len(o.text)); err != nil {
 		return err
 	}
-	if err := m.Flush(); err != nil {
-		return err
-	}
-	v, err := g.Parse(o.text)
+	v, err := m.Open(jsonpatch.Unread(o.text), 0)
 	if err != nil {
 		return err
 	}
@@ -47,7 +56,24 @@ func (o *object) parse(g jsonpatch.Guard) error {
 	if !ok {
 		return errNotAnObject
 	}
-	o.tree = tree
+	o.tree, o.size = tree, len(o.text)
+	for _, place := range places {
+		in, level := o.tree, 0
+		for name, rest, more := strings.Cut(place[1:], "/"); more; name, rest, more = strings.Cut(rest, "/") {
+			level++
+			below, ok := in[name]
+			if !ok {
+				break
+			}
+			if below, err = m.Open(below, level); err != nil {
+				return err
+			}
+			in[name] = below
+			if in, ok = below.(map[string]any); !ok {
+				return errNoSuchParent
+			}
+		}
+	}
 	return nil
 }
 
@@ -63,20 +89,17 @@ func (o *object) apply(
 	case jsonpatch.Empty(t, patch):
 		return false, nil
 	}
-	if err := o.parse(g); err != nil {
-		return false, err
-	}
 	m := jsonpatch.Meter{Guard: g}
-	if err := m.Values(patch); err != nil {
+	if err := o.open(places, &m); err != nil {
 		return false, err
 	}
-	changes, err := g.Parse(patch)
+	changes, err := m.Parse(patch)
 	if err != nil {
 		return false, err
 	}
-	isMerge, base := t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, any(o.tree)
-	if !isMerge && !jsonpatch.Within(changes, places) { // it may change more than is kept, and a merge patch copies
-		if base, err = jsonpatch.Copy(o.tree, &m); err != nil {
+	base := any(o.tree)
+	if !jsonpatch.Within(t, changes, places) { // it may change more than is kept
+		if base, err = m.Read(jsonpatch.Unread(o.json())); err != nil {
 			return false, err
 		}
 	}
@@ -97,8 +120,9 @@ func (o *object) apply(
 
 // json returns the text of the object.
 func (o *object) json() []byte {
-	if o.text == nil {
-		o.text = jsonpatch.Append(nil, o.tree)
+	if o.text == nil && o.tree != nil {
+		o.text = jsonpatch.Append(make([]byte, 0, o.size+o.size/8), o.tree)
+		o.size = len(o.text)
 	}
 	return o.text
 }

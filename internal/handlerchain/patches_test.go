@@ -170,7 +170,7 @@ func TestPatchesThatDoNotApply(t *testing.T) {
 		{Uid: "u", PatchType: jsonPatch, Patch: []byte(`[{"op":"remove","path":"/spec/b"}]`)}:          `patch of item MachineDeployment ns/md spec.x: operation 0 at "/spec/b": there is no such place`,
 		{Uid: "u", PatchType: jsonPatch, Patch: []byte(`[{"op":"add","path":"/spec/a/b","value":1}]`)}: `patch of item MachineDeployment ns/md spec.x: operation 0 at "/spec/a/b": there is no such place`,
 		{Uid: "u", Patch: []byte(`{}`)}:                                                                "patch of item MachineDeployment ns/md spec.x: its patchType is neither JSONPatch nor JSONMergePatch",
-		{Uid: "u", PatchType: mergePatch, Patch: []byte(`{`)}:                                          "patch of item MachineDeployment ns/md spec.x: unexpected EOF",
+		{Uid: "u", PatchType: mergePatch, Patch: []byte(`{`)}:                                          "patch of item MachineDeployment ns/md spec.x: JSON ends early at byte 1",
 		{Uid: "u", PatchType: jsonPatch, Patch: []byte(`{"a":1}`)}:                                     "patch of item MachineDeployment ns/md spec.x: it is not a list of operations",
 	} {
 		p := NewPatches(&hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{{

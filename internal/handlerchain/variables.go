@@ -54,13 +54,10 @@ func variableTree(v *hooksv1alpha1.ClusterClassVariable, g jsonpatch.Guard) (map
 	tree := map[string]any{"required": v.GetRequired()}
 	add := func(to map[string]any, name string, raw []byte) error {
 		m := jsonpatch.Meter{Guard: g}
-		if err := m.Values(raw); err != nil {
-			return err
+		value, err := m.Parse(raw)
+		if err == nil {
+			err = m.Flush()
 		}
-		if err := m.Flush(); err != nil {
-			return err
-		}
-		value, err := g.Parse(raw)
 		if err != nil {
 			return fmt.Errorf("variable %q: %s: %w", text.Cut(v.GetName(), limits.QuotedBytes), name, err)
 		}

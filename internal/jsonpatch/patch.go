@@ -31,10 +31,11 @@ func Apply(doc any, t hooksv1alpha1.PatchType, patch []byte, m *Meter) (any, err
 	return ApplyParsed(doc, t, changes, m)
 }
 
-// ApplyParsed is Apply of a patch that has been parsed. Values of the patch become part of the result.
+// ApplyParsed is Apply of a patch that has been parsed. Values of the patch become part of the result, and so do those
+// of doc that are Unread, unless the patch gets to them.
 func ApplyParsed(doc any, t hooksv1alpha1.PatchType, changes any, m *Meter) (any, error) {
 	if t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
-		return Merge(doc, changes), nil
+		return m.merge(doc, changes, 0, false)
 	}
 	p := patcher{root: doc, meter: m}
 	if err := p.apply(changes); err != nil {
@@ -43,23 +44,42 @@ func ApplyParsed(doc any, t hooksv1alpha1.PatchType, changes any, m *Meter) (any
 	return p.root, nil
 }
 
-// Copy returns a deep copy of a value, which m counts.
-func Copy(v any, m *Meter) (any, error) { return (&patcher{meter: m}).copyOf(v) }
-
-// Within reports whether the operations of a parsed JSON patch change nothing but what is below one of the places,
-// which are JSON pointers of members without escapes.
-func Within(changes any, places []string) bool {
-	below := func(path any) bool {
+// Within reports whether a parsed patch changes nothing but the places, which are JSON pointers of members without
+// escapes, and removes none of them.
+func Within(t hooksv1alpha1.PatchType, changes any, places []string) bool {
+	if t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
+		return mergesWithin(changes, "", places)
+	}
+	in := func(path any, orAt bool) bool {
 		text, ok := path.(string)
 		return ok && slices.ContainsFunc(places, func(place string) bool {
-			return len(text) > len(place) && text[len(place)] == '/' && strings.HasPrefix(text, place)
+			rest, ok := strings.CutPrefix(text, place)
+			return ok && (rest == "" && orAt || strings.HasPrefix(rest, "/"))
 		})
 	}
 	operations, ok := changes.([]any)
 	return ok && !slices.ContainsFunc(operations, func(operation any) bool {
 		o, _ := operation.(map[string]any)
-		return o["op"] != "test" && !below(o["path"]) || o["op"] == "move" && !below(o["from"])
+		return o["op"] != "test" && !in(o["path"], o["op"] != "remove") || o["op"] == "move" && !in(o["from"], false)
 	})
+}
+
+// mergesWithin is Within of a merge patch of what is at a pointer.
+func mergesWithin(changes any, at string, places []string) bool {
+	if slices.Contains(places, at) {
+		return changes != nil
+	}
+	above := slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(place, at+"/") })
+	members, ok := changes.(map[string]any)
+	if !above || !ok {
+		return false
+	}
+	for name, value := range members {
+		if !mergesWithin(value, at+"/"+name, places) {
+			return false
+		}
+	}
+	return true
 }
 
 // Empty reports whether a patch changes nothing, whatever the object.
@@ -148,7 +168,7 @@ type container struct {
 	object map[string]any
 	list   []any
 	isList bool
-	set    func(list []any) // puts another list in the place of this one
+	set    func(v any) // puts another value in the place of this one
 	key    string
 }
 
@@ -161,8 +181,15 @@ func (p *patcher) find(path string) (container, error) {
 	if !ok {
 		return container{}, errNoSuchPlace
 	}
-	in, set := p.root, func(list []any) { p.root = list }
-	for {
+	in, set := p.root, func(v any) { p.root = v }
+	for level := 0; ; level++ {
+		if unread, ok := in.(Unread); ok {
+			var err error
+			if in, err = p.meter.Open(unread, level); err != nil {
+				return container{}, err
+			}
+			set(in)
+		}
 		part, after, more := strings.Cut(rest, "/")
 		c := container{set: set, key: unescaped.Replace(part)}
 		c.object, ok = in.(map[string]any)
@@ -213,12 +240,12 @@ func (c *container) get() (any, error) {
 	return v, nil
 }
 
-// put replaces a list that get has returned.
-func (c *container) put(list []any) {
+// put replaces a value that get has returned.
+func (c *container) put(v any) {
 	if !c.isList {
-		c.object[c.key] = list
+		c.object[c.key] = v
 	} else if i, err := c.index(); err == nil {
-		c.list[i] = list
+		c.list[i] = v
 	}
 }
 
@@ -273,11 +300,7 @@ func (p *patcher) replace(path string, value any) error {
 	if err != nil {
 		return err
 	}
-	if !c.isList {
-		c.object[c.key] = value
-	} else if i, err := c.index(); err == nil {
-		c.list[i] = value
-	}
+	c.put(value)
 	return nil
 }
 
@@ -307,20 +330,24 @@ func (p *patcher) remove(path string) (any, error) {
 }
 
 func (p *patcher) test(path string, want any) error {
-	if path == "" {
-		if !Equal(p.root, want) {
-			return errUnequal
+	got, put := p.root, func(v any) { p.root = v }
+	if path != "" {
+		c, err := p.find(path)
+		if err != nil {
+			return err
 		}
-		return nil
+		if got, err = c.get(); err != nil && c.isList {
+			return err
+		}
+		if put = c.put; err != nil {
+			put = func(any) {}
+		}
 	}
-	c, err := p.find(path)
+	got, err := p.meter.Read(got)
 	if err != nil {
 		return err
 	}
-	got, err := c.get()
-	if err != nil && c.isList {
-		return err
-	}
+	put(got) // the next operation may be a test, too
 	if !Equal(got, want) {
 		return errUnequal
 	}
@@ -346,6 +373,8 @@ func (p *patcher) copyOf(v any) (any, error) {
 	}
 	switch v := v.(type) {
 	case string:
+		return v, p.count(len(v))
+	case Unread:
 		return v, p.count(len(v))
 	case map[string]any:
 		to := make(map[string]any, len(v))

@@ -101,11 +101,18 @@ func comparePatch(t *testing.T, kind hooksv1alpha1.PatchType, text string) {
 	t.Helper()
 	patch := &hooksv1alpha1.Patch{PatchType: kind, Patch: []byte(text)}
 	want, wantErr := byLibrary(patch, []byte(patchedObject))
-	var got []byte
-	patched, err := Apply(mustParse(t, []byte(patchedObject)), kind, patch.GetPatch(), &Meter{})
-	if err == nil {
-		got, err = Compose(patched)
+	for _, object := range []any{mustParse(t, []byte(patchedObject)), Unread(patchedObject)} {
+		var got []byte
+		patched, err := Apply(object, kind, patch.GetPatch(), &Meter{})
+		if err == nil {
+			got = Append(nil, patched)
+		}
+		comparePatched(t, kind, text, got, err, want, wantErr)
 	}
+}
+
+func comparePatched(t *testing.T, kind hooksv1alpha1.PatchType, text string, got []byte, err error, want []byte, wantErr error) {
+	t.Helper()
 	isObject := func(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) }
 	switch {
 	case errors.Is(wantErr, errPanic): // it compares null in a list with something else

@@ -6,29 +6,8 @@ package jsonpatch
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"maps"
 )
-
-// Parse returns the value of a JSON text as encoding/json builds it, with numbers as they are written. It calls Step
-// before a large one.
-func (g Guard) Parse(text []byte) (v any, err error) {
-	if len(text) >= largeText {
-		if err := g.step(); err != nil {
-			return nil, err
-		}
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one value")
-	}
-	return v, nil
-}
 
 // Compose returns the JSON text of a value. Raw JSON in it keeps its notation.
 func Compose(v any) ([]byte, error) {
@@ -42,29 +21,46 @@ func Compose(v any) ([]byte, error) {
 }
 
 // Merge returns the object that a merge patch (RFC 7386) makes of doc, which it does not change. Like the library, it
-// leaves null out of objects in lists that are new.
+// leaves null out of objects in lists that are new. Nothing in doc may be Unread.
 func Merge(doc, patch any) any {
+	merged, _ := (&Meter{}).merge(doc, patch, 0, true) // fails for what is Unread alone
+	return merged
+}
+
+// merge is Merge at a level of the object, which opens what is Unread and patched. It may change doc unless keep is
+// set.
+func (m *Meter) merge(doc, patch any, level int, keep bool) (any, error) {
+	doc, err := m.Open(doc, level)
+	if err != nil {
+		return nil, err
+	}
 	d, ok := doc.(map[string]any)
 	if !ok {
-		return withoutNulls(patch)
+		return withoutNulls(patch), nil
 	}
 	p, ok := patch.(map[string]any)
 	if !ok {
-		return patch
+		return patch, nil
 	}
-	d = maps.Clone(d)
+	if keep {
+		d = maps.Clone(d)
+	}
 	for name, value := range p {
-		was, ok := d[name]
-		switch {
-		case value == nil:
+		if value == nil {
 			delete(d, name)
-		case !ok || was == nil:
+			continue
+		}
+		was, err := m.Open(d[name], level+1)
+		if err != nil {
+			return nil, err
+		}
+		if was == nil {
 			d[name] = withoutNulls(value)
-		default:
-			d[name] = Merge(was, value)
+		} else if d[name], err = m.merge(was, value, level+1, keep); err != nil {
+			return nil, err
 		}
 	}
-	return d
+	return d, nil
 }
 
 // withoutNulls removes the members of objects that are null.

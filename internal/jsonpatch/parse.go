@@ -1,0 +1,157 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonpatch
+
+import (
+	"encoding/json"
+
+	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// Unread is the text of a value within another one that Open has returned. A handler patches a few members of an
+// object: to build all others, and to write them again, would take many times as long as the rest of a call.
+type Unread []byte
+
+// openLevels is how deep in an object Open stops at the members: each level reads the text of those below it again.
+const openLevels = 16
+
+// Parse returns the value of a JSON text as encoding/json builds it, with numbers as they are written. It calls Step
+// before each part of a large one.
+func (g Guard) Parse(text []byte) (any, error) {
+	return (&parser{Scanner: jsonscan.Scanner{Text: text}, guard: g}).parse()
+}
+
+// Parse is Guard.Parse of a text whose values m counts.
+func (m *Meter) Parse(text []byte) (any, error) {
+	if err := m.Text(len(text)); err != nil {
+		return nil, err
+	}
+	return (&parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m}).parse()
+}
+
+// Open returns the value of an Unread at a level of the object, from 0, with its members or elements Unread. It returns
+// other values as they are.
+func (m *Meter) Open(v any, level int) (any, error) {
+	text, ok := v.(Unread)
+	if !ok {
+		return v, nil
+	}
+	p := &parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m, unread: level < openLevels}
+	return p.parse()
+}
+
+// Read returns a value without anything Unread in it. It changes v.
+func (m *Meter) Read(v any) (_ any, err error) {
+	switch v := v.(type) {
+	case Unread:
+		return m.Parse(v)
+	case map[string]any:
+		for name, value := range v {
+			if v[name], err = m.Read(value); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i, value := range v {
+			if v[i], err = m.Read(value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// parser builds the value of a text.
+type parser struct {
+	jsonscan.Scanner
+	guard  Guard
+	meter  *Meter // counts the values, if it is not nil
+	unread bool   // whether members and elements are Unread
+}
+
+func (p *parser) parse() (any, error) {
+	if len(p.Text) >= largeText {
+		if err := p.guard.step(); err != nil {
+			return nil, err
+		}
+		p.Step = p.guard.Step
+	}
+	v, end, err := p.value(jsonscan.Space(p.Text, 0), 0)
+	if err == nil {
+		err = p.End(end)
+	}
+	return v, err
+}
+
+// value builds the value that begins at i and has depth objects and lists around it.
+func (p *parser) value(i, depth int) (v any, end int, err error) {
+	switch p.At(i) {
+	case '{':
+		object := map[string]any{}
+		for first := true; ; first = false {
+			start, more, err := p.next(i, depth, first, '}')
+			if err != nil || !more {
+				return object, start, err
+			}
+			nameEnd, value, err := p.Name(start)
+			if err != nil {
+				return nil, value, err
+			}
+			name, _ := jsonscan.Unescape(p.Text[start+1 : nameEnd-1])
+			if object[string(name)], i, err = p.within(value, depth); err != nil {
+				return nil, i, err
+			}
+		}
+	case '[':
+		list := []any{}
+		for first := true; ; first = false {
+			start, more, err := p.next(i, depth, first, ']')
+			if err != nil || !more {
+				return list, start, err
+			}
+			var element any
+			if element, i, err = p.within(start, depth); err != nil {
+				return nil, i, err
+			}
+			list = append(list, element)
+		}
+	}
+	if end, err = p.Value(i, depth); err != nil {
+		return nil, end, err
+	}
+	switch text := p.Text[i:end]; text[0] {
+	case '"':
+		b, _ := jsonscan.Unescape(text[1 : len(text)-1])
+		return string(b), end, nil
+	case 't', 'f':
+		return text[0] == 't', end, nil
+	case 'n':
+		return nil, end, nil
+	default:
+		return json.Number(text), end, nil
+	}
+}
+
+// next is Next for an object or list that has depth of them around it, and counts what is in it.
+func (p *parser) next(i, depth int, first bool, end byte) (next int, more bool, err error) {
+	if first && depth == limits.JSONDepth {
+		_, err := p.Value(i, depth) // it says so
+		return i, false, err
+	}
+	next, more, err = p.Next(i, first, end)
+	if err == nil && more && p.meter != nil {
+		err = p.meter.Element(MemberCost)
+	}
+	return next, more, err
+}
+
+// within builds a member or an element.
+func (p *parser) within(i, depth int) (any, int, error) {
+	if !p.unread {
+		return p.value(i, depth+1)
+	}
+	end, err := p.Value(i, depth+1)
+	return Unread(p.Text[i:end:end]), end, err
+}
