@@ -28,7 +28,7 @@ var (
 // parse reads all values of o.tree.
 func (o *object) parse(g jsonpatch.Guard) error {
 	m := jsonpatch.Meter{Guard: g}
-	if err := o.open(nil, &m); err != nil {
+	if err := o.open(&m); err != nil {
 		return err
 	}
 	if _, err := m.Read(o.tree); err != nil {
@@ -37,8 +37,8 @@ func (o *object) parse(g jsonpatch.Guard) error {
 	return m.Flush()
 }
 
-// open sets o.tree to the members of the object, of which only those above the places are read.
-func (o *object) open(places []string, m *jsonpatch.Meter) error {
+// open sets o.tree to the members of the object.
+func (o *object) open(m *jsonpatch.Meter) error {
 	if o.tree != nil {
 		return nil
 	}
@@ -57,23 +57,6 @@ func (o *object) open(places []string, m *jsonpatch.Meter) error {
 		return errNotAnObject
 	}
 	o.tree, o.size = tree, len(o.text)
-	for _, place := range places {
-		in, level := o.tree, 0
-		for name, rest, more := strings.Cut(place[1:], "/"); more; name, rest, more = strings.Cut(rest, "/") {
-			level++
-			below, ok := in[name]
-			if !ok {
-				break
-			}
-			if below, err = m.Open(below, level); err != nil {
-				return err
-			}
-			in[name] = below
-			if in, ok = below.(map[string]any); !ok {
-				return errNoSuchParent
-			}
-		}
-	}
 	return nil
 }
 
@@ -90,32 +73,46 @@ func (o *object) apply(
 		return false, nil
 	}
 	m := jsonpatch.Meter{Guard: g}
-	if err := o.open(places, &m); err != nil {
+	if err := o.open(&m); err != nil {
 		return false, err
 	}
 	changes, err := m.Parse(patch)
 	if err != nil {
 		return false, err
 	}
-	base := any(o.tree)
-	if !jsonpatch.Within(t, changes, places) { // it may change more than is kept
-		if base, err = m.Read(jsonpatch.Unread(o.json())); err != nil {
-			return false, err
-		}
+	if jsonpatch.Within(t, changes, places) {
+		_, err = jsonpatch.ApplyParsed(o.tree, t, changes, &m)
+	} else {
+		err = o.applyElsewhere(t, changes, places, &m)
 	}
-	patched, err := jsonpatch.ApplyParsed(base, t, changes, &m)
 	if err != nil {
 		return false, err
+	}
+	o.text = nil
+	return true, m.Flush()
+}
+
+// applyElsewhere applies a patch that may change more than is kept, to a copy.
+func (o *object) applyElsewhere(t hooksv1alpha1.PatchType, changes any, places []string, m *jsonpatch.Meter) error {
+	base, err := m.Read(jsonpatch.Unread(o.json()))
+	if err != nil {
+		return err
+	}
+	patched, err := jsonpatch.ApplyParsed(base, t, changes, m)
+	if err != nil {
+		return err
+	}
+	if _, err := m.Read(o.tree); err != nil {
+		return err
 	}
 	for _, place := range places {
 		if v, ok := get(patched, place); ok {
 			if err := put(o.tree, place, v); err != nil {
-				return false, err
+				return err
 			}
 		}
 	}
-	o.text = nil
-	return true, m.Flush()
+	return nil
 }
 
 // json returns the text of the object.

@@ -4,7 +4,9 @@
 package jsonpatch
 
 import (
+	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -99,8 +101,8 @@ func (p *parser) value(i, depth int) (v any, end int, err error) {
 			if err != nil {
 				return nil, value, err
 			}
-			name, _ := jsonscan.Unescape(p.Text[start+1 : nameEnd-1])
-			if object[string(name)], i, err = p.within(value, depth); err != nil {
+			name := unquoted(p.Text[start:nameEnd])
+			if object[name], i, err = p.within(value, depth); err != nil {
 				return nil, i, err
 			}
 		}
@@ -123,8 +125,7 @@ func (p *parser) value(i, depth int) (v any, end int, err error) {
 	}
 	switch text := p.Text[i:end]; text[0] {
 	case '"':
-		b, _ := jsonscan.Unescape(text[1 : len(text)-1])
-		return string(b), end, nil
+		return unquoted(text), end, nil
 	case 't', 'f':
 		return text[0] == 't', end, nil
 	case 'n':
@@ -132,6 +133,15 @@ func (p *parser) value(i, depth int) (v any, end int, err error) {
 	default:
 		return json.Number(text), end, nil
 	}
+}
+
+// unquoted returns the text of a valid string.
+func unquoted(literal []byte) string {
+	text := literal[1 : len(literal)-1]
+	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
+		text, _ = jsonscan.Unescape(text)
+	}
+	return string(text)
 }
 
 // next is Next for an object or list that has depth of them around it, and counts what is in it.

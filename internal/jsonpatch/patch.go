@@ -84,12 +84,14 @@ func mergesWithin(changes any, at string, places []string) bool {
 
 // Empty reports whether a patch changes nothing, whatever the object.
 func Empty(t hooksv1alpha1.PatchType, patch []byte) bool {
-	trimmed := string(bytes.TrimSpace(patch))
-	switch t {
-	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
-		return trimmed == "" || trimmed == "[]" || trimmed == "null"
-	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
-		return trimmed == "" || trimmed == "{}"
+	const operations, merge = hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH, hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH
+	switch string(bytes.TrimSpace(patch)) {
+	case "":
+		return t == operations || t == merge
+	case "[]", "null":
+		return t == operations
+	case "{}":
+		return t == merge
 	}
 	return false
 }
@@ -163,13 +165,18 @@ func (p *patcher) operation(o map[string]any) error {
 	return errors.New("it is not of RFC 6902")
 }
 
-// container is an object or a list in root, in which a path leads to key.
-type container struct {
+// place is a member of an object or an element of a list, which may not exist.
+type place struct {
 	object map[string]any
 	list   []any
 	isList bool
-	set    func(v any) // puts another value in the place of this one
 	key    string
+}
+
+// container is the last object or list in root that a path leads to, with the place in it that the path names.
+type container struct {
+	place
+	at place // of the container itself; zero for root
 }
 
 // unescaped decodes a part of a path.
@@ -181,19 +188,21 @@ func (p *patcher) find(path string) (container, error) {
 	if !ok {
 		return container{}, errNoSuchPlace
 	}
-	in, set := p.root, func(v any) { p.root = v }
+	in, c := p.root, container{}
 	for level := 0; ; level++ {
 		if unread, ok := in.(Unread); ok {
 			var err error
 			if in, err = p.meter.Open(unread, level); err != nil {
 				return container{}, err
 			}
-			set(in)
+			p.set(&c, in)
 		}
 		part, after, more := strings.Cut(rest, "/")
-		c := container{set: set, key: unescaped.Replace(part)}
-		c.object, ok = in.(map[string]any)
-		if !ok {
+		if strings.Contains(part, "~") {
+			part = unescaped.Replace(part)
+		}
+		c.place = place{key: part}
+		if c.object, ok = in.(map[string]any); !ok {
 			c.list, c.isList = in.([]any)
 		}
 		if !ok && !c.isList {
@@ -206,12 +215,21 @@ func (p *patcher) find(path string) (container, error) {
 		if in, err = c.get(); err != nil {
 			return c, err
 		}
-		set, rest = c.put, after
+		c.at, rest = c.place, after
 	}
 }
 
+// set puts a value in the place of a container.
+func (p *patcher) set(c *container, v any) {
+	if c.at.object == nil && !c.at.isList {
+		p.root = v
+		return
+	}
+	c.at.put(v)
+}
+
 // index returns the index of the element that c.key names.
-func (c *container) index() (int, error) {
+func (c *place) index() (int, error) {
 	i, err := strconv.Atoi(c.key)
 	if err != nil {
 		return 0, errNoSuchPlace
@@ -225,7 +243,7 @@ func (c *container) index() (int, error) {
 	return i, nil
 }
 
-func (c *container) get() (any, error) {
+func (c *place) get() (any, error) {
 	if c.isList {
 		i, err := c.index()
 		if err != nil {
@@ -241,7 +259,7 @@ func (c *container) get() (any, error) {
 }
 
 // put replaces a value that get has returned.
-func (c *container) put(v any) {
+func (c *place) put(v any) {
 	if !c.isList {
 		c.object[c.key] = v
 	} else if i, err := c.index(); err == nil {
@@ -274,7 +292,7 @@ func (p *patcher) add(path string, value any) error {
 		return nil
 	}
 	if c.key == "-" {
-		c.set(append(c.list, value))
+		p.set(&c, append(c.list, value))
 		return nil
 	}
 	i, err := strconv.Atoi(c.key)
@@ -284,7 +302,7 @@ func (p *patcher) add(path string, value any) error {
 	if err != nil || i < 0 || i > len(c.list) {
 		return errNoSuchPlace
 	}
-	c.set(slices.Insert(c.list, i, value))
+	p.set(&c, slices.Insert(c.list, i, value))
 	return p.move(len(c.list) - i)
 }
 
@@ -325,7 +343,7 @@ func (p *patcher) remove(path string) (any, error) {
 		return nil, err
 	}
 	moved := len(c.list) - i
-	c.set(slices.Delete(c.list, i, i+1))
+	p.set(&c, slices.Delete(c.list, i, i+1))
 	return removed, p.move(moved)
 }
 

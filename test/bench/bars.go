@@ -78,7 +78,21 @@ func barsOf(r *report.Result) []report.Bar {
 	bs = append(bs,
 		newBar("gateway CPU of a call that needs no conversion / one without a policy", same, 1.1, true),
 		newBar("gateway CPU of a call with a converted Cluster / one without", converted, 4, true))
+	bs = append(bs, chainBars(r)...)
 	return append(bs, baselineBars(r)...)
+}
+
+// chainBars judge a chain of slow handlers by the time that these take, and one of quick handlers by the CPU time of as
+// many calls.
+func chainBars(r *report.Result) []report.Bar {
+	var time, cpu []float64
+	if c := r.Chain; c != nil {
+		time, cpu = c.TimeToSteps(), c.CPUToOnes()
+	}
+	return []report.Bar{
+		newBar(fmt.Sprintf("time of a chain of %d handlers of %v, M / their time", chainSteps, slowTime), time, 1.15, true),
+		newBar(fmt.Sprintf("gateway CPU of a chain of %d handlers, M / a call to one", chainSteps), cpu, chainSteps, true),
+	}
 }
 
 // ratioBar judges a figure of the gateway divided by that of a peer, in a cell.

@@ -35,6 +35,10 @@ func exampleResult() *report.Result {
 		},
 		FanOuts:    []*report.FanOut{{Handlers: 10, AllToOnes: []float64{1, 1.06, 2}}, {Handlers: 11, AllToOnes: []float64{1.06}}},
 		Conversion: &report.Conversion{SameToPlain: []float64{1.02}, ConvertedToPlain: []float64{4.6, 3.4, 4.01}},
+		Chain: &report.Chain{
+			Steps: 5, StepMilliseconds: 20, One: report.Rounds{{CPU: 500}, {CPU: 1e6}}, Quick: report.Rounds{{CPU: 2500}, {CPU: 5.1e6}},
+			Slow: report.Rounds{{P50: 115e3}, {P50: 115e3}},
+		},
 	}
 }
 
@@ -53,6 +57,8 @@ func TestBars(t *testing.T) {
 		"requests per second, gateway / ReverseProxy: L, 16 callers, HTTP/1.1":  "1.000 PASS",
 		"p50, gateway / ReverseProxy: S, 1 caller, HTTP/1.1":                    "1.010 BELOW", // at most 1
 		"req/s, gateway / Envoy's transcoder: S, 16 callers, HTTP/1.1 to gRPC":  "2.000 PASS",
+		"time of a chain of 5 handlers of 20ms, M / their time":                 "1.150 PASS",
+		"gateway CPU of a chain of 5 handlers, M / a call to one":               "5.050 BELOW",
 		"time of 10 handlers of 20ms / one of them":                             "1.060 BELOW", // at most 1.05
 		"time of 11 handlers of 20ms / one of them":                             "1.060 PASS",  // at most 1.15
 		"peak RSS above idle / bodies in flight: L, 16 callers, HTTP/1.1":       "1.600 PASS",  // (148 MB - 20 MB) / (16 * 5 MB)

@@ -19,6 +19,8 @@ type gatewaySpec struct {
 	name       string
 	binary     string
 	extensions map[string]string
+	// chains are the names of extensions of whose handlers there is a chain.
+	chains []string
 	// policies says that there are policies for the handlers of the null extension, which conversion is measured with.
 	policies bool
 	// inFlight is how many calls a policy allows the null extension; 0 leaves it at the gateway's default.
@@ -84,6 +86,9 @@ func manifests(spec gatewaySpec, certs certificates) map[string]object {
 			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": object{"name": name},
 			"spec": object{"clientConfig": object{"url": url, "caBundle": certs.caPEM}},
 		}
+	}
+	for _, extension := range spec.chains {
+		files["chain-"+extension] = chainManifest(extension)
 	}
 	if spec.policies {
 		for handler, version := range map[string]string{handlerSame: "v1beta2", handlerConverted: "v1beta1"} {

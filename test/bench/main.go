@@ -28,8 +28,8 @@
 // All share the machine with the load generator, so the rates say how much CPU a whole call takes, and only ratios of
 // one run mean something. Ratios are medians over rounds in which the peers take turns. A cell has more rounds until as
 // many in a row as --rounds agree; where they do not, its table says so, and the machine was busy: then trust the CPU
-// time, which counts the peer's own processes only. Below the cells are the fan-out, the conversion of objects, and the
-// bars that the project sets itself, PASS or BELOW. BELOW does not fail the run unless --check is given; an answer other
+// time, which counts the peer's own processes only. Below the cells are the fan-out, the conversion of objects, a chain
+// of handlers, and the bars that the project sets itself, PASS or BELOW. BELOW does not fail the run unless --check is given; an answer other
 // than 200 with status Success does.
 //
 // The load generator is part of this process. It needs Linux, for /proc.
@@ -173,7 +173,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	for _, measure := range []func(context.Context, options, *report.Result, io.Writer) error{
-		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureHandlers,
+		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureChains, f.measureHandlers,
 	} {
 		if err := measure(ctx, o, res, stdout); err != nil {
 			return err

@@ -110,6 +110,7 @@ func nullExtension(accepted *atomic.Int64) http.Handler {
 	mux.HandleFunc(connectionsPath, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, accepted.Load()) // A caller that left needs no answer.
 	})
+	handlePatches(mux, answer)
 	fan := nullAnswer(hookSlow, retry)
 	for prefix, delay := range map[string]time.Duration{slowPath: slowTime, quickPath: 0} {
 		mux.HandleFunc(prefix+"{handlers}/", func(w http.ResponseWriter, r *http.Request) {

@@ -32,6 +32,10 @@ func example() *Result {
 		Handlers:   []*Handler{{Handlers: 100, Idle: 60e6, Beside: Rounds{{CPU: 210}}, Quick: Rounds{{CPU: 11e3}}, Slow: Rounds{{P50: 30e3}}}},
 		FanOuts:    []*FanOut{{Handlers: 10, HandlerMilliseconds: 20, Times: 5, One: 20.5, All: 21, AllToOnes: []float64{1, 1.02, 1.1}}},
 		Conversion: &Conversion{BodyBytes: 3707, Callers: 16, Plain: 100, Same: 101, Converted: 300, ConvertedToPlain: []float64{3}},
+		Chain: &Chain{
+			Steps: 5, StepMilliseconds: 20, BodyBytes: 250e3, Patches: 49, One: Rounds{{P50: 800, CPU: 500}}, Quick: Rounds{{P50: 3e3, CPU: 2250}},
+			Slow: Rounds{{P50: 105e3, CPU: 4e3}},
+		},
 		Bars: []Bar{
 			{Name: "a", Value: 1.5, Low: 1, High: 2, Limit: 1.1, Verdict: Pass}, {Name: "b", Limit: 3, AtMost: true, Verdict: Unmeasured},
 			{Name: "c", Limit: 3, Verdict: Unmeasured},
@@ -44,7 +48,7 @@ func TestTables(t *testing.T) {
 	other := &Result{Bars: []Bar{
 		{Name: "a", Verdict: Unmeasured}, {Name: "b", Value: 4, Low: 4, High: 4, Limit: 3, AtMost: true, Verdict: Below},
 	}}
-	got := Cells(r.Cells...) + Bars(r, other) + HandlerTable(r.Handlers...) + FanOutTable(r.FanOuts...) + r.Conversion.Table()
+	got := Cells(r.Cells...) + Bars(r, other) + HandlerTable(r.Handlers...) + FanOutTable(r.FanOuts...) + r.Conversion.Table() + r.Chain.Table()
 	lines := strings.Split(got, "\n")
 	for i, line := range lines {
 		lines[i] = strings.Join(strings.Fields(line), " ")
@@ -57,6 +61,8 @@ func TestTables(t *testing.T) {
 		"| a | 1.50 (1.00–2.00) | ≥ 1.10 | PASS |", // measured in the first part
 		"| b | 4.00 | ≤ 3.00 | BELOW |", // measured in the second one
 		"Bars that were not measured, because their peers, parts or cells were left out: 1.",
+		"| the chain | 3.0 ms | 2.2 ms | 4.50 times the CPU of one |",
+		"| the chain, of handlers of 20 ms | 105 ms | 4.0 ms | 1.05 times theirs |",
 		"| 100 | 60.0 MB | 210 µs | 11.0 ms | 110 µs | 30.0 ms |",
 		"| 10 of 20 ms, medians of 5 | 20.5 ms | 21.0 ms, 1.02 (1.00–1.10) | 0.0 ms, | – |",
 		"| v1beta1, and gets it | 300 µs | 3.00 |",

@@ -30,7 +30,9 @@ type Result struct {
 	Handlers        []*Handler `json:"handlers,omitempty"`
 	// Conversion is measured with the size S.
 	Conversion *Conversion `json:"conversion,omitempty"`
-	Bars       []Bar       `json:"bars,omitempty"`
+	// Chain is measured with the size M.
+	Chain *Chain `json:"chain,omitempty"`
+	Bars  []Bar  `json:"bars,omitempty"`
 }
 
 // Machine is where a run took place.
@@ -126,6 +128,30 @@ type Handler struct {
 	Quick  Rounds `json:"quick"`
 	Slow   Rounds `json:"slow"`
 }
+
+// Chain is what a chain of handlers costs, of which each patches some of the items: rounds of one caller's calls to the
+// chain, whose handlers answer at once or slowly, and to one of the quick handlers.
+type Chain struct {
+	Steps            int     `json:"steps"`
+	StepMilliseconds float64 `json:"stepMilliseconds"` // of the slow ones
+	BodyBytes        int     `json:"bodyBytes"`
+	Patches          int     `json:"patches"` // of each step
+	One              Rounds  `json:"one"`
+	Quick            Rounds  `json:"quick"`
+	Slow             Rounds  `json:"slow"`
+}
+
+// TimeToSteps returns the time of the slow chain divided by that of its steps, for each round.
+func (c *Chain) TimeToSteps() []float64 {
+	times := c.Slow.Each(P50)
+	for i := range times {
+		times[i] /= 1e3 * c.StepMilliseconds * float64(c.Steps)
+	}
+	return times
+}
+
+// CPUToOnes returns the CPU time of the quick chain divided by that of a call to one handler, for each round.
+func (c *Chain) CPUToOnes() []float64 { return Ratios(c.Quick.Each(CPU), c.One.Each(CPU)) }
 
 // Bar is a measured value with the project's limit.
 type Bar struct {

@@ -108,6 +108,19 @@ func (c *Conversion) Table() string {
 	})
 }
 
+// Table returns the table of a chain.
+func (c *Chain) Table() string {
+	return Table([]string{fmt.Sprintf("chain of %d, %s, %d patches each", c.Steps, Bytes(int64(c.BodyBytes)), c.Patches),
+		"time of a call", "CPU of the gateway per call", "compared"}, [][]string{
+		{"one of the handlers", Duration(c.One.Median(P50)), Duration(c.One.Median(CPU)), ""},
+		{"the chain", Duration(c.Quick.Median(P50)), Duration(c.Quick.Median(CPU)), span(c.CPUToOnes()) + " times the CPU of one"},
+		{
+			fmt.Sprintf("the chain, of handlers of %.0f ms", c.StepMilliseconds), Duration(c.Slow.Median(P50)),
+			Duration(c.Slow.Median(CPU)), span(c.TimeToSteps()) + " times theirs",
+		},
+	})
+}
+
 // HandlerTable returns the table of numbers of handlers.
 func HandlerTable(measured ...*Handler) string {
 	var rows [][]string
