@@ -35,11 +35,7 @@ type Services struct {
 func NewServices(d *Dispatcher, groups ...Group) *Services {
 	s := &Services{dispatcher: d}
 	for _, g := range groups {
-		if g.Services != nil {
-			s.groups = append(s.groups, g.Services(d))
-		} else {
-			s.groups = append(s.groups, DescribedServices(d, g.Versions...))
-		}
+		s.groups = append(s.groups, DescribedServices(d, g.Versions...))
 	}
 	return s
 }
@@ -71,10 +67,10 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 	return errors.Join(errs...)
 }
 
-// Answer answers a request that a front has received. ctx comes from the front. Over REST, it has the body, which is
-// decoded into req here. Response is the type of the hook's responses. Answer returns the errors of
-// Dispatcher.Dispatch, and one of kind Loop for a request that has passed this gateway before.
-func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
+// answerCall answers a request that a front has received. ctx comes from the front. Over REST, it has the body, which
+// is decoded into req here. Response is the type of the hook's responses. The errors are those of Dispatcher.Dispatch,
+// and one of kind Loop for a request that has passed this gateway before.
+func answerCall[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
 	in := callFrom(ctx)
 	if in == nil {
@@ -106,117 +102,117 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 func (s *Services) Discovery(
 	ctx context.Context, req *hooksv1alpha1.DiscoveryRequest,
 ) (*hooksv1alpha1.DiscoveryResponse, error) {
-	return Answer[*hooksv1alpha1.DiscoveryResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.DiscoveryResponse](ctx, s.dispatcher, req)
 }
 
 // BeforeClusterCreate fires before the objects of a new Cluster are created. It may hold the caller.
 func (s *Services) BeforeClusterCreate(
 	ctx context.Context, req *hooksv1alpha1.BeforeClusterCreateRequest,
 ) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeClusterCreateResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.BeforeClusterCreateResponse](ctx, s.dispatcher, req)
 }
 
 // AfterControlPlaneInitialized fires when the control plane of a Cluster is reachable for the first time.
 func (s *Services) AfterControlPlaneInitialized(
 	ctx context.Context, req *hooksv1alpha1.AfterControlPlaneInitializedRequest,
 ) (*hooksv1alpha1.AfterControlPlaneInitializedResponse, error) {
-	return Answer[*hooksv1alpha1.AfterControlPlaneInitializedResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.AfterControlPlaneInitializedResponse](ctx, s.dispatcher, req)
 }
 
 // BeforeClusterUpgrade fires once before a Cluster is upgraded. It may hold the caller.
 func (s *Services) BeforeClusterUpgrade(
 	ctx context.Context, req *hooksv1alpha1.BeforeClusterUpgradeRequest,
 ) (*hooksv1alpha1.BeforeClusterUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeClusterUpgradeResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.BeforeClusterUpgradeResponse](ctx, s.dispatcher, req)
 }
 
 // BeforeControlPlaneUpgrade fires before each version reaches the control plane. It may hold the caller.
 func (s *Services) BeforeControlPlaneUpgrade(
 	ctx context.Context, req *hooksv1alpha1.BeforeControlPlaneUpgradeRequest,
 ) (*hooksv1alpha1.BeforeControlPlaneUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeControlPlaneUpgradeResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.BeforeControlPlaneUpgradeResponse](ctx, s.dispatcher, req)
 }
 
 // AfterControlPlaneUpgrade fires after the control plane has reached a version. It may hold the caller.
 func (s *Services) AfterControlPlaneUpgrade(
 	ctx context.Context, req *hooksv1alpha1.AfterControlPlaneUpgradeRequest,
 ) (*hooksv1alpha1.AfterControlPlaneUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.AfterControlPlaneUpgradeResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.AfterControlPlaneUpgradeResponse](ctx, s.dispatcher, req)
 }
 
 // BeforeWorkersUpgrade fires before a version reaches the workers. It may hold the caller.
 func (s *Services) BeforeWorkersUpgrade(
 	ctx context.Context, req *hooksv1alpha1.BeforeWorkersUpgradeRequest,
 ) (*hooksv1alpha1.BeforeWorkersUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeWorkersUpgradeResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.BeforeWorkersUpgradeResponse](ctx, s.dispatcher, req)
 }
 
 // AfterWorkersUpgrade fires after all workers have reached a version. It may hold the caller.
 func (s *Services) AfterWorkersUpgrade(
 	ctx context.Context, req *hooksv1alpha1.AfterWorkersUpgradeRequest,
 ) (*hooksv1alpha1.AfterWorkersUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.AfterWorkersUpgradeResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.AfterWorkersUpgradeResponse](ctx, s.dispatcher, req)
 }
 
 // AfterClusterUpgrade fires after a Cluster is upgraded. It may hold the next upgrade.
 func (s *Services) AfterClusterUpgrade(
 	ctx context.Context, req *hooksv1alpha1.AfterClusterUpgradeRequest,
 ) (*hooksv1alpha1.AfterClusterUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.AfterClusterUpgradeResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.AfterClusterUpgradeResponse](ctx, s.dispatcher, req)
 }
 
 // BeforeClusterDelete fires before a Cluster is deleted. It may hold the caller.
 func (s *Services) BeforeClusterDelete(
 	ctx context.Context, req *hooksv1alpha1.BeforeClusterDeleteRequest,
 ) (*hooksv1alpha1.BeforeClusterDeleteResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeClusterDeleteResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.BeforeClusterDeleteResponse](ctx, s.dispatcher, req)
 }
 
 // GeneratePatches answers with patches for the templates of a Cluster.
 func (s *Services) GeneratePatches(
 	ctx context.Context, req *hooksv1alpha1.GeneratePatchesRequest,
 ) (*hooksv1alpha1.GeneratePatchesResponse, error) {
-	return Answer[*hooksv1alpha1.GeneratePatchesResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.GeneratePatchesResponse](ctx, s.dispatcher, req)
 }
 
 // ValidateTopology answers whether the patched templates of a Cluster are valid.
 func (s *Services) ValidateTopology(
 	ctx context.Context, req *hooksv1alpha1.ValidateTopologyRequest,
 ) (*hooksv1alpha1.ValidateTopologyResponse, error) {
-	return Answer[*hooksv1alpha1.ValidateTopologyResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.ValidateTopologyResponse](ctx, s.dispatcher, req)
 }
 
 // DiscoverVariables answers with the variables that the patches of an extension need.
 func (s *Services) DiscoverVariables(
 	ctx context.Context, req *hooksv1alpha1.DiscoverVariablesRequest,
 ) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
-	return Answer[*hooksv1alpha1.DiscoverVariablesResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.DiscoverVariablesResponse](ctx, s.dispatcher, req)
 }
 
 // CanUpdateMachine answers which changes of a Machine an extension can make in place.
 func (s *Services) CanUpdateMachine(
 	ctx context.Context, req *hooksv1alpha1.CanUpdateMachineRequest,
 ) (*hooksv1alpha1.CanUpdateMachineResponse, error) {
-	return Answer[*hooksv1alpha1.CanUpdateMachineResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.CanUpdateMachineResponse](ctx, s.dispatcher, req)
 }
 
 // CanUpdateMachineSet answers which changes of a MachineSet an extension can make in place.
 func (s *Services) CanUpdateMachineSet(
 	ctx context.Context, req *hooksv1alpha1.CanUpdateMachineSetRequest,
 ) (*hooksv1alpha1.CanUpdateMachineSetResponse, error) {
-	return Answer[*hooksv1alpha1.CanUpdateMachineSetResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.CanUpdateMachineSetResponse](ctx, s.dispatcher, req)
 }
 
 // UpdateMachine updates a Machine in place. It may hold the caller.
 func (s *Services) UpdateMachine(
 	ctx context.Context, req *hooksv1alpha1.UpdateMachineRequest,
 ) (*hooksv1alpha1.UpdateMachineResponse, error) {
-	return Answer[*hooksv1alpha1.UpdateMachineResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.UpdateMachineResponse](ctx, s.dispatcher, req)
 }
 
 // GenerateUpgradePlan answers with the versions that an upgrade of a Cluster goes through.
 func (s *Services) GenerateUpgradePlan(
 	ctx context.Context, req *hooksv1alpha1.GenerateUpgradePlanRequest,
 ) (*hooksv1alpha1.GenerateUpgradePlanResponse, error) {
-	return Answer[*hooksv1alpha1.GenerateUpgradePlanResponse](ctx, s.dispatcher, req)
+	return answerCall[*hooksv1alpha1.GenerateUpgradePlanResponse](ctx, s.dispatcher, req)
 }

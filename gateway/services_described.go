@@ -71,7 +71,7 @@ func (s *describedServices) grpcHandler(h *catalog.Hook) grpc.MethodHandler {
 		if !ok {
 			return nil, notAMessage(req)
 		}
-		return Answer[proto.Message](ctx, s.dispatcher, m)
+		return answerCall[proto.Message](ctx, s.dispatcher, m)
 	}
 	return func(
 		service any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor,
@@ -132,5 +132,5 @@ func (s *describedServices) answerREST(
 	if handler, ok := params["handler"]; ok {
 		req.Set(h.Request.Descriptor().Fields().ByName("handler"), protoreflect.ValueOfString(handler))
 	}
-	return Answer[proto.Message](ctx, s.dispatcher, req.Interface())
+	return answerCall[proto.Message](ctx, s.dispatcher, req.Interface())
 }

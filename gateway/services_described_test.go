@@ -17,8 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
-	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
@@ -27,40 +29,48 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// newFrontOf returns a REST front of the group, with one extension that has a handler of ReconcileMachine. It answers
-// with the handler and the external id that it was asked for.
-func newFrontOf(t *testing.T, group Group) *httptest.Server {
+// fromDescriptors returns Cluster API's services as they are made from their descriptors.
+func fromDescriptors(d *Dispatcher) GroupServices {
+	return DescribedServices(d, catalog.Source{Files: []protoreflect.FileDescriptor{
+		hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto,
+		hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto,
+		hooksv1alpha1.File_hookgate_hooks_v1alpha1_topology_mutation_proto,
+		hooksv1alpha1.File_hookgate_hooks_v1alpha1_in_place_update_proto,
+		hooksv1alpha1.File_hookgate_hooks_v1alpha1_upgrade_plan_proto,
+	}})
+}
+
+// generated returns Cluster API's services as protoc's plugins generate them.
+func generated(d *Dispatcher) GroupServices { return NewServices(d) }
+
+// newFrontOf returns a REST front of services, with one extension that has a handler of DiscoverVariables. It answers with
+// the handler and the setting "id" that it was asked with.
+func newFrontOf(t *testing.T, services func(*Dispatcher) GroupServices) *httptest.Server {
 	t.Helper()
-	hooks, versions, err := Hooks(group)
+	hooks, versions, err := Hooks()
 	if err != nil {
 		t.Fatal(err)
 	}
 	mandated := codec.New(hooks)
 	r := filled(t, registrationOf("acme", registry.Handler{
 		Name: "machine", Timeout: time.Second, FailurePolicy: hook.Fail,
-		Hook: hook.GroupVersionHook{
-			Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: "ReconcileMachine",
-		},
+		Hook: hook.GroupVersionHook{Group: hook.Group, Version: "v1alpha1", Hook: "DiscoverVariables"},
 	}))
 	observer := observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), r, hooks, "test"), noop.NewTracerProvider(),
 		slog.New(slog.DiscardHandler), convert.NewLosses(nil))
 	d := NewDispatcher(Config{
 		Catalog: hooks, Versions: versions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: observer,
 		Transport: func(ctx context.Context, c extension.Call) (extension.Result, error) {
-			subject := "itself"
-			if about, ok := c.Request.(interface {
-				GetSubject() *infrastructurev1alpha1.Subject
-			}); ok {
-				subject = about.GetSubject().GetExternalId()
-			}
-			if subject == "slow" {
+			request, _ := c.Request.(*hooksv1alpha1.DiscoverVariablesRequest)
+			id := request.GetSettings()["id"]
+			if id == "slow" {
 				<-ctx.Done()
 				return extension.Result{}, hook.Errorf(hook.Timeout, "the deadline passed")
 			}
-			return extension.Result{Response: newResponse(c.Hook, 1, c.Handler.Name+" of "+subject)}, nil
+			return extension.Result{Response: newResponse(c.Hook, 1, c.Handler.Name+" of "+id)}, nil
 		},
 	})
-	front, err := NewREST(d, NewServices(d, group))
+	front, err := NewREST(d, services(d))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,37 +106,35 @@ func wholeAnswer(t *testing.T, server *httptest.Server, path, body string, heade
 	return b.String()
 }
 
-// TestDescribedServices compares the services of a group that were generated with those that are made from its
-// descriptors: every answer is the same, header and all.
+// TestDescribedServices compares services that were generated with those that are made from their descriptors: every
+// answer is the same, header and all.
 func TestDescribedServices(t *testing.T) {
-	generated, described := Infrastructure(), Infrastructure()
-	described.Services = nil
-	one, other := newFrontOf(t, generated), newFrontOf(t, described)
-	const prefix = "/infrastructure.hookgate.dev/v1alpha1/"
+	one, other := newFrontOf(t, generated), newFrontOf(t, fromDescriptors)
+	const prefix = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
 	for name, tt := range map[string]struct {
 		path, body string
 		header     http.Header
 		want       string // in the answer
 	}{
-		"Handler":        {path: "reconcilemachine/machine.acme", body: `{"subject":{"externalId":"m-1"}}`, want: "machine.acme of m-1"},
-		"Only":           {path: "reconcilemachine", body: `{"subject":{"externalId":"m-2"}}`, want: "machine.acme of m-2"},
-		"Discovery":      {path: "discoverinfrastructure", body: `{}`, want: "machine--acme"},
-		"DiscoveryOfOne": {path: "discoverinfrastructure/acme", body: `{}`, want: "acme of itself"},
-		"EscapedHandler": {path: "reconcilemachine/machine%2eacme", body: `{"subject":{"externalId":"m-3"}}`, want: "machine.acme of m-3"},
-		"EscapedSlash":   {path: "reconcilemachine/a%2Fb", body: `{}`, want: "UnknownHook"},
-		"Unknown":        {path: "reconcilemachine/nowhere.acme", body: `{"subject":{"externalId":"m-4"}}`, want: "UnknownHandler"},
-		"NoHandler":      {path: "deletemachine", body: `{"subject":{"externalId":"m-5"}}`, want: "UnknownHandler"},
-		"Empty":          {path: "reconcilemachine", body: "", want: "body is empty"},
-		"HalfJSON":       {path: "reconcilemachine", body: `{"subject":`, want: "400 Bad Request"},
-		"WrongKind":      {path: "reconcilemachine", body: `{"kind":"Machine"}`, want: "want ReconcileMachineRequest"},
-		"NoSubject":      {path: "reconcilemachine", body: `{}`, want: "subject.externalId: required"},
-		"Timeout":        {path: "reconcilemachine?timeout=10ms", body: `{"subject":{"externalId":"slow"}}`, want: "504 Gateway Timeout"},
+		"Handler":        {path: "discovervariables/machine.acme", body: `{"settings":{"id":"m-1"}}`, want: "machine.acme of m-1"},
+		"Only":           {path: "discovervariables", body: `{"settings":{"id":"m-2"}}`, want: "machine.acme of m-2"},
+		"Discovery":      {path: "discovery", body: `{}`, want: "machine--acme"},
+		"DiscoveryOfOne": {path: "discovery/acme", body: `{}`, want: "UnknownHook"},
+		"EscapedHandler": {path: "discovervariables/machine%2eacme", body: `{"settings":{"id":"m-3"}}`, want: "machine.acme of m-3"},
+		"EscapedSlash":   {path: "discovervariables/a%2Fb", body: `{}`, want: "UnknownHook"},
+		"Unknown":        {path: "discovervariables/nowhere.acme", body: `{"settings":{"id":"m-4"}}`, want: "UnknownHandler"},
+		"NoHandler":      {path: "generatepatches", body: `{"settings":{"id":"m-5"}}`, want: "UnknownHandler"},
+		"Empty":          {path: "discovervariables", body: "", want: "body is empty"},
+		"HalfJSON":       {path: "discovervariables", body: `{"settings":`, want: "400 Bad Request"},
+		"WrongKind":      {path: "discovervariables", body: `{"kind":"Machine"}`, want: "want DiscoverVariablesRequest"},
+		"NoMachine":      {path: "updatemachine", body: `{}`, want: "desired.machine: required"},
+		"Timeout":        {path: "discovervariables?timeout=10ms", body: `{"settings":{"id":"slow"}}`, want: "504 Gateway Timeout"},
 		"GRPCTimeout": {
-			path: "reconcilemachine", body: `{"subject":{"externalId":"slow"}}`,
+			path: "discovervariables", body: `{"settings":{"id":"slow"}}`,
 			header: http.Header{"Grpc-Timeout": {"10m"}}, want: "504 Gateway Timeout",
 		},
 		"WrongGRPCTimeout": {
-			path: "reconcilemachine", body: `{"subject":{"externalId":"slow"}}`,
+			path: "discovervariables", body: `{"settings":{"id":"slow"}}`,
 			header: http.Header{"Grpc-Timeout": {"soon"}}, want: "400 Bad Request",
 		},
 	} {
@@ -154,16 +162,11 @@ func (r registered) RegisterService(desc *grpc.ServiceDesc, _ any) {
 
 // TestDescribedMethods compares the methods over gRPC, and the files that server reflection reads.
 func TestDescribedMethods(t *testing.T) {
-	group := Infrastructure()
-	hooks, _, err := Hooks(group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := NewDispatcher(Config{Catalog: hooks})
+	d := NewDispatcher(Config{Catalog: catalog.New()})
 	want, got := registered{}, registered{}
-	group.Services(d).RegisterGRPC(want)
-	DescribedServices(d, group.Versions...).RegisterGRPC(got)
-	if diff := cmp.Diff(want, got); diff != "" || len(want) != 7 {
+	generated(d).RegisterGRPC(want)
+	fromDescriptors(d).RegisterGRPC(got)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 17 {
 		t.Errorf("%d methods, -generated +described:\n%s", len(want), diff)
 	}
 }
