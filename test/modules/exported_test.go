@@ -35,6 +35,7 @@ var inside = map[string]string{
 	"controllers.Config.Observer":   shared,
 	"controllers.Config.Own":        "the webhooks refuse the same addresses",
 	"controllers.Config.References": shared,
+	"controllers.Source.Chains":     "the status of the process lists them",
 	"controllers.Source.Policies":   "the status of the process lists them",
 
 	"provider.Config.Gateway": client,
