@@ -123,10 +123,8 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 func (o *explainOptions) inProcess(
 	cmd *cobra.Command, hooks *catalog.Catalog, h *catalog.Hook, request proto.Message,
 ) (*gateway.Explanation, error) {
-	for _, flag := range []string{"server", "gateway", "context", "kubeconfig"} {
-		if cmd.Flags().Changed(flag) {
-			return nil, usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them out", flag)
-		}
+	if err := onlyOneGateway(cmd); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()

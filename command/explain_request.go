@@ -44,7 +44,8 @@ func readExplained(
 		return request, false, err
 	}
 	if request = requestAbout(&o, body, h); request == nil {
-		return nil, false, usagef("-f %s: a Cluster is not enough for a request of %s: give the request", inputName(path), h.Hook)
+		return nil, false, usagef("-f %s: a Cluster is not enough for a request of %s: give the request",
+			inputName(path), h.Hook)
 	}
 	return request, true, nil
 }

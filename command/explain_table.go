@@ -153,7 +153,7 @@ func (t *explanationTable) section(title, name, about string) {
 // wrapped writes a text in lines that are indented.
 func (t *explanationTable) wrapped(s string) {
 	line := ""
-	for _, word := range strings.Fields(text.Printable(s)) {
+	for word := range strings.FieldsSeq(text.Printable(s)) {
 		if line != "" && len("  ")+len(line)+1+len(word) > explanationWidth {
 			_, _ = fmt.Fprintf(t.w, "  %s\n", line)
 			line = ""

@@ -143,7 +143,7 @@ func TestExplainDirectory(t *testing.T) {
 				t.Errorf("exit status %d, want %d: %q", got.code, tt.code, got.errOut)
 			}
 			golden(t, "explain/"+name+".table", got.out)
-			for _, line := range strings.Split(got.out, "\n") {
+			for line := range strings.SplitSeq(got.out, "\n") {
 				if len(line) > explanationWidth {
 					t.Errorf("%d columns: %s", len(line), line)
 				}

@@ -117,8 +117,8 @@ func (t *trial) fill(ctx context.Context, a *ExplainedAnswer, request, response 
 	})
 }
 
-// leavesOut reports whether there is no room for so many bytes: an explanation is no larger than an answer. Otherwise it
-// reserves them.
+// leavesOut reports whether there is no room for so many bytes: an explanation is no larger than an answer. Otherwise
+// it reserves them.
 func (t *trial) leavesOut(g jsonpatch.Guard, bytes int64) (bool, error) {
 	if t.size+bytes > limits.BodyBytes-limits.ExplainedHandlers*explainedBytes {
 		return true, nil

@@ -39,8 +39,8 @@ func (c *Client) post(ctx context.Context, h *catalog.Hook, handler string, body
 	return r
 }
 
-// Explain asks a gateway over HTTP to explain a call instead of making it, at the path of the hook behind a prefix. With
-// call, the gateway makes it, too. The response has a Body only.
+// Explain asks a gateway over HTTP to explain a call instead of making it, at the path of the hook behind a prefix.
+// With call, the gateway makes it, too. The response has a Body only.
 func (c *Client) Explain(
 	ctx context.Context, prefix string, h *catalog.Hook, handler string, req proto.Message, call bool,
 ) *Response {

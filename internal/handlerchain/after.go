@@ -21,8 +21,8 @@ type Object struct {
 	Changed   bool // by the answer
 }
 
-// After returns the objects of a request of GeneratePatches, CanUpdateMachine or CanUpdateMachineSet with the patches of
-// an answer applied as Cluster API applies them, in the order of the request. Of other requests it returns none. An
+// After returns the objects of a request of GeneratePatches, CanUpdateMachine or CanUpdateMachineSet with the patches
+// of an answer applied as Cluster API applies them, in the order of the request. Of other requests it returns none. An
 // error that is not a *hook.Error is one of the answer.
 func After(request, answer proto.Message, g jsonpatch.Guard) ([]Object, error) {
 	switch request := request.(type) {

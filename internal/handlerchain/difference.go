@@ -14,6 +14,8 @@ import (
 // escaped encodes a name for a JSON pointer.
 var escaped = strings.NewReplacer("~", "~0", "/", "~1")
 
+var unescaped = strings.NewReplacer("~0", "~", "~1", "/")
+
 // missing stands for a value that does not exist, which is not null.
 type missing struct{}
 
@@ -41,6 +43,41 @@ func differences(at string, a, b any) []string {
 		found = append(found, differences(at+"/"+escaped.Replace(name), member(inA, name), member(inB, name))...)
 	}
 	return found
+}
+
+// Difference is a value that differs between two JSON texts. Got or Want is empty where the value does not exist.
+type Difference struct{ Pointer, Got, Want string }
+
+// Differences returns what differs between two JSON texts, in order, each as far down as there are objects.
+func Differences(got, want []byte) ([]Difference, error) {
+	a, err := jsonpatch.Guard{}.Parse(got)
+	if err != nil {
+		return nil, err
+	}
+	b, err := jsonpatch.Guard{}.Parse(want)
+	if err != nil {
+		return nil, err
+	}
+	var found []Difference
+	for _, pointer := range differences("", a, b) {
+		found = append(found, Difference{Pointer: pointer, Got: textAt(a, pointer), Want: textAt(b, pointer)})
+	}
+	return found, nil
+}
+
+// textAt returns the JSON of the value at a pointer.
+func textAt(v any, pointer string) string {
+	if pointer != "" {
+		for name := range strings.SplitSeq(pointer[1:], "/") {
+			object, _ := v.(map[string]any)
+			below, ok := object[unescaped.Replace(name)]
+			if !ok {
+				return ""
+			}
+			v = below
+		}
+	}
+	return string(jsonpatch.Append(nil, v))
 }
 
 func member(object map[string]any, name string) any {

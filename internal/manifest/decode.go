@@ -87,6 +87,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		return decodeExtensionPolicy(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == "HandlerChain":
 		return decodeHandlerChain(d, words)
+	case group == v1alpha1.GroupVersion.Group && d.kind == "HandlerChainTest":
+		return nil, nil // which is beside its chain, for "hookgate chain test"
 	case d.apiVersion == "v1" && d.kind == "Namespace":
 		return decodeNamespace(d)
 	case group == convert.CRDKind.Group && d.kind == convert.CRDKind.Kind:

@@ -1,0 +1,83 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// chainTestFile writes a test of the chain platform, with a request in a file of its own, and returns its path.
+func chainTestFile(t *testing.T, proxy string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"request.yaml": patchesRequest,
+		"platform.test.yaml": `apiVersion: hookgate.dev/v1alpha1
+kind: HandlerChainTest
+metadata: {name: platform}
+spec:
+  hook: GeneratePatches
+  chain: platform
+  cases:
+  - name: both patches
+    requestFile: request.yaml
+    want:
+      objects: [{uid: "1", object: {apiVersion: x/v1, kind: X, spec: {image: a, proxy: ` + proxy + `}}}]
+  - name: no item
+    request: {items: [{uid: "2", object: {kind: X}}]}
+    want:
+      failure: 'handler "image.acme": items[0] is for a uid that the request does not have'
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "platform.test.yaml")
+}
+
+// The cases run in the same way through a gateway and in process.
+func TestChainTest(t *testing.T) {
+	manifests := newPatcher(t, patchReply(`{"spec":{"image":"a"}}`), patchReply(`{"spec":{"proxy":"b"}}`))
+	g := newClusterGateway(t, manifests)
+	good, bad := chainTestFile(t, "b"), chainTestFile(t, "c")
+	for name, server := range map[string][]string{
+		"InProcess": {"--extension-configs", manifestDir(t, manifests)}, "Gateway": {"--kubeconfig", g.kubeconfig, "--ca", g.ca},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hookgate(t, "", append([]string{"chain", "test", good}, server...)...)
+			if got.code != exitDone {
+				t.Errorf("exit status %d: %s\n%s", got.code, got.errOut, got.out)
+			}
+			got = hookgate(t, "", append([]string{"chain", "test", good, bad}, server...)...)
+			if got.code != exitFailed || !strings.HasSuffix(got.errOut, "hookgate: chain test: 1 of 4 cases failed\n") {
+				t.Errorf("exit status %d: %s", got.code, got.errOut)
+			}
+			golden(t, "chain/test.table", got.out)
+		})
+	}
+}
+
+func TestChainTestUsage(t *testing.T) {
+	good := chainTestFile(t, "b")
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"Nothing":  {[]string{"chain"}, exitUsage, "say what to do with chains: test"},
+		"NoFile":   {[]string{"chain", "test"}, exitUsage, "want files with HandlerChainTests"},
+		"Absent":   {[]string{"chain", "test", "none.yaml"}, exitFailed, "none.yaml"},
+		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, exitUsage, "--extension-configs and --server"},
+		"Mistaken": {[]string{"chain", "test", writeFile(t, "t.yaml", acmeManifest)}, exitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
+	} {
+		got := hookgate(t, "", tt.args...)
+		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
+			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.code, tt.code, got.errOut, tt.want)
+		}
+	}
+}
