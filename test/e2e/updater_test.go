@@ -32,11 +32,37 @@ type updater struct {
 func (w *fixture) startUpdater(cloud string) *updater {
 	w.t.Helper()
 	u := &updater{w: w, cloud: cloud, updates: map[string]int{}}
+	w.registerExtension("updater", w.serve(
+		handler{"version", "CanUpdateMachineSet", answering(w, u.canUpdateMachineSet)},
+		handler{"update", "UpdateMachine", answering(w, u.updateMachine)},
+	), nil)
+	return u
+}
+
+// handler is a handler of an extension that runs in the suite itself.
+type handler struct {
+	name, hook string
+	serve      http.HandlerFunc
+}
+
+// serve serves an extension, and returns its port.
+func (w *fixture) serve(handlers ...handler) int {
+	w.t.Helper()
 	const group = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+group+"discovery", answering(u, u.discovery))
-	mux.HandleFunc("POST "+group+"canupdatemachineset/version", answering(u, u.canUpdateMachineSet))
-	mux.HandleFunc("POST "+group+"updatemachine/update", answering(u, u.updateMachine))
+	mux.HandleFunc("POST "+group+"discovery", answering(w, func(_ *runtimehooksv1.DiscoveryRequest, a *runtimehooksv1.DiscoveryResponse) error {
+		for _, h := range handlers {
+			a.Handlers = append(a.Handlers, runtimehooksv1.ExtensionHandler{
+				Name: h.name, RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: h.hook},
+			})
+		}
+		a.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))
+		a.Status = runtimehooksv1.ResponseStatusSuccess
+		return nil
+	}))
+	for _, h := range handlers {
+		mux.HandleFunc("POST "+group+strings.ToLower(h.hook)+"/"+h.name, h.serve)
+	}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(w.certs, "tls.crt"), filepath.Join(w.certs, "tls.key"))
 	if err != nil {
 		w.t.Fatal(err)
@@ -45,12 +71,11 @@ func (w *fixture) startUpdater(cloud string) *updater {
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	w.t.Cleanup(server.Close)
-	w.registerExtension("updater", server.Listener.Addr().(*net.TCPAddr).Port, nil)
-	return u
+	return server.Listener.Addr().(*net.TCPAddr).Port
 }
 
 // answering serves a hook.
-func answering[Request, Response any](u *updater, hook func(*Request, *Response) error) http.HandlerFunc {
+func answering[Request, Response any](w *fixture, hook func(*Request, *Response) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		request, response := new(Request), new(Response)
 		err := json.NewDecoder(r.Body).Decode(request)
@@ -58,24 +83,13 @@ func answering[Request, Response any](u *updater, hook func(*Request, *Response)
 			err = hook(request, response)
 		}
 		if err != nil {
-			u.w.t.Errorf("updater: %s: %v", r.URL.Path, err)
+			w.t.Errorf("extension: %s: %v", r.URL.Path, err)
 			http.Error(rw, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(response) // the gateway says so if the answer does not arrive
 	}
-}
-
-func (u *updater) discovery(_ *runtimehooksv1.DiscoveryRequest, a *runtimehooksv1.DiscoveryResponse) error {
-	for name, hook := range map[string]string{"version": "CanUpdateMachineSet", "update": "UpdateMachine"} {
-		a.Handlers = append(a.Handlers, runtimehooksv1.ExtensionHandler{
-			Name: name, RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook},
-		})
-	}
-	a.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))
-	a.Status = runtimehooksv1.ResponseStatusSuccess
-	return nil
 }
 
 // canUpdateMachineSet says that the version can be updated in place, and nothing else.
