@@ -21,9 +21,11 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
 )
 
 // upstream are the types that a request of that kind must fit, without a member left over.
@@ -114,6 +116,19 @@ func TestRequests(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Chains are what a gateway accepts.
+func TestChains(t *testing.T) {
+	for name, body := range documents(t, "chains/*.yaml") {
+		chain := new(v1alpha1.HandlerChain)
+		if err := strict(body, chain); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, errs := extensionconfig.ConvertChain(chain, catalog.New()); len(errs) > 0 || chain.Kind != "HandlerChain" {
+			t.Errorf("%s: %s: %v", name, chain.Kind, errs)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@
 package handlerchain
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -180,5 +182,52 @@ func TestAffectsAvailability(t *testing.T) {
 		if got := whole.AffectsAvailability; (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 			t.Errorf("%s: got %v, want %v", reason, got, tt.want)
 		}
+	}
+}
+
+// As of templates, the chain's answer applied to the original objects makes what the steps made, one after the other.
+func TestInPlaceIsThatOfSteps(t *testing.T) {
+	applied := 0
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		original := [2][]byte{[]byte(randomObject(r)), []byte(randomObject(r))}
+		wanted := original
+		objects := func() *hooksv1alpha1.CanUpdateMachineRequestObjects {
+			return &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: raw(`{"spec":{"version":"v1"}}`), InfrastructureMachine: raw(string(original[0])), BootstrapConfig: raw(string(original[1]))}
+		}
+		c := NewInPlace(&hooksv1alpha1.CanUpdateMachineRequest{Current: objects(), Desired: objects()}, jsonpatch.Guard{})
+		for range 1 + r.IntN(5) {
+			answer := &hooksv1alpha1.CanUpdateMachineResponse{}
+			for at, to := range []**hooksv1alpha1.Patch{&answer.InfrastructureMachinePatch, &answer.BootstrapConfigPatch} {
+				kind, patch := randomPatch(r)
+				patched, err := clusterAPI(wanted[at], kind, []byte(patch), "/spec")
+				if err != nil || r.IntN(3) == 0 {
+					continue
+				}
+				wanted[at], *to = patched, &hooksv1alpha1.Patch{PatchType: kind, Patch: []byte(patch)}
+				applied++
+			}
+			if err := c.Add(answer, nil); err != nil {
+				t.Fatalf("seed %d: %v of %v", seed, err, answer)
+			}
+			now := c.Request().(*hooksv1alpha1.CanUpdateMachineRequest).GetCurrent()
+			mustEqual(t, fmt.Sprintf("seed %d", seed), now.GetInfrastructureMachine().GetRaw(), wanted[0])
+			mustEqual(t, fmt.Sprintf("seed %d", seed), now.GetBootstrapConfig().GetRaw(), wanted[1])
+		}
+		answer := &hooksv1alpha1.CanUpdateMachineResponse{}
+		c.Complete(answer)
+		for at, p := range []*hooksv1alpha1.Patch{answer.GetInfrastructureMachinePatch(), answer.GetBootstrapConfigPatch()} {
+			whole := original[at]
+			if p != nil {
+				var err error
+				if whole, err = clusterAPI(whole, p.GetPatchType(), p.GetPatch(), "/spec"); err != nil {
+					t.Fatalf("seed %d: the answer does not apply: %v", seed, err)
+				}
+			}
+			mustEqual(t, fmt.Sprintf("seed %d, answer", seed), whole, wanted[at])
+		}
+	}
+	if applied < 2000 {
+		t.Errorf("only %d patches applied", applied)
 	}
 }

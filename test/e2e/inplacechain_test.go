@@ -69,8 +69,8 @@ func TestChainInPlace(t *testing.T) {
 
 // TestChainBlocks changes what no step of the chains covers, with onPartialCoverage: Block. A control plane of three and
 // a MachineDeployment stay as they are for two minutes, and are updated in place when a step is added that covers the
-// rest. What Block does not stop, because Cluster API does not ask, goes on meanwhile: a control plane of one that may
-// surge, and a MachineDeployment whose Machines are replaced when somebody deletes them.
+// rest. What Block does not stop, because Cluster API does not ask, goes on: a control plane of one that may surge, one
+// that is to be larger, and a MachineDeployment whose Machines are replaced when somebody deletes them.
 func TestChainBlocks(t *testing.T) {
 	w := begin(t, true)
 	u := &halves{}
@@ -102,8 +102,9 @@ func TestChainBlocks(t *testing.T) {
 	})
 	w.logf("both changes are blocked")
 
-	// Nothing may happen to these Machines. They are to be scaled meanwhile, too, which Cluster API does not do either.
-	w.scale(clusterKey.Name, 5, 3)
+	// Nothing may happen to these Machines. Nor does Cluster API make one of three control plane Machines now, or three of
+	// two workers.
+	w.scale(clusterKey.Name, 1, 3)
 	w.deleteMachines(onDelete)
 	replaced, surged, written := false, false, false
 	began, rounds := time.Now(), 0
@@ -143,27 +144,28 @@ func TestChainBlocks(t *testing.T) {
 		t.Errorf("Cluster API asked about %v", got)
 	}
 
-	w.scale(clusterKey.Name, 3, 2)
-	w.eventually("the control plane and the MachineDeployment shall be as large as before", func() (string, bool) {
-		kcp, md := w.sizes(clusterKey.Name, "md")
-		return fmt.Sprint(kcp, md), kcp == 3 && md == 2
+	w.scale(clusterKey.Name, 5, 2)
+	w.eventually("the control plane has grown, and the MachineDeployment shall be as large as before", func() (string, bool) {
+		kcp, md := w.ofTopology(clusterKey.Name, "md")
+		n, _, _ := unstructured.NestedInt64(kcp.Object, "status", "readyReplicas")
+		m, _, _ := unstructured.NestedInt64(md.Object, "spec", "replicas")
+		return fmt.Sprint(n, m), n == 5 && m == 2
 	})
+	w.logf("the control plane has grown to five without asking")
 	d.inPlaceChains("Block", "files", "commands", "rest") // a chain with a step that does not exist yet blocks, too
 	d.extension("rest", w.half(u, "rest", "postKubeadmCommands", "clusterConfiguration"))
 	d.discovered()
 	w.touch(clusterKey.Name, "md") // Cluster API asks with growing pauses
 	w.eventuallyWithin(stepPatience, "all Machines have all that is new", func() (string, bool) {
-		return w.configsHave(clusterKey.Name, 6, func(s bootstrapv1.KubeadmConfigSpec) bool {
+		return w.configsHave(clusterKey.Name, 8, func(s bootstrapv1.KubeadmConfigSpec) bool {
 			return s.Files[0].Content == "changed" && s.PostKubeadmCommands[0] == "changed"
 		})
 	})
-	w.settled(oldVersion, 7)
-	after := w.machineUIDs(clusterKey.Name)
-	for name := range w.machineUIDs(clusterKey.Name, inDeployment("od")) {
-		delete(after, name)
-	}
-	if !maps.Equal(before, after) {
-		t.Errorf("the Machines were %v and are %v: they were not updated in place", before, after)
+	w.settled(oldVersion, 9)
+	for name, uid := range before {
+		if after := w.machineUIDs(clusterKey.Name); after[name] != uid {
+			t.Errorf("the Machines were %v and are %v: %s was not updated in place", before, after, name)
+		}
 	}
 }
 
@@ -398,15 +400,6 @@ func (w *fixture) configsHave(cluster string, want int, has func(bootstrapv1.Kub
 		}
 	}
 	return fmt.Sprintf("%d of %d", n, len(list.Items)), n == want && len(list.Items) == want
-}
-
-// sizes returns how many Machines the control plane and a MachineDeployment of a Cluster shall have.
-func (w *fixture) sizes(cluster, deployment string) (controlPlane, workers int32) {
-	w.t.Helper()
-	kcp, md := w.ofTopology(cluster, deployment)
-	n, _, _ := unstructured.NestedInt64(kcp.Object, "spec", "replicas")
-	m, _, _ := unstructured.NestedInt64(md.Object, "spec", "replicas")
-	return int32(n), int32(m)
 }
 
 // ofTopology returns the control plane and a MachineDeployment of a Cluster.
