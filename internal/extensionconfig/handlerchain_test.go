@@ -6,6 +6,7 @@ package extensionconfig
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestConvertChainAtTheLimits(t *testing.T) {
 	settings := func(n int) map[string]string {
 		all := map[string]string{}
 		for i := range n {
-			all[fmt.Sprint(i)] = ""
+			all[strconv.Itoa(i)] = ""
 		}
 		return all
 	}

@@ -84,14 +84,15 @@ func mergesWithin(changes any, at string, places []string) bool {
 
 // Empty reports whether a patch changes nothing, whatever the object.
 func Empty(t hooksv1alpha1.PatchType, patch []byte) bool {
-	const operations, merge = hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH, hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH
+	operations := t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH
+	merge := t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH
 	switch string(bytes.TrimSpace(patch)) {
 	case "":
-		return t == operations || t == merge
+		return operations || merge
 	case "[]", "null":
-		return t == operations
+		return operations
 	case "{}":
-		return t == merge
+		return merge
 	}
 	return false
 }
