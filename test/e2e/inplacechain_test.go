@@ -70,7 +70,8 @@ func TestChainInPlace(t *testing.T) {
 // TestChainBlocks changes what no step of the chains covers, with onPartialCoverage: Block. A control plane of three and
 // a MachineDeployment stay as they are for two minutes, and are updated in place when a step is added that covers the
 // rest. What Block does not stop, because Cluster API does not ask, goes on: a control plane of one that may surge, one
-// that is to be larger, and a MachineDeployment whose Machines are replaced when somebody deletes them.
+// that is to be larger, a Machine that is marked for deletion, and a MachineDeployment whose Machines are replaced when
+// somebody deletes them.
 func TestChainBlocks(t *testing.T) {
 	w := begin(t, true)
 	u := &halves{}
@@ -152,6 +153,15 @@ func TestChainBlocks(t *testing.T) {
 		return fmt.Sprint(n, m), n == 5 && m == 2
 	})
 	w.logf("the control plane has grown to five without asking")
+	marked := slices.Sorted(maps.Keys(before))[0] // of the control plane: its name comes before those of workers
+	w.annotate(&clusterv1.Machine{ObjectMeta: objectMeta(namespace, marked)}, clusterv1.DeleteMachineAnnotation)
+	w.eventually("the Machine that was marked for deletion is replaced", func() (string, bool) {
+		now := w.machineUIDs(clusterKey.Name)
+		_, exists := now[marked]
+		return fmt.Sprint(now), !exists && len(now) == 5+2+1
+	})
+	delete(before, marked)
+	w.logf("a Machine that was marked for deletion was replaced without asking")
 	d.inPlaceChains("Block", "files", "commands", "rest") // a chain with a step that does not exist yet blocks, too
 	d.extension("rest", w.half(u, "rest", "postKubeadmCommands", "clusterConfiguration"))
 	d.discovered()
@@ -423,10 +433,15 @@ func (w *fixture) ofTopology(cluster, deployment string) (kcp, md *unstructured.
 func (w *fixture) touch(cluster, deployment string) {
 	w.t.Helper()
 	kcp, md := w.ofTopology(cluster, deployment)
-	for _, o := range []*unstructured.Unstructured{kcp, md} {
-		if err := w.Patch(w.ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"now"}}}`))); err != nil {
-			w.t.Fatal(err)
-		}
+	w.annotate(kcp, "touched")
+	w.annotate(md, "touched")
+}
+
+func (w *fixture) annotate(o client.Object, annotation string) {
+	w.t.Helper()
+	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, annotation)
+	if err := w.Patch(w.ctx, o, client.RawPatch(types.MergePatchType, change)); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
