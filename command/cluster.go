@@ -18,6 +18,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
@@ -41,6 +42,12 @@ func leaseName(group, watchFilter string) string {
 type source interface {
 	Run(ctx context.Context) error
 	NamespaceLabels(name string) (labels map[string]string, known bool)
+}
+
+// clustersOf returns what knows the labels of Clusters, or nil if the source does not.
+func clustersOf(s source) gateway.Clusters {
+	clusters, _ := s.(gateway.Clusters)
+	return clusters
 }
 
 // clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have

@@ -35,6 +35,7 @@ type apiServer struct {
 	changed   chan struct{}             // closed and replaced with every change
 	writes    []write
 	intercept func(method, path string) error // if not nil, called for each request before it is served, without the lock
+	onWatch   func(path string)               // like intercept, for each watch
 }
 
 // change is an event of a watch.
@@ -64,6 +65,12 @@ func (s *apiServer) config() *rest.Config {
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("watch") != "" {
+		s.mu.Lock()
+		onWatch := s.onWatch
+		s.mu.Unlock()
+		if onWatch != nil {
+			onWatch(r.URL.Path)
+		}
 		s.watch(w, r)
 		return
 	}
@@ -234,6 +241,13 @@ func (s *apiServer) before(f func(method, path string) error) {
 	s.intercept = f
 }
 
+// watching calls f with the path of each watch before it begins.
+func (s *apiServer) watching(f func(path string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onWatch = f
+}
+
 // written returns the writes of ExtensionConfigs and policies so far. Events are written in the background, and are
 // left out.
 func (s *apiServer) written() []write {
@@ -333,6 +347,7 @@ func kindOf(path string) (apiVersion, kind string) {
 		"extensionconfigs":          "ExtensionConfig",
 		"extensionpolicies":         "ExtensionPolicy",
 		"handlerchains":             "HandlerChain",
+		"clusters":                  "Cluster",
 		"namespaces":                "Namespace",
 		"secrets":                   "Secret",
 		"endpointslices":            "EndpointSlice",

@@ -4,6 +4,8 @@
 package controllers
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -14,9 +16,10 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// newChains returns the follower of HandlerChains.
+// newChains returns the follower of HandlerChains. It calls needClusters if the steps of one are chosen by the labels of
+// Clusters.
 func newChains(
-	set *discovery.ChainSet, hooks *catalog.Catalog, shared *own,
+	set *discovery.ChainSet, hooks *catalog.Catalog, needClusters func(), shared *own,
 ) *follower[*v1alpha1.HandlerChain, registry.Chain] {
 	type object = *v1alpha1.HandlerChain
 	return newFollower(shared, kind[object, registry.Chain]{
@@ -28,6 +31,9 @@ func newChains(
 				refused[name] = m.message
 			}
 			set.Set(valid, refused)
+			if slices.ContainsFunc(valid, func(c registry.Chain) bool { return c.Strict }) {
+				needClusters()
+			}
 			return nil // no handler is called differently
 		},
 		verdicts: set.Verdicts, report: set.Report,

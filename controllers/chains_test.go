@@ -30,6 +30,14 @@ func (s *apiServer) chain(name string, steps ...string) {
 	s.put(chains+name, c)
 }
 
+// change changes a HandlerChain.
+func (s *apiServer) change(name string, change func(*v1alpha1.HandlerChainSpec)) {
+	var c *v1alpha1.HandlerChain
+	s.read(chains+name, &c)
+	change(&c.Spec)
+	s.put(chains+name, c)
+}
+
 // awaitReady waits until the condition Ready of a chain is this one, for its generation.
 func (s *apiServer) awaitReady(t testing.TB, name, reason, message string) {
 	t.Helper()

@@ -111,6 +111,7 @@ type Source struct {
 	leadership *leadership
 	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
 	chains     *discovery.ChainSet
+	clusters   *clusters
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.
@@ -139,15 +140,17 @@ func New(c Config) (*Source, error) {
 	core, coreErr := discovery.NewReconciler(discovery.ReconcilerConfig{
 		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
 	})
+	ofClusters, clustersErr := newClusters(c.REST, c.Logger)
 	compiler, compilerErr := policy.NewCompiler()
 	types, typesErr := policy.NewTypes(c.Catalog)
-	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr, typesErr); err != nil {
+	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, clustersErr, compilerErr, typesErr); err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
 	return &Source{
 		config: c, served: served, core: core, compiler: compiler, types: types,
 		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
 		chains:     discovery.NewChainSet(served, c.Logger),
+		clusters:   ofClusters,
 	}, nil
 }
 
@@ -170,6 +173,12 @@ func (s *Source) Chains() (chains []status.Chain, missed int) { return s.chains.
 // whether the cache has the namespace. Callers must not change the map.
 func (s *Source) NamespaceLabels(name string) (labels map[string]string, known bool) {
 	return s.namespaces.labelsOf(name)
+}
+
+// ClusterLabels returns the labels of a Cluster, and reports whether they are known: they are read once a HandlerChain
+// of an in-place hook needs them. Callers must not change the map.
+func (s *Source) ClusterLabels(namespace, name string) (labels map[string]string, known bool) {
+	return s.clusters.labelsOf(namespace, name)
 }
 
 // Run fills the registry, makes it ready once it has the handlers in the status of every ExtensionConfig, and keeps it
@@ -297,6 +306,9 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := o.follow(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
+	if err := s.clusters.follow(ctx); err != nil {
+		return fmt.Errorf("watch Clusters: %w", err)
+	}
 	if s.config.Endpoints != nil && !s.config.ReadOnly {
 		if err := s.config.Endpoints.follow(ctx, mgr.GetCache()); err != nil {
 			return fmt.Errorf("watch EndpointSlices: %w", err)
@@ -308,8 +320,10 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := r.watch(ctx, mgr, s.config.Concurrency, s.config.ReadOnly); err != nil {
 		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc(o.cache.Start)); err != nil {
-		return err
+	for _, run := range []manager.RunnableFunc{o.cache.Start, s.clusters.run} {
+		if err := mgr.Add(run); err != nil {
+			return err
+		}
 	}
 	noted := notify.NewSet[string]() // what calls, or looks for servers, have shown something about
 	if s.config.Losses != nil {
@@ -323,7 +337,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !synced(ctx) || !o.start(ctx) || !d.start(ctx) {
+		if !synced(ctx) || !o.start(ctx) || !s.clusters.start(ctx) || !d.start(ctx) {
 			return nil
 		}
 		if err := r.warmUp(ctx); err != nil {
@@ -362,7 +376,7 @@ func (s *Source) newOwn(mgr manager.Manager, r *reconciler, problems *watchProbl
 	}
 	o.kinds = []followed{
 		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
-		newChains(s.chains, s.config.Catalog, o),
+		newChains(s.chains, s.config.Catalog, s.clusters.need, o),
 	}
 	problems.missing = o.setAbsent
 	return o, nil

@@ -32,6 +32,8 @@ type Config struct {
 	Codec      *codec.Codec           // of Catalog
 	Registry   registry.Snapshots
 	Namespaces Namespaces
+	// Clusters has the labels by which steps of chains of in-place hooks are chosen. Nil means that none are known.
+	Clusters Clusters
 	// Transport calls extensions.
 	Transport extension.Caller
 	// Objects converts the Cluster API objects in requests. Nil means that handlers get them as they were sent.
@@ -88,7 +90,7 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 	if len(r.Handler) > limits.NameBytes {
 		return nil, tooLong(r.Handler)
 	}
-	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
+	m := d.newMatcher()
 	var one target
 	var targets []target
 	isOne := isNamed(snapshot, r.Hook, r.Handler)

@@ -61,7 +61,7 @@ func (d *Dispatcher) explain(
 	if len(r.Handler) > limits.NameBytes {
 		return nil, nil, tooLong(r.Handler)
 	}
-	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
+	m := d.newMatcher()
 	e := explainer{
 		Dispatcher: d, ctx: ctx, snapshot: s, r: r, m: &m, chosen: map[string]int{}, left: limits.ExplainedHandlers,
 		x: &Explanation{
@@ -310,7 +310,7 @@ func (e *explainer) step(ctx context.Context, c *registry.Chain, i int) Explaine
 		x.Excluded = &Exclusion{"optional", "no handler of this name is registered, and the step is optional"}
 		return x
 	}
-	v := e.m.judge(e.ctx, h.Registration.NamespaceSelector, h.Policy)
+	v := e.m.judgeStep(e.ctx, c, h)
 	x.Excluded = e.exclusion(v, h)
 	e.describe(ctx, &x, h, v)
 	x.Order = nil // which chains do not follow
@@ -362,6 +362,11 @@ func (m *matcher) exclusion(v verdict, extensionConfig string, s labels.Selector
 	case byObject:
 		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels %s",
 			p, cut(p.ObjectSelector.String()), labelText(m.labels))}
+	case byCluster:
+		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels of Cluster %q, %s",
+			p, cut(p.ObjectSelector.String()), v.cluster, labelText(v.labels))}
+	case byUnknownCluster:
+		return &Exclusion{"objectSelector", text.Cut(v.unknown.Error(), limits.PolicyMessageBytes)}
 	case byCondition:
 		return &Exclusion{"matchCondition", fmt.Sprintf("match condition %q of %s is false: %s",
 			cut(v.condition.Name), p, cut(strings.Join(strings.Fields(v.condition.Expression), " ")))}

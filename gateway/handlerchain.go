@@ -34,7 +34,7 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *ma
 	}
 	t := target{chain: c}
 	for _, step := range steps {
-		v := m.judge(ctx, step.Entry.Registration.NamespaceSelector, step.Entry.Policy)
+		v := m.judgeStep(ctx, c, step.Entry)
 		switch {
 		case !v.excluded():
 			t.steps = append(t.steps, target{
@@ -42,6 +42,8 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *ma
 			})
 		case v.by == byUnknownNamespace:
 			return target{}, unknownNamespace(v.namespace, step.Entry.Registration.Name)
+		case v.by == byUnknownCluster:
+			return target{}, v.unknown
 		}
 	}
 	return t, nil

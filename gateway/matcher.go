@@ -34,6 +34,7 @@ type Namespaces interface {
 // first use, because most handlers need none. It belongs to one goroutine.
 type matcher struct {
 	namespaceLabels Namespaces
+	clusters        Clusters // may be nil
 	versions        *hookversion.Converter
 	codec           *codec.Codec
 
@@ -51,6 +52,12 @@ type matcher struct {
 
 	request  *policy.Request // message as conditions see it
 	reserved int64           // bytes that it has taken of the call's memory
+}
+
+func (d *Dispatcher) newMatcher() matcher {
+	return matcher{
+		namespaceLabels: d.config.Namespaces, clusters: d.config.Clusters, versions: d.config.Versions, codec: d.config.Codec,
+	}
 }
 
 // read makes m match r. It returns an error if r lacks the object that its hook is about.
@@ -95,6 +102,11 @@ type verdict struct {
 	namespace string
 	// condition is the one that is false.
 	condition *policy.Condition
+	// cluster and labels are the Cluster that a step of an in-place chain is not for, and its labels. unknown, a
+	// *hook.Error, says why these are not known.
+	cluster string
+	labels  labels.Set
+	unknown error
 	// policyError, a *hook.Error, says why the policy could not be evaluated, if it could not. The handler is called then,
 	// and its call fails.
 	policyError error
@@ -108,6 +120,8 @@ const (
 	byNamespace exclusion = iota + 1
 	byUnknownNamespace
 	byObject
+	byCluster
+	byUnknownCluster
 	byCondition
 	byHooks        // of the policy for the extension
 	byUndiscovered // which the policy or the ExtensionConfig ignores
@@ -171,6 +185,11 @@ func (m *matcher) judgePolicy(ctx context.Context, p *policy.Policy) verdict {
 			return verdict{by: byObject}
 		}
 	}
+	return m.judgeConditions(ctx, p)
+}
+
+// judgeConditions decides whether the conditions of a policy let its handler be called.
+func (m *matcher) judgeConditions(ctx context.Context, p *policy.Policy) verdict {
 	if p.Conditions == nil {
 		return verdict{}
 	}

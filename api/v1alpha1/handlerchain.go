@@ -67,7 +67,9 @@ type HandlerChainSpec struct {
 }
 
 // HandlerChainStep is one handler of a chain. Its ExtensionPolicy applies as if it were called alone: a step whose
-// objectSelector or matchConditions do not match is passed over.
+// objectSelector or matchConditions do not match is passed over. In chains of CanUpdateMachine, CanUpdateMachineSet and
+// UpdateMachine, objectSelector matches the labels of the Cluster, so that a Machine and its MachineSet choose the same
+// steps; matchConditions read the request, whose objects differ from hook to hook.
 type HandlerChainStep struct {
 	// handler is the registered name of the handler: <handler>.<ExtensionConfig>.
 	// +kubebuilder:validation:MinLength=3

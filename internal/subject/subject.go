@@ -138,6 +138,48 @@ func Cluster(req proto.Message) (namespace, name string) {
 	return "", ""
 }
 
+// InPlace reports whether a request is one of an in-place hook, which is about a Machine or a MachineSet.
+func InPlace(req proto.Message) bool {
+	_, object := machine(req)
+	return object != nil
+}
+
+// machine returns the Machine or MachineSet that a request of an in-place hook is about, and the member that it is, or
+// nil for other requests.
+func machine(req proto.Message) (member string, object *hooksv1alpha1.RawExtension) {
+	switch r := req.(type) {
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		return "current.machine", r.GetCurrent().GetMachine()
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		return "current.machineSet", r.GetCurrent().GetMachineSet()
+	case *hooksv1alpha1.UpdateMachineRequest:
+		return "desired.machine", r.GetDesired().GetMachine()
+	}
+	return "", nil
+}
+
+// MachineCluster returns the Cluster of the Machine or MachineSet that a request of an in-place hook is about. An error
+// means that it names none, or that it is not certain which.
+func MachineCluster(req proto.Message) (namespace, name string, err error) {
+	member, object := machine(req)
+	at := func(path ...string) string {
+		value, ambiguous := jsonscan.Lookup(object.GetRaw(), path...)
+		if ambiguous != nil && err == nil {
+			err = hook.Errorf(hook.InvalidRequest, "%s.%s", member, ambiguous)
+		}
+		text, _ := jsonscan.String(value)
+		return text
+	}
+	namespace, name = at("metadata", "namespace"), at("spec", "clusterName")
+	if err != nil {
+		return "", "", err
+	}
+	if name == "" {
+		return "", "", hook.Errorf(hook.InvalidRequest, "%s.spec.clusterName: required", member)
+	}
+	return namespace, name, nil
+}
+
 // aboutTopology is a request about the topology of a Cluster, which is in its variables.
 type aboutTopology interface {
 	GetVariables() []*hooksv1alpha1.Variable

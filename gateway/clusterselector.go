@@ -1,0 +1,66 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/subject"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Clusters returns the labels of Clusters. Implementations are safe for concurrent use and do not block, because calls
+// wait for them.
+type Clusters interface {
+	// ClusterLabels returns the labels of a Cluster, and reports whether they are known. Callers do not change the map.
+	ClusterLabels(namespace, name string) (labels map[string]string, known bool)
+}
+
+// judgeStep is judge for a step of a chain, except that the objectSelector of a step of an in-place hook matches the
+// labels of the Cluster: the Machine, its MachineSet and its KubeadmControlPlane have others, and a step that is chosen
+// for one of them has to be chosen for all.
+func (m *matcher) judgeStep(ctx context.Context, c *registry.Chain, step *registry.Entry) verdict {
+	p := step.Policy
+	if p == nil || p.ObjectSelector == nil || p.ObjectSelector.Empty() || !subject.InPlace(m.message) {
+		return m.judge(ctx, step.Registration.NamespaceSelector, p)
+	}
+	if v := m.judgeNamespaces(step.Registration.NamespaceSelector); v.excluded() {
+		return v
+	}
+	cluster, of, err := m.clusterLabels(c, step)
+	switch {
+	case err != nil:
+		return verdict{by: byUnknownCluster, unknown: err}
+	case !p.ObjectSelector.Matches(of):
+		return verdict{by: byCluster, cluster: cluster, labels: of}
+	}
+	return m.judgeConditions(ctx, p)
+}
+
+// clusterLabels returns the Cluster of the Machine or MachineSet that a request is about, and its labels. The error, a
+// *hook.Error, says why they are not known.
+func (m *matcher) clusterLabels(c *registry.Chain, step *registry.Entry) (cluster string, of labels.Set, err error) {
+	namespace, name, err := subject.MachineCluster(m.message)
+	if err != nil {
+		return "", nil, err
+	}
+	cluster = text.Cut(namespace+"/"+name, limits.QuotedBytes)
+	if m.clusters == nil {
+		return cluster, nil, hook.Errorf(hook.NotReady, "HandlerChain %q cannot be called: the objectSelector of %s selects "+
+			"Clusters for its step %q, and a gateway without a cluster knows the labels of none: use matchConditions or a "+
+			"namespaceSelector", c.Name, step.Policy, step.Name)
+	}
+	labels, known := m.clusters.ClusterLabels(namespace, name)
+	if !known {
+		return cluster, nil, hook.Errorf(hook.NotReady, "the labels of Cluster %q, on which the objectSelector of %s for step "+
+			"%q of HandlerChain %q depends, are not known: try again; the gateway has to be allowed to list and watch "+
+			"clusters of cluster.x-k8s.io", cluster, step.Policy, step.Name, c.Name)
+	}
+	return cluster, labels, nil
+}
