@@ -101,3 +101,81 @@ func TestLintUsage(t *testing.T) {
 		t.Errorf("exit status %d: %s", got.code, got.errOut)
 	}
 }
+
+// lintChain returns a chain with steps on lines of their own, from line 6.
+func lintChain(name, hookName string, steps ...string) string {
+	return "apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChain\nmetadata: {name: " + name + "}\nspec:\n  hook: " + hookName + "\n  steps:\n  - {handler: " +
+		strings.Join(steps, "}\n  - {handler: ") + "}\n"
+}
+
+// TestLintChains finds what keeps chains from being called, as far as the files say it.
+func TestLintChains(t *testing.T) {
+	status := func(config, name, hookName string) string {
+		return strings.NewReplacer("patch.acme", name+"."+config, "name: acme", "name: "+config, "GeneratePatches", hookName, `, caBundle: ""`, "").Replace(lintConfig)
+	}
+	unknown, _, _ := strings.Cut(status("new", "x", "GeneratePatches"), "status:")
+	ignore := func(name, target string) string {
+		return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: " + name + "}\nspec: {targetRef: " + target + ", failurePolicy: Ignore}\n"
+	}
+	const several = "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: "
+	for reason, tt := range map[string]struct {
+		files []string
+		want  []string
+	}{
+		"a step that exists, one that may, and one of an ExtensionConfig that is elsewhere": {
+			[]string{status("acme", "patch", "GeneratePatches"), unknown, lintChain("c", "GeneratePatches", "patch.acme", "x.new", "y.elsewhere")}, nil,
+		},
+		"the same step in chains of two hooks, of which one is wrong, whichever it is": {
+			[]string{lintChain("c", "GeneratePatches", "y.elsewhere"), lintChain("d", "ValidateTopology", "y.elsewhere")}, nil,
+		},
+		"steps that the status does not have, or has of another hook": {
+			[]string{status("acme", "patch", "ValidateTopology"), lintChain("c", "GeneratePatches", "none.acme", "patch.acme")},
+			[]string{
+				`1.yaml:7: error: HandlerChain "c": spec.steps[0].handler: no handler "none.acme" is registered`,
+				`1.yaml:8: error: HandlerChain "c": spec.steps[1].handler: handler "patch.acme" serves the hook ValidateTopology, not GeneratePatches`,
+			},
+		},
+		"an optional step that the status does not have": {
+			[]string{status("acme", "patch", "GeneratePatches"), lintChain("c", "GeneratePatches", "patch.acme", "none.acme, optional: true")}, nil,
+		},
+		"policies that ignore failures of in-place steps, known or not": {
+			[]string{
+				status("acme", "a", "CanUpdateMachine"), ignore("p", "{name: acme}"), ignore("q", "{name: elsewhere, handler: b}"),
+				lintChain("c", "CanUpdateMachine", "a.acme", "b.elsewhere", "c.elsewhere"),
+			},
+			[]string{
+				`3.yaml:7: error: HandlerChain "c": spec.steps[0].handler: handler "a.acme" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`,
+				`3.yaml:8: error: HandlerChain "c": spec.steps[1].handler: handler "b.elsewhere" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`,
+			},
+		},
+		"the name of an ExtensionConfig": {
+			[]string{unknown, lintChain("new", "GeneratePatches", "y.elsewhere")},
+			[]string{`1.yaml:3: error: HandlerChain "new": metadata.name: it is the name of ExtensionConfig "new", too: rename the chain`},
+		},
+		"two chains of a hook of which Cluster API takes one handler": {
+			[]string{lintChain("c", "CanUpdateMachine", "a.x"), lintChain("d", "CanUpdateMachine", "b.x")},
+			[]string{
+				`0.yaml:5: error: HandlerChain "c": spec.hook: ` + several + "c, d; put them into one HandlerChain",
+				`1.yaml:5: error: HandlerChain "d": spec.hook: ` + several + "c, d; put them into one HandlerChain",
+			},
+		},
+		"two handlers of such a hook, which a chain in other files may have": {
+			[]string{status("acme", "a", "CanUpdateMachine"), status("other", "b", "CanUpdateMachine")},
+			[]string{
+				`0.yaml:1: warning: ExtensionConfig "acme": ` + several + "a--acme, b--other; put them into one HandlerChain",
+				`1.yaml:1: warning: ExtensionConfig "other": ` + several + "a--acme, b--other; put them into one HandlerChain",
+			},
+		},
+	} {
+		files := map[string]string{}
+		for i, text := range tt.files {
+			files[string(rune('0'+i))+".yaml"] = text
+		}
+		lintFiles(t, files)
+		got := hookgate(t, "", "lint", ".")
+		want := strings.Join(append(tt.want, ""), "\n")
+		if got.out != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.out, want)
+		}
+	}
+}

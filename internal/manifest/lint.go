@@ -18,8 +18,8 @@ import (
 )
 
 // Lint returns what is wrong in manifests, each of which is a file or a directory, in the order of places: what a
-// gateway of a directory with all of them would say, and how the policies fit together and with the handlers in the
-// status of ExtensionConfigs. The error is that of a path that cannot be read.
+// gateway of a directory with all of them would say, and how the policies and the chains fit together and with the
+// handlers in the status of ExtensionConfigs. The error is that of a path that cannot be read.
 func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	words, err := NewDecoder(hooks)
 	if err != nil {
@@ -44,20 +44,18 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	}
 	defined, problems := (&Inventory{}).Next(all, words)
 	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.ofHandlers })
-	problems = append(problems, defined.lintPolicies(all, words)...)
+	documents := documentsOf(all)
+	policies := defined.sortedPolicies()
+	problems = append(problems, defined.lintPolicies(policies, documents, words)...)
+	problems = append(problems, defined.lintChains(policies, documents, hooks)...)
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return problems, nil
 }
 
-// lintPolicies returns the conflicts of policies, and the mistakes in their conditions.
-func (v *Inventory) lintPolicies(manifests []File, words *Decoder) []Problem {
-	var policies []extensionconfig.Policy
-	for _, name := range slices.Sorted(maps.Keys(v.Policies)) {
-		policies = append(policies, *v.Policies[name].Policy)
-	}
-	_, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
+// documentsOf returns the documents of manifests by their places.
+func documentsOf(manifests []File) map[Place]*document {
 	documents := map[Place]*document{}
 	for i := range manifests {
 		of, _ := manifests[i].documents()
@@ -65,6 +63,23 @@ func (v *Inventory) lintPolicies(manifests []File, words *Decoder) []Problem {
 			documents[of[j].Place] = &of[j]
 		}
 	}
+	return documents
+}
+
+// sortedPolicies returns the valid policies by name.
+func (v *Inventory) sortedPolicies() []extensionconfig.Policy {
+	var policies []extensionconfig.Policy
+	for _, name := range slices.Sorted(maps.Keys(v.Policies)) {
+		policies = append(policies, *v.Policies[name].Policy)
+	}
+	return policies
+}
+
+// lintPolicies returns the conflicts of policies, and the mistakes in their conditions.
+func (v *Inventory) lintPolicies(
+	policies []extensionconfig.Policy, documents map[Place]*document, words *Decoder,
+) []Problem {
+	_, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
 	var problems []Problem
 	for i := range policies {
 		p, at := &policies[i], v.Policies[policies[i].Name].Place

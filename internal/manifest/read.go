@@ -14,13 +14,15 @@ import (
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // Manifests holds the objects of a directory, read once.
 type Manifests struct {
-	// ExtensionConfigs are by name, and so are Policies.
+	// ExtensionConfigs are by name, and so are Policies and Chains.
 	ExtensionConfigs []Config
 	Policies         []Policy
+	Chains           []Chain
 	// Definitions are the CustomResourceDefinitions, by name, of which only the labels matter.
 	Definitions []convert.CRD
 	// Errors are the reasons why a directory source would not use a manifest, or a part of it.
@@ -41,6 +43,12 @@ type Config struct {
 type Policy struct {
 	Policy extensionconfig.Policy
 	Place  Place
+}
+
+// Chain is a HandlerChain in a manifest.
+type Chain struct {
+	Chain registry.Chain
+	Place Place
 }
 
 // Error is something that is wrong in a manifest.
@@ -92,6 +100,10 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	for _, name := range slices.Sorted(maps.Keys(defined.Policies)) {
 		o := defined.Policies[name]
 		read.Policies = append(read.Policies, Policy{Policy: *o.Policy, Place: o.Place})
+	}
+	for _, name := range slices.Sorted(maps.Keys(defined.Chains)) {
+		o := defined.Chains[name]
+		read.Chains = append(read.Chains, Chain{Chain: *o.Chain, Place: o.Place})
 	}
 	for _, name := range slices.Sorted(maps.Keys(defined.Definitions)) {
 		if o := defined.Definitions[name]; o.Contracts != nil {
