@@ -24,7 +24,8 @@ type Assembly struct {
 	assumed map[string]bool
 }
 
-// Assembled is an ExtensionConfig of an Assembly. If Known is false, its handlers are those that chains have as steps.
+// Assembled is an ExtensionConfig of an Assembly. If Known is false, it may have more handlers, and has those that chains
+// have as steps.
 type Assembled struct {
 	registry.Registration
 	Known bool
@@ -53,7 +54,8 @@ func Assemble(
 				}}
 				byName[name] = config
 			}
-			if config.Known || a.assumed[step.Handler] || hub == nil {
+			has := func(h registry.Handler) bool { return h.Name == handler }
+			if config.Known || hub == nil || slices.ContainsFunc(config.Handlers, has) {
 				continue
 			}
 			a.assumed[step.Handler] = true

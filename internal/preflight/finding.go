@@ -6,6 +6,7 @@ package preflight
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Level is the severity of a finding.
@@ -48,6 +49,9 @@ const (
 	ruleUndiscovered  = "not-discovered"
 	rulePolicy        = "policy-ignored"
 	ruleGateway       = "gateway"
+	ruleChainBroken   = "chain-broken"
+	ruleChainNotReady = "chain-not-ready"
+	ruleSeveral       = "several-handlers"
 	ruleReferences    = "references-unchecked"
 	ruleOK            = "ok"
 )
@@ -63,6 +67,8 @@ func Rules() []Rule {
 			"Cluster API objects in requests change, and it is not stated which version the handler understands."},
 		{ruleCannotConvert, Break,
 			"The gateway cannot convert what Cluster API sends to what the handler understands."},
+		{ruleChainBroken, Break, "A step of the HandlerChain would not be called, so that calls of the chain fail."},
+		{ruleSeveral, Break, "Cluster API takes one handler of the hook, and several are offered to it."},
 		{ruleMembersLost, Degrade,
 			"The gateway converts requests for the handler, and its version cannot express some members."},
 		{ruleVariables, Degrade,
@@ -73,6 +79,7 @@ func Rules() []Rule {
 		{ruleNeverSent, Warn,
 			"A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
 		{ruleUndiscovered, Warn, "It is not known which handlers the extension has."},
+		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with and without the upgrade."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
 		{ruleReferences, Warn,
 			"The gateway converts Clusters for the handler, and it is not known whether it can tell the versions of " +
@@ -92,6 +99,8 @@ type Finding struct {
 	Group string `json:"group,omitempty"`
 	// Handler is empty for findings about an ExtensionConfig or a policy.
 	Handler string `json:"handler,omitempty"`
+	// HandlerChain is the chain that the finding is about, which has no ExtensionConfig.
+	HandlerChain string `json:"handlerChain,omitempty"`
 	// Hook is group/version/hook.
 	Hook string `json:"hook,omitempty"`
 	// ExtensionPolicy is the policy in effect, or the one that the finding is about.
@@ -106,7 +115,8 @@ type Finding struct {
 	Location Location `json:"location,omitzero"`
 }
 
-// Object names the object of the finding: a handler by its registered name, an ExtensionConfig, or a manifest.
+// Object names the object of the finding: a handler by its registered name, a chain, an ExtensionConfig, a hook, or a
+// manifest.
 func (f *Finding) Object() string {
 	of := ""
 	if f.Group != "" {
@@ -117,9 +127,16 @@ func (f *Finding) Object() string {
 		return f.Handler + "." + f.ExtensionConfig + of
 	case f.ExtensionConfig != "":
 		return f.ExtensionConfig + of
+	case f.HandlerChain != "":
+		return f.HandlerChain
+	case f.Rule == ruleSeveral:
+		return f.hookName()
 	}
 	return f.Location.String()
 }
+
+// hookName returns the name of the hook alone.
+func (f *Finding) hookName() string { return f.Hook[strings.LastIndex(f.Hook, "/")+1:] }
 
 // Report is the result of Judge. All lists are in order.
 type Report struct {
@@ -133,6 +150,7 @@ type Report struct {
 
 	ExtensionConfigs int `json:"extensionConfigs"`
 	Handlers         int `json:"handlers"`
+	HandlerChains    int `json:"handlerChains"`
 
 	// FromSource is Target.FromSource, if From is known.
 	FromSource string `json:"fromSource,omitempty"`
@@ -183,7 +201,8 @@ func sortFindings(list []Finding) {
 	slices.SortStableFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.ExtensionConfig, b.ExtensionConfig),
 			cmp.Compare(a.Handler, b.Handler), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Rule, b.Rule),
-			cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy),
+			cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy), cmp.Compare(a.HandlerChain, b.HandlerChain),
+			cmp.Compare(a.Hook, b.Hook),
 			cmp.Compare(a.Location.File, b.Location.File), cmp.Compare(a.Location.Line, b.Location.Line))
 	})
 }

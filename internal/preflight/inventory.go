@@ -13,6 +13,10 @@ import (
 type Inventory struct {
 	// Extensions are the ExtensionConfigs.
 	Extensions []Extension
+	// Chains are the HandlerChains of the gateway.
+	Chains []Chain
+	// Several are the hooks of which Cluster API takes one handler, if more are offered to it.
+	Several []SeveralHandlers
 	// Ignored are the policies that state a version of Cluster API objects and are not in effect.
 	Ignored []IgnoredPolicy
 	// Unreadable are the objects that could not be read; Judge does not see their handlers.
@@ -33,7 +37,27 @@ type Inventory struct {
 }
 
 // Empty reports whether there is nothing to judge.
-func (v *Inventory) Empty() bool { return len(v.Extensions)+len(v.Ignored)+len(v.Unreadable) == 0 }
+func (v *Inventory) Empty() bool {
+	return len(v.Extensions)+len(v.Chains)+len(v.Ignored)+len(v.Unreadable) == 0
+}
+
+// Chain is a HandlerChain.
+type Chain struct {
+	Name     string
+	Location Location
+	// Hook is group/hook; empty if the chain is not valid.
+	Hook hook.GroupHook
+	// Steps are the registered names of its handlers, without optional ones.
+	Steps []string
+	// Broken is what keeps the chain from being called now; empty if nothing does.
+	Broken string
+}
+
+// SeveralHandlers is a hook with more handlers than Cluster API takes.
+type SeveralHandlers struct {
+	Hook    hook.GroupHook
+	Problem string
+}
 
 // Location is the file and line of a definition; File is empty for an object in a cluster.
 type Location struct {
@@ -76,6 +100,8 @@ type Handler struct {
 	States string
 	// Policy is the ExtensionPolicy in effect for the handler; nil for none.
 	Policy *Policy
+	// Ignores reports whether the extension states the failure policy Ignore.
+	Ignores bool
 }
 
 // Policy is an ExtensionPolicy in effect.

@@ -57,6 +57,8 @@ func Judge(inventory Inventory, t Target) Report {
 		r.Findings = append(r.Findings, findings...)
 		r.Policies = append(r.Policies, policies...)
 	}
+	r.HandlerChains = len(inventory.Chains)
+	r.Findings = append(r.Findings, t.chainFindings(&inventory, r.Findings)...)
 	sortFindings(r.Findings)
 	slices.SortFunc(r.Policies, func(a, b ProposedPolicy) int { return cmp.Compare(a.Name, b.Name) })
 	return r

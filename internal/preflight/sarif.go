@@ -59,6 +59,8 @@ func (r *Report) sarifText(f *Finding) string {
 		fmt.Fprintf(&b, "Handler %s: ", f.Object())
 	} else if f.ExtensionConfig != "" {
 		fmt.Fprintf(&b, "ExtensionConfig %s: ", f.ExtensionConfig)
+	} else if f.HandlerChain != "" {
+		fmt.Fprintf(&b, "HandlerChain %s: ", f.HandlerChain)
 	}
 	b.WriteString(f.Problem + ".\n")
 	if len(f.Lost) > 0 {
@@ -90,6 +92,10 @@ func (f *Finding) sarifLocation() *sarif.Location {
 		name, kind = f.ExtensionPolicy, "ExtensionPolicy"
 	case f.Handler != "":
 		kind = "handler"
+	case f.HandlerChain != "":
+		kind = "HandlerChain"
+	case f.Rule == ruleSeveral:
+		kind = "hook"
 	case f.ExtensionConfig == "":
 		return l
 	}

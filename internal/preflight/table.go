@@ -29,7 +29,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		t.Row("LEVEL", "HANDLER", "HOOK", "FINDING")
 		for i := range r.Findings {
 			f := &r.Findings[i]
-			t.Row(string(f.Level), f.Object(), f.Hook[strings.LastIndex(f.Hook, "/")+1:], f.Rule)
+			t.Row(string(f.Level), f.Object(), f.hookName(), f.Rule)
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -61,9 +61,13 @@ func (r *Report) summary() string {
 	if r.From != "" {
 		from = fmt.Sprintf(" from %s (%s)", r.From, r.FromSource)
 	}
-	return fmt.Sprintf("%s%s%s: %s of %s: %d break, %d degrade, %d warn, %d ok\n", separator,
+	chains := ""
+	if r.HandlerChains > 0 {
+		chains = ", " + text.Plural(r.HandlerChains, "HandlerChain")
+	}
+	return fmt.Sprintf("%s%s%s: %s of %s%s: %d break, %d degrade, %d warn, %d ok\n", separator,
 		strings.Join(r.Targets, ", "), from,
-		text.Plural(r.Handlers, "handler"), text.Plural(r.ExtensionConfigs, "ExtensionConfig"),
+		text.Plural(r.Handlers, "handler"), text.Plural(r.ExtensionConfigs, "ExtensionConfig"), chains,
 		r.Count(Break), r.Count(Degrade), r.Count(Warn), r.Count(OK))
 }
 
@@ -74,8 +78,8 @@ func groups(findings []Finding) [][]*Finding {
 		f := &findings[i]
 		at := slices.IndexFunc(groups, func(g []*Finding) bool {
 			o := g[0]
-			return o.Rule == f.Rule && o.ExtensionConfig == f.ExtensionConfig && o.Problem == f.Problem &&
-				o.Remedy == f.Remedy && slices.Equal(o.Lost, f.Lost)
+			return o.Rule == f.Rule && o.ExtensionConfig == f.ExtensionConfig && o.HandlerChain == f.HandlerChain &&
+				o.Problem == f.Problem && o.Remedy == f.Remedy && slices.Equal(o.Lost, f.Lost)
 		})
 		if at < 0 {
 			groups = append(groups, []*Finding{f})

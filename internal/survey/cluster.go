@@ -56,6 +56,7 @@ func NewCluster(config *rest.Config, watchFilter string, groups ...string) (*Clu
 		mapper.Add(kindIn(group), meta.RESTScopeRoot)
 	}
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("HandlerChain"), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
 	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
@@ -123,6 +124,11 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	if err != nil && !absent(err) {
 		return v, err
 	}
+	var chains v1alpha1.HandlerChainList
+	err = c.list(ctx, &chains, "handlerchains", v1alpha1.GroupVersion.Group, options...)
+	if err != nil && !absent(err) {
+		return v, err
+	}
 	for _, group := range c.groups {
 		for i := range configs[group] {
 			v.Registrations = append(v.Registrations, registration(group, &configs[group][i]))
@@ -154,7 +160,28 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		}
 	}
 	decide(&v, policies)
+	c.chains(&v, policies, chains.Items, hooks)
 	return v, c.references(ctx, &v)
+}
+
+// chains adds the HandlerChains, with what is wrong with them.
+func (*Cluster) chains(
+	v *preflight.Inventory, policies []locatedPolicy, items []v1alpha1.HandlerChain, hooks *catalog.Catalog,
+) {
+	var valid []locatedChain
+	for i := range items {
+		item := &items[i]
+		v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, item))
+		if !item.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if c, errs := extensionconfig.ConvertChain(item, hooks); len(errs) == 0 {
+			valid = append(valid, locatedChain{Chain: c})
+		} else {
+			v.Chains = append(v.Chains, preflight.Chain{Name: item.Name, Broken: problems.Join(errs).Error()})
+		}
+	}
+	decideChains(v, policies, valid, hooks)
 }
 
 // registration names an object as it is now. deploy/upgrade-guard/registrations.yaml does the same.

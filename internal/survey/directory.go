@@ -69,6 +69,11 @@ func Directory(
 	}
 	_ = group.Wait() // failures are recorded in each extension
 	decide(&v, policies)
+	chains := make([]locatedChain, len(manifests.Chains))
+	for i, c := range manifests.Chains {
+		chains[i] = locatedChain{Chain: c.Chain, location: located(c.Place)}
+	}
+	decideChains(&v, policies, chains, hooks)
 	definedReferences(&v, manifests.Definitions)
 	return v, ctx.Err()
 }

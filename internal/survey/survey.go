@@ -47,6 +47,7 @@ func fromStatus(
 			h.Useless = cmp.Or(useless[status.Name], err.Error())
 		}
 		h.Hook = gvh
+		h.Ignores = status.FailurePolicy == runtimev1.FailurePolicyIgnore
 		handlers = append(handlers, h)
 	}
 	return handlers, nil
@@ -57,7 +58,7 @@ func fromDiscovery(found extension.Discovered, at preflight.Location) []prefligh
 	var handlers []preflight.Handler
 	for _, h := range found.Handlers {
 		handlers = append(handlers, preflight.Handler{
-			Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at,
+			Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Ignores: h.FailurePolicy == hook.Ignore, Location: at,
 		})
 	}
 	for _, s := range found.Skipped {

@@ -31,6 +31,7 @@ func TestUpgradeGuardApprovals(t *testing.T) {
 	}
 	apply("crd", "runtime.cluster.x-k8s.io_extensionconfigs.yaml")
 	apply("crd", "hookgate.dev_extensionpolicies.yaml") // and no runtime.hookgate.dev
+	apply("crd", "hookgate.dev_handlerchains.yaml")
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: system}\n"))
 	for name, version := range map[string]string{"cluster-api": "v1.12.4", "runtime-extension-hookgate": "v0.0.9"} {
 		s.apply(t, []byte(`
@@ -121,6 +122,11 @@ spec:
 	allowed(gateway, stop)
 	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: acme}, timeoutSeconds: 5}\n"))
 	refused(gateway, stop, "ExtensionPolicy p of hookgate.dev is new or was changed since")
+	if out, ok := preflight(both...); !ok {
+		t.Fatal(out)
+	}
+	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChain\nmetadata: {name: c}\nspec: {hook: GeneratePatches, steps: [{handler: p.acme}]}\n"))
+	refused(gateway, stop, "HandlerChain c of hookgate.dev is new or was changed since")
 	if out, ok := preflight(both...); !ok {
 		t.Fatal(out)
 	}

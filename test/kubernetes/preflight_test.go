@@ -195,6 +195,7 @@ func TestPreflightRights(t *testing.T) {
 		return errOut, strings.Contains(errOut, "grant the verb list on extensionpolicies of the API group hookgate.dev, in all namespaces")
 	})
 	grant("hookgate.dev", "extensionpolicies")
+	grant("hookgate.dev", "handlerchains")
 	if err := c.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
