@@ -22,7 +22,7 @@
     tryItOutEnabled: true,
     // Swagger's own validator is on another host.
     validatorUrl: null,
-    requestInterceptor: withoutEmptyName,
+    requestInterceptor: (request) => explained(withoutEmptyName(request)),
   });
   offerHandlers(discovery);
 })();
@@ -54,6 +54,16 @@ function oneRowForEachHook(spec) {
 // withoutEmptyName removes the segment of a name that was left empty, however it is written.
 function withoutEmptyName(request) {
   request.url = request.url.replace(/\/(\{name\}|%7Bname%7D)?(?=$|\?)/i, '');
+  return request;
+}
+
+// explained has the gateway explain a call instead of making it, if the reader asks for that.
+function explained(request) {
+  if (document.getElementById('explain').checked) {
+    const url = new URL(request.url, location.href);
+    url.pathname = `/explain${url.pathname}`;
+    request.url = url.href;
+  }
   return request;
 }
 

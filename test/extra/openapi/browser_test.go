@@ -174,6 +174,9 @@ func TestPageInABrowser(t *testing.T) {
 	b.screenshot(t, "tried.png")
 	b.try(t, "v1alpha1BeforeClusterCreate", "approval.acme", "200", "Cluster c1 may be created")
 	b.try(t, "v1alpha1BeforeClusterDelete", "nobody.acme", "404", `"status": "Failure"`)
+	b.click(t, "explain calls", `#explain`)
+	b.try(t, "v1alpha1BeforeClusterCreate", "", "200", `"turn": 1`)
+	b.click(t, "make calls", `#explain`)
 	if got := value(t, b, "look at the answer's example", chromedp.Evaluate[string](
 		`document.querySelector('[id$="-v1alpha1BeforeClusterCreate"] .responses-inner .example').textContent`)); !strings.Contains(got, "BeforeClusterCreateResponse") {
 		t.Errorf("the example of an answer is %q", got)
