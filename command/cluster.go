@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -48,6 +49,14 @@ type source interface {
 func clustersOf(s source) gateway.Clusters {
 	clusters, _ := s.(gateway.Clusters)
 	return clusters
+}
+
+// blockedOf returns what writes events about updates in place that are blocked, or nil if the source writes none.
+func blockedOf(s source) func(owner corev1.ObjectReference, chain, message string) {
+	if cluster, ok := s.(*controllers.Source); ok {
+		return cluster.Blocked
+	}
+	return nil
 }
 
 // clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -268,6 +269,21 @@ func (s *apiServer) events() []string {
 		var e struct{ Type, Reason, Note string }
 		if w.request == "POST events" && json.Unmarshal([]byte(w.body), &e) == nil {
 			all = append(all, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
+		}
+	}
+	return all
+}
+
+// regarding returns what the events so far are about.
+func (s *apiServer) regarding() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, w := range s.writes {
+		var e eventsv1.Event
+		if w.request == "POST events" && json.Unmarshal([]byte(w.body), &e) == nil && e.Related != nil {
+			all = append(all, fmt.Sprintf("%s %s/%s %s %s %s", e.Regarding.Kind, e.Regarding.Namespace, e.Regarding.Name, e.Regarding.UID,
+				e.Related.Kind, e.Related.Name))
 		}
 	}
 	return all

@@ -112,6 +112,7 @@ type Source struct {
 	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
 	chains     *discovery.ChainSet
 	clusters   *clusters
+	blocks     *blocks
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.
@@ -151,6 +152,7 @@ func New(c Config) (*Source, error) {
 		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
 		chains:     discovery.NewChainSet(served, c.Logger),
 		clusters:   ofClusters,
+		blocks:     newBlocks(),
 	}, nil
 }
 
@@ -354,6 +356,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 			return nil
 		}
 		following.Go(func() { r.followSecrets(ctx) })
+		following.Go(func() { s.blocks.record(ctx, mgr.GetAPIReader(), r.events, s.config.Logger) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
 			o.changed.Notify()
 			r.lead(ctx)

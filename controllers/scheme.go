@@ -57,6 +57,8 @@ func newMapper(group string) meta.RESTMapper {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(k.name), meta.RESTScopeRoot)
 	}
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)
+	mapper.Add(controlPlaneKind, meta.RESTScopeNamespace)
+	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
 	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
 	return mapper

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
@@ -47,6 +48,9 @@ type Config struct {
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string
+	// Blocked is called when a HandlerChain with onPartialCoverage: Block has held an update in place, with the
+	// KubeadmControlPlane or MachineDeployment of the request. It must not block. Nil does nothing.
+	Blocked func(owner corev1.ObjectReference, chain, message string)
 	// Want is called with the group of a hook, besides Cluster API's, that no known handler answers. Nil does nothing.
 	Want func(group string)
 }

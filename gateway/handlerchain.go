@@ -216,9 +216,10 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 		return nil, err
 	}
 	if t.chain.Block && len(uncovered) > 0 {
-		return newFailure(r.Hook, fmt.Sprintf("onPartialCoverage of HandlerChain %q is Block, and no step covers %s",
+		return d.blocked(r, t, fmt.Sprintf("onPartialCoverage of HandlerChain %q is Block, and no step covers %s",
 			t.chain.Name, handlerchain.Listed(uncovered))), nil
 	}
+	d.unblocked(r, t)
 	whole := mergeSuccesses(r.Hook, answers)
 	changes.Complete(whole)
 	return whole, nil

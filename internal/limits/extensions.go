@@ -55,6 +55,10 @@ const (
 	// SecretInterval is the time between two requests for the Secret of a CA, and SecretsPerSecond bounds those for all.
 	SecretInterval   = 10 * time.Second
 	SecretsPerSecond = 20
+	// BlockedEventsPerSecond bounds the events about updates in place that HandlerChains block, and BlockedOwners the
+	// KubeadmControlPlanes and MachineDeployments that wait for one.
+	BlockedEventsPerSecond = 1
+	BlockedOwners          = 1_000
 )
 
 // The limits of HandlerChains.

@@ -120,6 +120,7 @@ func counts() []Limit {
 		{"process", "questions to the API server about tokens", count(ReviewsPerSecond) + " per second, " + count(ReviewsWaiting) + " at a time", "`Overloaded`, `NotReady`", "", "`hookgate_authentications_total`"},
 		{"process", "answers of the API server about tokens that are kept", count(ReviewsKept), "asked again", "", ""},
 		{"process", "looks for the servers of extensions", count(ProbesPerSecond) + " per second", "servers beyond 200 are looked at less often", "", "`hookgate_extension_up`"},
+		{"process", "events about updates in place that are blocked; objects that wait for one", count(BlockedEventsPerSecond) + " per second; " + count(BlockedOwners), "they take longer; left out until the next call", "", ""},
 		{"process", "requests for the Secrets of CAs", count(SecretsPerSecond) + " per second", "they take longer", "", ""},
 		{"process", "scrapes of metrics; requests for [the status](status.md)", "1 at a time, and " + count(Scrapes-1) + " that wait", busy, "", ""},
 		{"process", "pages sent at a time; that follow what happens", count(Pages) + "; " + count(FollowingPages), busy, "", ""},

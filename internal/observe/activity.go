@@ -12,7 +12,6 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/subject"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -150,11 +149,10 @@ func (o *Observer) rememberHold(
 	if !held && !o.holds.Of(c.Handler.Name) {
 		return
 	}
-	namespace, name := subject.Cluster(cmp.Or(c.Request, c.Partial))
-	if name == "" {
+	wait := waitFor(c.Hook, c.Handler.Name, cmp.Or(c.Request, c.Partial))
+	if wait.Cluster == "" {
 		return
 	}
-	wait := activity.Wait{Namespace: namespace, Cluster: name, Hook: c.Hook.Hook, Handler: c.Handler.Name}
 	if !held {
 		o.holds.Release(wait)
 		return

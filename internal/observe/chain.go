@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/subject"
 )
 
 // BeginChain starts to observe a call to a chain of handlers, which counts as a handler of its name besides its steps.
@@ -52,4 +53,26 @@ func (o *Observer) BeginChain(
 		m.series.end(series)
 		span.End()
 	}
+}
+
+// Block keeps that the Cluster of a request waits, because a chain blocks an update in place.
+func (o *Observer) Block(h *catalog.Hook, chain string, request proto.Message, message string) {
+	if o == nil {
+		return
+	}
+	if wait := waitFor(h, chain, request); wait.Cluster != "" {
+		o.holds.Hold(activity.Hold{Wait: wait, Kind: "Failure", Message: message, Last: time.Now()})
+	}
+}
+
+// Unblock forgets what Block has kept of a Cluster.
+func (o *Observer) Unblock(h *catalog.Hook, chain string, request proto.Message) {
+	if o != nil && o.holds.Of(chain) {
+		o.holds.Release(waitFor(h, chain, request))
+	}
+}
+
+func waitFor(h *catalog.Hook, handler string, request proto.Message) activity.Wait {
+	namespace, name := subject.Cluster(request)
+	return activity.Wait{Namespace: namespace, Cluster: name, Hook: h.Hook, Handler: handler}
 }

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
@@ -178,6 +179,28 @@ func MachineCluster(req proto.Message) (namespace, name string, err error) {
 		return "", "", hook.Errorf(hook.InvalidRequest, "%s.spec.clusterName: required", member)
 	}
 	return namespace, name, nil
+}
+
+// Owner returns the KubeadmControlPlane or MachineDeployment whose Machines a request to update them in place is about,
+// or an empty name. Cluster API removes owner references from the objects of requests, and leaves the labels.
+func Owner(req proto.Message) (apiVersion, kind, namespace, name string) {
+	label := ""
+	switch req.(type) {
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		apiVersion, kind = "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane"
+		label = clusterv1.MachineControlPlaneNameLabel
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		apiVersion, kind, label = clusterv1.GroupVersion.String(), "MachineDeployment", clusterv1.MachineDeploymentNameLabel
+	default:
+		return "", "", "", ""
+	}
+	member, object := machine(req)
+	set, err := labelsIn(member, object)
+	if err != nil {
+		return "", "", "", ""
+	}
+	namespace, _ = Cluster(req)
+	return apiVersion, kind, namespace, set[label]
 }
 
 // aboutTopology is a request about the topology of a Cluster, which is in its variables.

@@ -96,7 +96,11 @@ func kubectl(kubeconfig string, input []byte, args ...string) ([]byte, error) {
 
 // anything returns a definition that admits every object of a cert-manager kind: their contents are checked elsewhere.
 func anything(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
-	const group = "cert-manager.io"
+	return anythingIn("cert-manager.io", "v1", plural, kind)
+}
+
+// anythingIn is anything in a group and version.
+func anythingIn(group, version, plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -104,7 +108,7 @@ func anything(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind),
 				Kind: kind, ListKind: kind + "List"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
+				Name: version, Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{
 					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
 						XPreserveUnknownFields: new(true)},

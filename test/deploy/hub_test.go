@@ -181,6 +181,7 @@ func TestHub(t *testing.T) {
 			s.work(t, h.group, x, h.readOnly)
 			if !h.readOnly {
 				s.call(t, g, certs, roles)
+				s.block(t, g, certs)
 				s.scrape(t, g, certs, roles)
 				s.write(t, h.group, roles)
 			}
@@ -234,7 +235,7 @@ func newServer(t *testing.T) *server {
 	dir := t.TempDir()
 	s := &server{kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
 	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates",
-		"Certificate"), anything("issuers", "Issuer")},
+		"Certificate"), anything("issuers", "Issuer"), anythingIn("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster")},
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
 		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 	var err error
@@ -388,6 +389,12 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	// In the old version, so that the stored object was converted.
 	s.apply(t, fmt.Appendf(nil, "apiVersion: %s/v1alpha1\nkind: ExtensionConfig\nmetadata:\n  name: acme\n  annotations: {%s: %s/acme-ca}\nspec: {clientConfig: {url: %q}}\n",
 		group, runtimev1.InjectCAFromSecretAnnotation, namespace, x.URL))
+	for name, hook := range map[string]string{"machines": "CanUpdateMachine", "sets": "CanUpdateMachineSet"} {
+		s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChain\nmetadata: {name: %s}\nspec: {hook: %s, onPartialCoverage: Block, steps: [{handler: %s.acme}]}\n",
+			name, hook, strings.ToLower(hook)))
+		s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: %s}\nspec: {targetRef: {name: acme, handler: %s}, failurePolicy: Fail}\n",
+			name, strings.ToLower(hook)))
+	}
 	if readOnly {
 		return // and see in the end that it did no more than look
 	}
@@ -396,6 +403,11 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	eventually(t, "the policy is accepted", func() bool {
 		err := s.client.Get(t.Context(), client.ObjectKey{Name: "acme"}, policy)
 		return err == nil && meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.AcceptedCondition)
+	})
+	chain := &v1alpha1.HandlerChain{}
+	eventually(t, "the chain is ready", func() bool {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: "machines"}, chain)
+		return err == nil && meta.IsStatusConditionTrue(chain.Status.Conditions, v1alpha1.ReadyCondition)
 	})
 	x.broken.Store(true)
 	s.await(t, group, metav1.ConditionFalse)
@@ -532,26 +544,76 @@ func (s *server) call(t *testing.T, g *process.Gateway, certs *devcert.Pair, rol
 	}
 }
 
-// write writes ExtensionConfigs and policies as those to whom one of the two roles for that is bound: each may do its
+// block makes the chains block updates in place of a KubeadmControlPlane and of a MachineDeployment, about which the
+// gateway then wants to write an event.
+func (s *server) block(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
+	t.Helper()
+	for chain, c := range map[string]struct{ hook, member, label, resource string }{
+		"machines": {"canupdatemachine", "machine", "control-plane-name", "kubeadmcontrolplanes"},
+		"sets":     {"canupdatemachineset", "machineSet", "deployment-name", "machinedeployments"},
+	} {
+		object := func(version string) string {
+			return fmt.Sprintf(`{%q:{"metadata":{"namespace":"team","labels":{"cluster.x-k8s.io/%s":"x"}},"spec":{"clusterName":"c","template":{"spec":{"version":%[3]q}},"version":%[3]q}}}`,
+				c.member, c.label, version)
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://127.0.0.1"+portOf(g.HTTPS)+
+			"/hooks.runtime.cluster.x-k8s.io/v1alpha1/"+c.hook+"/"+chain,
+			strings.NewReader(`{"current":`+object("v1")+`,"desired":`+object("v2")+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := certs.ClientTLS()
+		config.Certificates = []tls.Certificate{certificates.Of(t, certs)}
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
+			t.Fatal(err, closeErr)
+		}
+		if !strings.Contains(string(body), "is Block, and no step covers") {
+			t.Errorf("%s is not blocked: %s %s", chain, resp.Status, body)
+		}
+		eventually(t, "the gateway asks for "+c.resource, func() bool {
+			requests, err := rights.Read(s.audit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.ContainsFunc(requests, func(r rights.Request) bool { return r.User == account && r.Resource == c.resource })
+		})
+	}
+}
+
+// write writes ExtensionConfigs, policies and chains as those to whom one of the two roles for that is bound: each may do its
 // own, and not the other's.
 func (s *server) write(t *testing.T, group string, roles []rights.Role) {
 	t.Helper()
 	config := `{"apiVersion":"` + group + `/v1beta2","kind":"ExtensionConfig","metadata":{"name":"new"},"spec":{"clientConfig":{"url":"https://new.example"}}}`
 	policy := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"ExtensionPolicy","metadata":{"name":"new"},"spec":{"targetRef":{"name":"new"},"hooks":["AfterClusterUpgrade"]}}`
-	for role, own := range map[string]string{"hookgate-registrar": config, "hookgate-policy-author": policy} {
+	chain := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"HandlerChain","metadata":{"name":"newer"},"spec":{"hook":"AfterClusterUpgrade","steps":[{"handler":"a.new"}]}}`
+	objects := []struct{ writer, kind, name, text string }{
+		{"hookgate-registrar", "extensionconfigs." + group, "new", config},
+		{"hookgate-policy-author", "extensionpolicies", "new", policy},
+		{"hookgate-policy-author", "handlerchains", "newer", chain},
+	}
+	for _, role := range []string{"hookgate-registrar", "hookgate-policy-author"} {
 		s.bind(t, role, role, roles)
 		as := "--as=system:serviceaccount:default:" + role
-		for _, object := range []string{config, policy} {
-			if out, err := kubectl(s.admin, []byte(object), "create", "-f", "-", as); (err == nil) != (object == own) || err != nil && !strings.Contains(string(out), "forbidden") {
-				t.Errorf("%s creates %.90s: %v: %s", role, object, err, out)
+		for _, o := range objects {
+			if out, err := kubectl(s.admin, []byte(o.text), "create", "-f", "-", as); (err == nil) != (o.writer == role) || err != nil && !strings.Contains(string(out), "forbidden") {
+				t.Errorf("%s creates %.90s: %v: %s", role, o.text, err, out)
 			}
 		}
-		kind := "extensionpolicies"
-		if own == config {
-			kind = "extensionconfigs." + group
-		}
-		if out, err := kubectl(s.admin, nil, "delete", kind, "new", as); err != nil {
-			t.Errorf("%s deletes %s: %v: %s", role, kind, err, out)
+		for _, o := range objects {
+			if o.writer != role {
+				continue
+			}
+			if out, err := kubectl(s.admin, nil, "delete", o.kind, o.name, as); err != nil {
+				t.Errorf("%s deletes %s: %v: %s", role, o.kind, err, out)
+			}
 		}
 	}
 }
@@ -634,15 +696,26 @@ func newExtension(t *testing.T) *extension {
 	t.Helper()
 	x := &extension{}
 	x.renew(t)
-	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if x.broken.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		list := &runtimehooksv1.DiscoveryResponse{Handlers: []runtimehooksv1.ExtensionHandler{{
-			Name: "h", RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(),
-				Hook: "BeforeClusterCreate"},
-		}}}
+		if _, after, ok := strings.Cut(r.URL.Path, "/canupdatemachine"); ok { // and covers nothing
+			kind := "CanUpdateMachineResponse"
+			if strings.HasPrefix(after, "set") {
+				kind = "CanUpdateMachineSetResponse"
+			}
+			_, _ = fmt.Fprintf(w, `{"apiVersion":%q,"kind":%q,"status":"Success"}`, runtimehooksv1.GroupVersion, kind)
+			return
+		}
+		list := &runtimehooksv1.DiscoveryResponse{}
+		for name, hook := range map[string]string{
+			"h": "BeforeClusterCreate", "canupdatemachine": "CanUpdateMachine", "canupdatemachineset": "CanUpdateMachineSet",
+		} {
+			list.Handlers = append(list.Handlers, runtimehooksv1.ExtensionHandler{Name: name,
+				RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook}})
+		}
 		list.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))
 		list.Status = runtimehooksv1.ResponseStatusSuccess
 		_ = json.NewEncoder(w).Encode(list) // the caller may have left

@@ -1,0 +1,110 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// The kinds of which only the metadata of one object is read, for an event.
+var (
+	controlPlaneKind = schema.GroupVersionKind{
+		Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmControlPlane",
+	}
+	deploymentKind = clusterv1.GroupVersion.WithKind("MachineDeployment")
+)
+
+// blockedReason is the reason of events about updates in place that a HandlerChain has blocked.
+const blockedReason = "InPlaceUpdateBlocked"
+
+// blocks are the updates in place that HandlerChains have blocked, and of which no event was written yet: of each object
+// the last one. Callers ask again and again, so that what there is no room for comes back.
+type blocks struct {
+	mu      sync.Mutex
+	pending map[corev1.ObjectReference]block
+	added   *notify.Signal
+}
+
+// block is why an object was blocked, and by which HandlerChain.
+type block struct{ chain, message string }
+
+func newBlocks() *blocks {
+	return &blocks{pending: map[corev1.ObjectReference]block{}, added: notify.NewSignal()}
+}
+
+func (b *blocks) add(owner corev1.ObjectReference, latest block) {
+	b.mu.Lock()
+	if _, known := b.pending[owner]; known || len(b.pending) < limits.BlockedOwners {
+		b.pending[owner] = latest
+	}
+	b.mu.Unlock()
+	b.added.Notify()
+}
+
+// take returns one object, if there is any.
+func (b *blocks) take() (owner corev1.ObjectReference, latest block, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for owner, latest = range b.pending {
+		delete(b.pending, owner)
+		return owner, latest, true
+	}
+	return owner, latest, false
+}
+
+// record writes an event for each object, until ctx is done. Reading the object first gives the event the UID by which
+// kubectl describe finds it, and a caller cannot make the gateway write events about objects that do not exist. While
+// the object stays the same, client-go counts repetitions in one event.
+func (b *blocks) record(ctx context.Context, reader client.Reader, recorder events.EventRecorder, logger *slog.Logger) {
+	pace := rate.NewLimiter(limits.BlockedEventsPerSecond, 1)
+	for {
+		owner, latest, ok := b.take()
+		if !ok {
+			select {
+			case <-b.added.C():
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		if pace.Wait(ctx) != nil {
+			return
+		}
+		object := metadataOf(owner.GroupVersionKind())
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, object); err != nil {
+			if ctx.Err() == nil {
+				logger.Warn("no event is written about an update in place that a HandlerChain blocks", "kind", owner.Kind,
+					"namespace", owner.Namespace, "name", owner.Name, "handlerChain", latest.chain, "error", err)
+			}
+			continue
+		}
+		chain := &corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: chainKind, Name: latest.chain,
+		}
+		recorder.Eventf(object, chain, corev1.EventTypeWarning, blockedReason, "UpdateInPlace", "%s",
+			text.Cut(latest.message, limits.EventNoteBytes))
+	}
+}
+
+// Blocked makes the Source write an event about an update in place that a HandlerChain has blocked, unless ReadOnly is
+// set. It does not block.
+func (s *Source) Blocked(owner corev1.ObjectReference, chain, message string) {
+	if !s.config.ReadOnly {
+		s.blocks.add(owner, block{chain, message})
+	}
+}
