@@ -374,7 +374,7 @@ func (s *Source) newOwn(mgr manager.Manager, r *reconciler, problems *watchProbl
 		return nil, err
 	}
 	o := &own{
-		reconcile: r.reconcileNamed, served: s.served, client: mgr.GetClient(), cache: objects,
+		hooks: s.config.Catalog, reconcile: r.reconcileNamed, served: s.served, client: mgr.GetClient(), cache: objects,
 		leadership: s.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly, changed: notify.NewSignal(),
 	}
 	o.kinds = []followed{

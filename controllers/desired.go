@@ -50,6 +50,7 @@ type observation struct {
 	// withheld are the handlers in the answer that policy, which is the one for the whole extension, does not allow.
 	withheld []registry.Handler
 	policy   *policy.Policy
+	several  string // the message of the condition SeveralOffered
 	// undiscovered is what becomes of calls because no handlers are known; empty if some are.
 	undiscovered hook.FailurePolicy
 
@@ -90,6 +91,9 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 	}
 	if o.leads && !o.unreadable {
 		o.setWarning(want, deprecatedCondition, deprecatedReason, deprecatedMessage(o.handlers, o.hooks))
+	}
+	if o.leads {
+		o.setWarning(want, severalCondition, severalReason, text.Cut(o.several, limits.ConditionMessageBytes))
 	}
 	if o.available != nil {
 		o.setAvailable(want)

@@ -70,6 +70,10 @@ func notices(before, after *runtimev1.ExtensionConfig) []notice {
 			if !same {
 				add(corev1.EventTypeWarning, c.Reason, "Convert", c.Message)
 			}
+		case severalCondition:
+			if !same {
+				add(corev1.EventTypeWarning, c.Reason, "Offer", c.Message)
+			}
 		case deprecatedCondition:
 			if !same {
 				add(corev1.EventTypeWarning, c.Reason, "Discover", c.Message)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/notify"
@@ -23,6 +24,7 @@ import (
 // of each: whether it is in effect.
 type own struct {
 	kinds     []followed // in the order in which they are applied
+	hooks     *catalog.Catalog
 	reconcile func(ctx context.Context, names []string)
 	served    *discovery.TrackingRegistry
 	client    client.Client // to write with
@@ -32,6 +34,8 @@ type own struct {
 	logger     *slog.Logger
 	readOnly   bool
 	changed    *notify.Signal
+
+	several map[string]string // what severalOffered returned last; it belongs to the goroutine of run
 }
 
 // followed is a kind of Hookgate's own.
@@ -111,6 +115,10 @@ func (o *own) run(ctx context.Context) {
 		again = nil
 		for _, f := range o.kinds {
 			o.reconcile(ctx, f.apply(ctx))
+		}
+		before := o.several
+		if o.several = severalOffered(o.served.Snapshot(), o.hooks); o.leadership.term() != nil {
+			o.reconcile(ctx, differing(before, o.several))
 		}
 		if !o.judge(ctx) {
 			delays = nil

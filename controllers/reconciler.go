@@ -125,6 +125,9 @@ func (r *reconciler) observe(
 			return o, err
 		}
 	}
+	if leads {
+		o.several = severalOffered(r.registry.Snapshot(), r.hooks)[config.Name]
+	}
 	r.observeAvailability(&o)
 	if ctx.Err() == nil {
 		r.observeLosses(m, &o)
