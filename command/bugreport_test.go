@@ -77,6 +77,12 @@ func TestBugReport(t *testing.T) {
 		"/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs": {object("in-core")},
 		"/apis/runtime.hookgate.dev/v1beta2/extensionconfigs":     {object("in-hub")},
 		"/apis/hookgate.dev/v1alpha1/extensionpolicies":           {},
+		"/apis/hookgate.dev/v1alpha1/handlerchains": {map[string]any{
+			"apiVersion": "hookgate.dev/v1alpha1", "kind": "HandlerChain", "metadata": map[string]any{"name": "chain"},
+			"spec": map[string]any{"hook": "GeneratePatches", "steps": []any{
+				map[string]any{"handler": "a.acme"}, map[string]any{"handler": "b.acme", "settings": map[string]any{"mode": setting + "2"}},
+			}},
+		}},
 	}
 	file := filepath.Join(t.TempDir(), "report.zip")
 	got := hookgate(t, "", "bug-report", "--kubeconfig", g.kubeconfig, "--token", token, "-f", file)
@@ -106,6 +112,7 @@ func TestBugReport(t *testing.T) {
 		"cluster/extensionconfigs.runtime.cluster.x-k8s.io.json": `"account": "[removed]"`,
 		"cluster/extensionconfigs.runtime.hookgate.dev.json":     "inject-ca-from-secret",
 		"cluster/extensionpolicies.json":                         "[]",
+		"cluster/handlerchains.json":                             `"mode": "[removed]"`,
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s lacks %q:\n%s", name, want, files[name])

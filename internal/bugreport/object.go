@@ -22,12 +22,12 @@ func (a *Archive) AddObjects(name string, objects []unstructured.Unstructured) {
 	kept := make([]map[string]any, 0, len(objects))
 	for i := range objects {
 		object := objects[i].DeepCopy().Object
-		if settings, ok, _ := unstructured.NestedMap(object, "spec", "settings"); ok {
-			for _, key := range slices.Sorted(maps.Keys(settings)) {
-				a.Secret(fmt.Sprint(settings[key]))
-				settings[key] = removed
-			}
-			_ = unstructured.SetNestedMap(object, settings, "spec", "settings")
+		spec, _, _ := unstructured.NestedFieldNoCopy(object, "spec")
+		a.withoutSettings(spec)
+		steps, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "steps") // of a HandlerChain
+		list, _ := steps.([]any)
+		for _, step := range list {
+			a.withoutSettings(step)
 		}
 		if bundle, ok, _ := unstructured.NestedString(object, "spec", "clientConfig", "caBundle"); ok {
 			_ = unstructured.SetNestedField(object, fmt.Sprintf("%d bytes", len(bundle)), "spec", "clientConfig", "caBundle")
@@ -42,6 +42,16 @@ func (a *Archive) AddObjects(name string, objects []unstructured.Unstructured) {
 		kept = append(kept, object)
 	}
 	a.AddJSON(name, kept)
+}
+
+// withoutSettings removes the values of the settings of an object, in place.
+func (a *Archive) withoutSettings(of any) {
+	object, _ := of.(map[string]any)
+	settings, _ := object["settings"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		a.Secret(fmt.Sprint(settings[key]))
+		settings[key] = removed
+	}
 }
 
 // container is what is told of a container: with its flags, which are the configuration of the gateway.
