@@ -21,8 +21,9 @@ func newDescribeCommand() *cobra.Command {
 		Use:   "describe EXTENSION | chain NAME",
 		Short: "Show what a gateway knows of an extension, or of a chain",
 		Long: "Show whether an extension is up, since when, and what it failed with last; its handlers with what is\n" +
-			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures. Of a HandlerChain, show\n" +
-			"its steps in their order, with what is in effect for each, and what keeps it from being called.\n\n" +
+			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
+			"Of a HandlerChain, show its steps in their order, with what is in effect for each, and what keeps it\n" +
+			"from being called.\n\n" +
 			"The numbers are those of one gateway process, in the last five minutes.",
 		Example: "  hookgate describe acme\n" +
 			"  hookgate describe chain platform-patches\n" +
@@ -63,8 +64,8 @@ var (
 	chainWords     = []string{chainKind, "chains"}
 )
 
-// toDescribe returns the kind and the names that the arguments say, which may be written as for kubectl: extension acme,
-// or extension/acme. Without a kind, they are names of extensions.
+// toDescribe returns the kind and the names that the arguments say, which may be written as for kubectl: chain c, or
+// chain/c. Without a kind, they are names of extensions.
 func toDescribe(args []string) (kind string, names []string) {
 	words := args
 	if len(args) == 1 {

@@ -19,7 +19,7 @@ func chainsStatus() *status.Gateway {
 	handler.Chains, handler.State = []string{"gates"}, status.Slow
 	g.Holds = g.Holds[:1]
 	g.Chains = []status.Chain{{
-		Name: "gates", Hook: "BeforeClusterUpgrade", OfferedAs: "beforeclusterupgrade", Ready: true, Reason: "Ready", Message: "Calls go to 1 handlers",
+		Name: "gates", Hook: "BeforeClusterUpgrade", OfferedAs: "beforeclusterupgrade", Ready: true, Reason: "Ready", Message: "Calls go to 1 handler",
 		Calls: status.Calls{Total: 5, Failures: 1, P50: .001, P99: .002},
 		Steps: []status.ChainStep{
 			{
@@ -52,7 +52,7 @@ func TestGetChains(t *testing.T) {
 		},
 		"wide": {
 			{"NAME", "HOOK", "READY", "REASON", "OFFERED AS", "COVERAGE", "STEPS", "MESSAGE"},
-			{"gates", "BeforeClusterUpgrade", "True", "Ready", "beforeclusterupgrade", "-", "gate.acme, more.none", "Calls go to 1 handlers"},
+			{"gates", "BeforeClusterUpgrade", "True", "Ready", "beforeclusterupgrade", "-", "gate.acme, more.none", "Calls go to 1 handler"},
 			{"updates-of-machines", "CanUpdateMachineSet", "False", "SeveralOffered", "updates-of-machines", "Block", "disk.other", `Calls fail\x1b[2J`},
 		},
 		"name": {{"gates"}, {"updates-of-machines"}},
@@ -86,7 +86,7 @@ func TestDescribeChain(t *testing.T) {
 			{"Hook:", "BeforeClusterUpgrade"},
 			{"Offered as:", "beforeclusterupgrade"},
 			{"Ready:", "True, Ready"},
-			{"Message:", "Calls go to 1 handlers"},
+			{"Message:", "Calls go to 1 handler"},
 			{"Calls:", "5 in 5m, 1 failed, p50 1ms, p99 2ms"},
 			nil,
 			columnsOf,

@@ -86,3 +86,44 @@ func TestStepsOfUnreadableFiles(t *testing.T) {
 		t.Error("the step is passed over")
 	}
 }
+
+// Chains stand for their steps, and are offered beside the handlers that are no steps, unless their names are taken.
+func TestOfferedOf(t *testing.T) {
+	gh := hook.GroupHook{Group: hook.Group, Hook: "UpdateMachine"}
+	r := registry.New()
+	var handlers []registry.Handler
+	for _, name := range []string{"a", "b", "c"} {
+		handlers = append(handlers, registry.Handler{
+			Name: name, Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: gh.Hook}, Timeout: 1, FailurePolicy: hook.Fail,
+		})
+	}
+	if err := r.Apply(registry.Registration{Name: "one", ClientConfig: registry.ClientConfig{URL: "https://one"}, Handlers: handlers}); err != nil {
+		t.Fatal(err)
+	}
+	chain := func(name, hookName string, steps ...string) registry.Chain {
+		c := registry.Chain{Name: name, Hook: hook.GroupHook{Group: hook.Group, Hook: hookName}, Sole: true}
+		for _, s := range steps {
+			c.Steps = append(c.Steps, registry.ChainStep{Handler: s})
+		}
+		return c
+	}
+	for reason, tt := range map[string]struct {
+		chains []registry.Chain
+		want   string
+	}{
+		"no chain":                        {nil, "a--one b--one c--one"},
+		"one for some":                    {[]registry.Chain{chain("z", gh.Hook, "a.one", "b.one")}, "c--one z"},
+		"one for all, one step not there": {[]registry.Chain{chain("z", gh.Hook, "a.one", "b.one", "c.one", "d.none")}, "z"},
+		"two":                             {[]registry.Chain{chain("z", gh.Hook, "a.one"), chain("y", gh.Hook, "a.one", "b.one")}, "c--one y z"},
+		"one whose name is taken":         {[]registry.Chain{chain("one", gh.Hook, "a.one", "b.one", "c.one")}, "a--one b--one c--one"},
+		"one of another hook":             {[]registry.Chain{chain("z", "CanUpdateMachine", "a.one")}, "a--one b--one c--one"},
+	} {
+		r.SetChains(tt.chains)
+		if got := strings.Join(r.Snapshot().OfferedOf(gh), " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", reason, got, tt.want)
+		}
+		if chains, steps := r.Snapshot().StandsFor(gh); len(tt.chains) > 0 && tt.chains[0].Name == "one" && len(chains)+len(steps) > 0 {
+			t.Errorf("%s: it stands for %v", reason, steps)
+		}
+	}
+}

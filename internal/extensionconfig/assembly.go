@@ -24,15 +24,16 @@ type Assembly struct {
 	assumed map[string]bool
 }
 
-// Assembled is an ExtensionConfig of an Assembly. If Known is false, it may have more handlers, and has those that chains
-// have as steps.
+// Assembled is an ExtensionConfig of an Assembly. If Known is false, it may have more handlers, and has those that
+// chains have as steps.
 type Assembled struct {
 	registry.Registration
 	Known bool
 }
 
-// Assemble returns the Assembly of ExtensionConfigs with their policies, and of chains. The error of each ExtensionConfig
-// that the registry refuses is by its name. Steps of ExtensionConfigs that are not among them are taken to exist.
+// Assemble returns the Assembly of ExtensionConfigs with their policies, and of chains. The error of each
+// ExtensionConfig that the registry refuses is by its name. Steps of ExtensionConfigs that are not among them are taken
+// to exist.
 func Assemble(
 	configs []Assembled, policies map[string]registry.Policies, chains []registry.Chain, hooks *catalog.Catalog,
 ) (*Assembly, map[string]error) {

@@ -165,7 +165,7 @@ func JudgeChain(s *registry.Snapshot, c *registry.Chain) Verdict {
 	if offered := s.OfferedOf(c.Hook); c.Sole && len(offered) > 1 {
 		return Verdict{v1alpha1.SeveralOfferedReason, SeveralOffered(c.Hook.Hook, offered)}
 	}
-	message := fmt.Sprintf("Calls go to %d handlers", len(steps))
+	message := "Calls go to " + text.Plural(len(steps), "handler")
 	if missing := len(c.Steps) - len(steps); missing > 0 {
 		message += fmt.Sprintf(", and pass over %d that are not registered", missing)
 	}
@@ -177,6 +177,6 @@ const maxOffered = 10
 
 // SeveralOffered says that more than one handler is offered of a hook of which Cluster API takes one.
 func SeveralOffered(hookName string, offered []string) string {
-	return fmt.Sprintf("Cluster API takes one handler of %s in all, and %d are offered: %s; put them into one HandlerChain",
-		hookName, len(offered), text.Join(offered, ", ", maxOffered))
+	return fmt.Sprintf("Cluster API takes one handler of %s in all, and %d are offered: %s; put them into one "+
+		"HandlerChain", hookName, len(offered), text.Join(offered, ", ", maxOffered))
 }

@@ -50,7 +50,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
 	examples := strings.Join(blocks, "---\n")
-	schema := readCRD(t)
+	schema := readCRD(t, "extensionpolicies")
 	for document := range strings.SplitSeq(examples, "---\n") {
 		text, err := yaml.YAMLToJSON([]byte(document))
 		if err != nil {

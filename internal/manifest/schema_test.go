@@ -27,7 +27,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
-// crd is the CustomResourceDefinition of ExtensionPolicy, compiled as in an API server.
+// crd is the CustomResourceDefinition of a kind of hookgate.dev, compiled as in an API server.
 type crd struct {
 	internal   *apiextensions.CustomResourceDefinition
 	structural *structuralschema.Structural
@@ -35,9 +35,10 @@ type crd struct {
 	rules      *schemacel.Validator
 }
 
-func readCRD(t testing.TB) *crd {
+// readCRD reads the CustomResourceDefinition of a kind, which has its name in the plural.
+func readCRD(t testing.TB, plural string) *crd {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_extensionpolicies.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_"+plural+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +90,13 @@ func (c *crd) problems(t testing.TB, object map[string]any) []string {
 }
 
 func TestExtensionPolicyCRDIsValid(t *testing.T) {
-	c := readCRD(t)
-	// All that the API server checks when it is created: the structural schema, defaults, and the rules with their
-	// costs.
+	readCRD(t, "extensionpolicies").isValid(t, "Extension", "Handler", "Accepted", "Reason", "Age")
+}
+
+// isValid checks all that the API server checks when the definition is created: the structural schema, defaults, and
+// the rules with their costs; and the names of columns.
+func (c *crd) isValid(t *testing.T, wanted ...string) {
+	t.Helper()
 	if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), c.internal); len(errs) > 0 {
 		t.Errorf("the API server would refuse it: %v", errs.ToAggregate())
 	}
@@ -103,7 +108,7 @@ func TestExtensionPolicyCRDIsValid(t *testing.T) {
 	for _, column := range c.internal.Spec.AdditionalPrinterColumns {
 		columns = append(columns, column.Name)
 	}
-	for _, want := range []string{"Extension", "Handler", "Accepted", "Reason", "Age"} {
+	for _, want := range wanted {
 		if !slices.Contains(columns, want) {
 			t.Errorf("no column %s in %v", want, columns)
 		}
@@ -121,7 +126,7 @@ func policyManifest(spec string) string {
 // The schema and the directory source refuse the same policies, each with a text that names the field. Rules that a
 // schema cannot express are left to the source and the controller.
 func TestExtensionPolicyRules(t *testing.T) {
-	schema := readCRD(t)
+	schema := readCRD(t, "extensionpolicies")
 	words := newDecoder(t)
 	long := strings.Repeat("x", 64)
 	tests := map[string]struct {
@@ -184,35 +189,40 @@ func TestExtensionPolicyRules(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			manifest := policyManifest(tc.spec)
-			text, err := yaml.YAMLToJSON([]byte(manifest))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var object map[string]any
-			if err := kubejson.UnmarshalCaseSensitivePreserveInts(text, &object); err != nil {
-				t.Fatal(err)
-			}
-			says(t, tc.reason+" (schema)", schema.problems(t, object), tc.schema)
-
-			docs, problems := parse("f.yaml", []byte(manifest))
-			if len(docs) != 1 || len(problems) > 0 {
-				t.Fatalf("got %d documents and %v", len(docs), problems)
-			}
-			o, problems := decode(&docs[0], words)
-			if o == nil || o.Valid() != (tc.source == "") {
-				t.Errorf("%s: got %+v", tc.reason, o)
-			}
-			var texts []string
-			for i := range problems {
-				texts = append(texts, problems[i].Error())
-				if p := problems[i]; !strings.HasPrefix(p.Error(), `f.yaml:`) || !strings.Contains(p.Error(), `: ExtensionPolicy "p": `) {
-					t.Errorf("the problem does not say where it is: %s", p.Error())
-				}
-			}
-			says(t, tc.reason+" (source)", texts, tc.source)
+			agree(t, schema, words, tc.reason, policyManifest(tc.spec), `ExtensionPolicy "p"`, tc.schema, tc.source)
 		})
 	}
+}
+
+// agree checks what the schema and the directory source say of an object; empty if they take it.
+func agree(t *testing.T, schema *crd, words *Decoder, reason, manifest, object, ofSchema, ofSource string) {
+	t.Helper()
+	text, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed map[string]any
+	if err := kubejson.UnmarshalCaseSensitivePreserveInts(text, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	says(t, reason+" (schema)", schema.problems(t, parsed), ofSchema)
+
+	docs, problems := parse("f.yaml", []byte(manifest))
+	if len(docs) != 1 || len(problems) > 0 {
+		t.Fatalf("got %d documents and %v", len(docs), problems)
+	}
+	o, problems := decode(&docs[0], words)
+	if o == nil || o.Valid() != (ofSource == "") {
+		t.Errorf("%s: got %+v", reason, o)
+	}
+	var texts []string
+	for i := range problems {
+		texts = append(texts, problems[i].Error())
+		if p := problems[i]; !strings.HasPrefix(p.Error(), `f.yaml:`) || !strings.Contains(p.Error(), ": "+object+": ") {
+			t.Errorf("the problem does not say where it is: %s", p.Error())
+		}
+	}
+	says(t, reason+" (source)", texts, ofSource)
 }
 
 func says(t *testing.T, reason string, got []string, want string) {

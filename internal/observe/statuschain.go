@@ -61,8 +61,8 @@ func (r *Reporter) chainStep(now time.Time, snapshot *registry.Snapshot, c *regi
 	return shown
 }
 
-// chains returns the listed HandlerChains with their calls and the names under which they are offered, and how many more
-// there are.
+// chains returns the listed HandlerChains with their calls and the names under which they are offered, and how many
+// more there are.
 func (r *Reporter) chains(now time.Time, snapshot *registry.Snapshot) (chains []status.Chain, missed int) {
 	if r.Chains == nil {
 		return nil, 0

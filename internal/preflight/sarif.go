@@ -55,11 +55,12 @@ func sarifLevel(l Level) string {
 // sarifText returns everything about a finding in one text: readers of SARIF see nothing else.
 func (r *Report) sarifText(f *Finding) string {
 	var b strings.Builder
-	if f.Handler != "" {
+	switch {
+	case f.Handler != "":
 		fmt.Fprintf(&b, "Handler %s: ", f.Object())
-	} else if f.ExtensionConfig != "" {
+	case f.ExtensionConfig != "":
 		fmt.Fprintf(&b, "ExtensionConfig %s: ", f.ExtensionConfig)
-	} else if f.HandlerChain != "" {
+	case f.HandlerChain != "":
 		fmt.Fprintf(&b, "HandlerChain %s: ", f.HandlerChain)
 	}
 	b.WriteString(f.Problem + ".\n")

@@ -136,10 +136,12 @@ func stepNotes(w io.Writer, c *status.Chain) error {
 	return t.Flush()
 }
 
-// chained returns a chain as one of the handlers of a gateway: its state is the worst of its steps, and its timeout that
-// of all of them. Each step has a failure policy of its own; callers see Fail.
+// chained returns a chain as one of the handlers of a gateway: its state is the worst of its steps, and its timeout
+// that of all of them. Each step has a failure policy of its own; callers see Fail.
 func chained(c *status.Chain, registered map[string]*status.Handler) status.HookedHandler {
-	h := status.Handler{Name: c.Name, OfferedAs: c.OfferedAs, Hook: c.Hook, State: status.Up, FailurePolicy: "Fail", Calls: c.Calls}
+	h := status.Handler{
+		Name: c.Name, OfferedAs: c.OfferedAs, Hook: c.Hook, State: status.Up, FailurePolicy: "Fail", Calls: c.Calls,
+	}
 	var timeout status.Seconds
 	worst := []status.State{status.Down, status.Failing, status.Slow, status.Unknown, status.Up}
 	for i := range c.Steps {

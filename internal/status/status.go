@@ -143,8 +143,8 @@ type Points struct {
 // Handler is a handler with what is in effect for it.
 type Handler struct {
 	Name string `json:"name"` // its registered name
-	// OfferedAs is the name under which the gateway's discovery offers it. All handlers of a lifecycle hook share one. Of a
-	// hook of which Cluster API takes one handler, a step has the name of its chain.
+	// OfferedAs is the name under which the gateway's discovery offers it. All handlers of a lifecycle hook share one. Of
+	// a hook of which Cluster API takes one handler, a step has the name of its chain.
 	OfferedAs string `json:"offeredAs"`
 	// Chains are the HandlerChains of which the handler is a step, by name.
 	Chains []string `json:"chains,omitempty"`
