@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/protobuf/proto"
@@ -63,6 +65,12 @@ func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher
 // which it is offered.
 func TestStatusOfChains(t *testing.T) {
 	d, r := newReportedChains(t, tracetest.NewSpanRecorder())
+	series := prometheus.NewRegistry()
+	observe.NewMetrics(series, r.Registry, allHooks, "test").Report(r)
+	wantCount(t, series, "hookgate_handler_chain_ready", 1, "GeneratePatches", "patches")
+	if got := testutil.CollectAndCount(series, "hookgate_handler_chain_ready"); got != 4 {
+		t.Errorf("%d series of chains, want 4", got)
+	}
 	if _, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "patches", &hooksv1alpha1.GeneratePatchesRequest{}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 type statusCollector struct {
 	atomic.Pointer[Reporter]
 
-	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince *prometheus.Desc
+	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, ready *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*statusCollector)(nil)
@@ -52,6 +52,9 @@ func newStatusCollector(d *definer) *statusCollector {
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
 		"When the Cluster that has waited longest for a handler began to, in seconds since the epoch.", "hook", "handler")
+	c.ready = d.described("gauge", "hookgate_handler_chain_ready",
+		"1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was never "+
+			"valid.", "hook", "handler")
 	d.registerer.MustRegister(c)
 	return c
 }
@@ -62,7 +65,7 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 // Describe implements prometheus.Collector.
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince,
+		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.ready,
 	} {
 		descs <- d
 	}
@@ -97,6 +100,21 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held.Clusters), by.Hook, by.Handler)
 		c.timestamp(metrics, c.heldSince, &held.Since, by.Hook, by.Handler)
+	}
+	c.chains(metrics, r)
+}
+
+func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) {
+	if r.Chains == nil {
+		return
+	}
+	listed, _ := r.Chains()
+	for i := range listed {
+		ready := 0.
+		if listed[i].Ready {
+			ready = 1
+		}
+		metrics <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, ready, listed[i].Hook, listed[i].Name)
 	}
 }
 
