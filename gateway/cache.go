@@ -40,9 +40,8 @@ func cache(extensions *extensionstate.States, o *observe.Observer) extension.Lin
 			if ttl == 0 || !isDeterministic(c.Request) || c.PolicyError != nil {
 				return next(ctx, c)
 			}
-			var key cacheKey
-			var ok bool
-			if err := heavy(ctx, func() error { key, ok = cacheKeyOf(c); return nil }); err != nil {
+			key, ok, err := keyOf(ctx, c)
+			if err != nil {
 				return extension.Result{}, err
 			}
 			if !ok {
@@ -65,6 +64,19 @@ func cache(extensions *extensionstate.States, o *observe.Observer) extension.Lin
 			return next(ctx, c) // not in turns with others whose calls are of no use here
 		}
 	}
+}
+
+// keyOf is cacheKeyOf, with a turn of its own for a large request: a chain calls steps at the same time.
+func keyOf(ctx context.Context, c extension.Call) (cacheKey, bool, error) {
+	if in := callFrom(ctx); in != nil && in.Received > budget.Step {
+		work := in.memory.Work(ctx)
+		if err := work.Step(); err != nil {
+			return cacheKey{}, false, beyond(err)
+		}
+		defer work.End()
+	}
+	key, ok := cacheKeyOf(c)
+	return key, ok, nil
 }
 
 // cacheTTL returns for how long answers of a handler's extension are kept.

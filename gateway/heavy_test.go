@@ -113,3 +113,23 @@ func TestWaitingForATurnOpensNoCircuit(t *testing.T) {
 		}
 	}
 }
+
+// Steps of a chain that are called at the same time take turns of their own, which the race detector sees.
+func TestStepsTakeTurnsOfTheirOwn(t *testing.T) {
+	f := newFixture(t, nil)
+	f.registerREST(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"status":"Success"}`)
+	}, handlerOf("u", "ValidateTopology", hook.Fail), handlerOf("v", "ValidateTopology", hook.Fail))
+	f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "cached", CacheTTL: 10 * time.Millisecond}})
+	f.registry.SetChains([]registry.Chain{{
+		Name: "chain", Hook: hookOf(t, "ValidateTopology").GroupHook(),
+		Steps: []registry.ChainStep{{Handler: "u.acme"}, {Handler: "v.acme"}},
+	}})
+	body := `{"settings":{"a":"` + strings.Repeat("x", 2*budget.Step) + `"}}`
+	for range 10 {
+		if resp := f.post(t, hookOf(t, "ValidateTopology").Path("chain"), body); resp.code != http.StatusOK {
+			t.Fatalf("got %s: %.300s", resp.status, resp.body)
+		}
+	}
+}
