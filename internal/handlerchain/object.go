@@ -48,7 +48,7 @@ func (o *object) open(m *jsonpatch.Meter) error {
 	if err := m.Text(len(o.text)); err != nil {
 		return err
 	}
-	v, err := m.Open(jsonpatch.Unread(o.text), 0)
+	v, err := m.OpenTo(o.text, "spec", "template", "spec") // which most patches of templates get to
 	if err != nil {
 		return err
 	}

@@ -52,13 +52,21 @@ func (p *Patches) Request() proto.Message {
 	next.Items = make([]*hooksv1alpha1.GeneratePatchesRequestItem, len(p.objects))
 	for i, item := range p.request.GetItems() {
 		if p.objects[i].tree != nil {
-			patched, _ := catalog.Shallow(item.ProtoReflect()).Interface().(*hooksv1alpha1.GeneratePatchesRequestItem)
-			patched.Object = &hooksv1alpha1.RawExtension{Raw: p.objects[i].json()}
-			item = patched
+			item = withObject(item, p.objects[i].json())
 		}
 		next.Items[i] = item
 	}
 	return next
+}
+
+// withObject returns a copy of an item with another object. catalog.Shallow would take a tenth of the chain's own time.
+func withObject(
+	item *hooksv1alpha1.GeneratePatchesRequestItem, object []byte,
+) *hooksv1alpha1.GeneratePatchesRequestItem {
+	return &hooksv1alpha1.GeneratePatchesRequestItem{
+		Uid: item.GetUid(), HolderReference: item.GetHolderReference(), Object: &hooksv1alpha1.RawExtension{Raw: object},
+		Variables: item.GetVariables(), UnknownMembers: item.GetUnknownMembers(),
+	}
 }
 
 // Add applies the patches of a step's answer. An error that is not a *hook.Error is one of the answer.

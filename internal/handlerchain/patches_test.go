@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	library "github.com/evanphx/json-patch/v5"
+	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -159,6 +160,23 @@ func TestPatchesAreThoseOfSteps(t *testing.T) {
 	}
 	if applied < 2000 {
 		t.Errorf("only %d patches applied", applied)
+	}
+}
+
+// An item with another object has all fields of the one that it is made of.
+func TestWithObject(t *testing.T) {
+	item := &hooksv1alpha1.GeneratePatchesRequestItem{
+		Uid: "u", HolderReference: &hooksv1alpha1.HolderReference{Name: "n"}, Object: raw("{}"),
+		Variables: []*hooksv1alpha1.Variable{{Name: "v"}}, UnknownMembers: map[string]*hooksv1alpha1.JSON{"x": {Raw: []byte("1")}},
+	}
+	fields := item.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if !item.ProtoReflect().Has(fields.Get(i)) {
+			t.Errorf("the test lacks %s", fields.Get(i).Name())
+		}
+	}
+	if got := withObject(item, []byte("{}")); !proto.Equal(got, item) {
+		t.Errorf("got %v, want %v", got, item)
 	}
 }
 

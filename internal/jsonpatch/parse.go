@@ -44,6 +44,13 @@ func (m *Meter) Open(v any, level int) (any, error) {
 	return p.parse()
 }
 
+// OpenTo returns the object of a text as Open does, and opens the objects that a path of members leads to, which costs
+// one pass over the text in place of one for each level.
+func (m *Meter) OpenTo(text []byte, path ...string) (any, error) {
+	p := &parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m, unread: true, path: path}
+	return p.parse()
+}
+
 // Read returns a value without anything Unread in it. It changes v.
 func (m *Meter) Read(v any) (_ any, err error) {
 	switch v := v.(type) {
@@ -69,8 +76,9 @@ func (m *Meter) Read(v any) (_ any, err error) {
 type parser struct {
 	jsonscan.Scanner
 	guard  Guard
-	meter  *Meter // counts the values, if it is not nil
-	unread bool   // whether members and elements are Unread
+	meter  *Meter   // counts the values, if it is not nil
+	unread bool     // whether members and elements are Unread
+	path   []string // of members that are not Unread, if they are objects
 }
 
 func (p *parser) parse() (any, error) {
@@ -102,7 +110,7 @@ func (p *parser) value(i, depth int) (v any, end int, err error) {
 				return nil, value, err
 			}
 			name := unquoted(p.Text[start:nameEnd])
-			if object[name], i, err = p.within(value, depth); err != nil {
+			if object[name], i, err = p.within(value, depth, name); err != nil {
 				return nil, i, err
 			}
 		}
@@ -114,7 +122,7 @@ func (p *parser) value(i, depth int) (v any, end int, err error) {
 				return list, start, err
 			}
 			var element any
-			if element, i, err = p.within(start, depth); err != nil {
+			if element, i, err = p.within(start, depth, ""); err != nil {
 				return nil, i, err
 			}
 			list = append(list, element)
@@ -157,9 +165,9 @@ func (p *parser) next(i, depth int, first bool, end byte) (next int, more bool, 
 	return next, more, err
 }
 
-// within builds a member or an element.
-func (p *parser) within(i, depth int) (any, int, error) {
-	if !p.unread {
+// within builds a member, or an element, which has no name. Around a member that is built is its path.
+func (p *parser) within(i, depth int, name string) (any, int, error) {
+	if !p.unread || depth < len(p.path) && p.path[depth] == name && p.At(i) == '{' {
 		return p.value(i, depth+1)
 	}
 	end, err := p.Value(i, depth+1)

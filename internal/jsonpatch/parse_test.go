@@ -82,3 +82,22 @@ func TestParseIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The objects on the way to what is patched are opened in one pass; a path that leads elsewhere opens nothing.
+func TestOpenTo(t *testing.T) {
+	const text = `{"spec":{"template":{"spec":{"a":{ }},"x":{ }},"spec":{ }},"template":{ },"list":[{"spec":{ }}]}`
+	var m Meter
+	v, err := m.OpenTo([]byte(text), "spec", "template", "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"spec": map[string]any{
+			"template": map[string]any{"spec": map[string]any{"a": Unread(`{ }`)}, "x": Unread(`{ }`)}, "spec": Unread(`{ }`),
+		},
+		"template": Unread(`{ }`), "list": Unread(`[{"spec":{ }}]`),
+	}
+	if diff := cmp.Diff(want, v); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
