@@ -113,6 +113,7 @@ func TestKubectl(t *testing.T) {
 	policy.Spec.TimeoutSeconds = new(int32(5))
 	policy.Labels = newConfig(t, "", nil).Labels
 	create(t, r.client, policy)
+	create(t, r.client, newChain(t, "kubectl-chain", "BeforeClusterCreate", "a.kubectl-up", "b.kubectl-down"))
 	for name, x := range map[string]*serverOf{"kubectl-up": up, "kubectl-down": down, "kubectl-never": never} {
 		create(t, r.client, ofHookgate(t, name, x))
 	}
@@ -142,6 +143,8 @@ kubectl-up|True|Discovered|1|REST|https://ADDRESS|-|-|False|-|age`, "get", "hext
 	shows(`
 NAME|EXTENSION|HANDLER|ACCEPTED|REASON|AGE
 extensionpolicy.hookgate.dev/kubectl-up|kubectl-up|-|True|Accepted|age
+NAME|HOOK|READY|REASON|AGE
+handlerchain.hookgate.dev/kubectl-chain|BeforeClusterCreate|True|Ready|age
 NAME|DISCOVERED|REASON|HANDLERS|PROTOCOL|AGE
 extensionconfig.runtime.hookgate.dev/kubectl-down|False|NotDiscovered|2 last known|REST|age
 extensionconfig.runtime.hookgate.dev/kubectl-never|False|NotDiscovered|0|REST|age

@@ -68,7 +68,7 @@ func newWebhookClient(t *testing.T, group string) (*webhookServer, *rest.Config)
 	t.Helper()
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	config, _ := emptyServer(t, filepath.Join(crds, group+"_extensionconfigs.yaml"),
-		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
+		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"), filepath.Join(crds, "hookgate.dev_handlerchains.yaml"))
 	s := &webhookServer{}
 	config.WarningHandler = s
 	scheme := runtime.NewScheme()
@@ -129,8 +129,8 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 			}
 		}
 	}
-	if asked != 3 {
-		t.Fatalf("the manifests have %d webhooks, want 3", asked)
+	if asked != 4 {
+		t.Fatalf("the manifests have %d webhooks, want 4", asked)
 	}
 	patch := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(documents(t, group, "conversion.yaml")[0], patch); err != nil {
@@ -268,6 +268,7 @@ status: {conditions: [{type: Paused, status: "False", reason: NotPaused, message
 	t.Run("Defaults", s.testDefaults)
 	t.Run("Refused", s.testRefused)
 	t.Run("Policies", s.testPolicies)
+	t.Run("Chains", s.testChains)
 	t.Run("Warnings", s.testWarnings)
 	t.Run("Older", s.testOlder)
 	t.Run("Status", s.testStatus)
