@@ -94,7 +94,7 @@ func (o *object) apply(
 
 // applyElsewhere applies a patch that may change more than is kept, to a copy.
 func (o *object) applyElsewhere(t hooksv1alpha1.PatchType, changes any, places []string, m *jsonpatch.Meter) error {
-	base, err := m.Read(jsonpatch.Unread(o.json()))
+	base, err := m.Read(jsonpatch.Raw(o.json()))
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Append appends the JSON text of a value that Parse or Open has returned, with the members of objects in the order of
-// their names, so that equal values of Parse have equal texts; what is Unread is as it was written. It takes a third of
+// their names, so that equal values of Parse have equal texts; what is Raw is as it was written. It takes a third of
 // the time of encoding/json, in which a chain of handlers would otherwise spend most of its own time.
 func Append(b []byte, v any) []byte {
 	switch v := v.(type) {
@@ -21,7 +21,7 @@ func Append(b []byte, v any) []byte {
 			return append(b, "true"...)
 		}
 		return append(b, "false"...)
-	case Unread:
+	case Raw:
 		return append(b, v...)
 	case json.Number:
 		return append(b, v...)

@@ -12,9 +12,9 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// Unread is the text of a value within another one that Open has returned. A handler patches a few members of an
+// Raw is the text of a value within another one that Open has returned. A handler patches a few members of an
 // object: to build all others, and to write them again, would take many times as long as the rest of a call.
-type Unread []byte
+type Raw []byte
 
 // openLevels is how deep in an object Open stops at the members: each level reads the text of those below it again.
 const openLevels = 16
@@ -33,28 +33,28 @@ func (m *Meter) Parse(text []byte) (any, error) {
 	return (&parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m}).parse()
 }
 
-// Open returns the value of an Unread at a level of the object, from 0, with its members or elements Unread. It returns
+// Open returns the value of a Raw at a level of the object, from 0, with its members or elements Raw. It returns
 // other values as they are.
 func (m *Meter) Open(v any, level int) (any, error) {
-	text, ok := v.(Unread)
+	text, ok := v.(Raw)
 	if !ok {
 		return v, nil
 	}
-	p := &parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m, unread: level < openLevels}
+	p := &parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m, raw: level < openLevels}
 	return p.parse()
 }
 
 // OpenTo returns the object of a text as Open does, and opens the objects that a path of members leads to, which costs
 // one pass over the text in place of one for each level.
 func (m *Meter) OpenTo(text []byte, path ...string) (any, error) {
-	p := &parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m, unread: true, path: path}
+	p := &parser{Scanner: jsonscan.Scanner{Text: text}, guard: m.Guard, meter: m, raw: true, path: path}
 	return p.parse()
 }
 
-// Read returns a value without anything Unread in it. It changes v.
+// Read returns a value without anything Raw in it. It changes v.
 func (m *Meter) Read(v any) (_ any, err error) {
 	switch v := v.(type) {
-	case Unread:
+	case Raw:
 		return m.Parse(v)
 	case map[string]any:
 		for name, value := range v {
@@ -75,10 +75,10 @@ func (m *Meter) Read(v any) (_ any, err error) {
 // parser builds the value of a text.
 type parser struct {
 	jsonscan.Scanner
-	guard  Guard
-	meter  *Meter   // counts the values, if it is not nil
-	unread bool     // whether members and elements are Unread
-	path   []string // of members that are not Unread, if they are objects
+	guard Guard
+	meter *Meter   // counts the values, if it is not nil
+	raw   bool     // whether members and elements are Raw
+	path  []string // of members that are not Raw, if they are objects
 }
 
 func (p *parser) parse() (any, error) {
@@ -167,9 +167,9 @@ func (p *parser) next(i, depth int, first bool, end byte) (next int, more bool, 
 
 // within builds a member, or an element, which has no name. Around a member that is built is its path.
 func (p *parser) within(i, depth int, name string) (any, int, error) {
-	if !p.unread || depth < len(p.path) && p.path[depth] == name && p.At(i) == '{' {
+	if !p.raw || depth < len(p.path) && p.path[depth] == name && p.At(i) == '{' {
 		return p.value(i, depth+1)
 	}
 	end, err := p.Value(i, depth+1)
-	return Unread(p.Text[i:end:end]), end, err
+	return Raw(p.Text[i:end:end]), end, err
 }

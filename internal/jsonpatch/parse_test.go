@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil && strings.HasSuffix(err.Error(), "nested deeper than 1000") {
 			return
 		}
-		opened, openErr := m.Open(Unread(text), 0)
+		opened, openErr := m.Open(Raw(text), 0)
 		if openErr == nil {
 			opened, openErr = m.Read(opened)
 		}
@@ -54,14 +54,14 @@ func FuzzParse(f *testing.F) {
 // What is not patched is neither built nor counted, and keeps its notation; deep values are built at once.
 func TestOpen(t *testing.T) {
 	var m Meter
-	v, err := m.Open(Unread(`{"b":{ "c" : [1.50] },"a":[{},{ }]}`), 0)
+	v, err := m.Open(Raw(`{"b":{ "c" : [1.50] },"a":[{},{ }]}`), 0)
 	if err != nil || m.elements != 2 {
 		t.Fatalf("got %v and %d elements", err, m.elements)
 	}
 	if got, want := string(Append(nil, v)), `{"a":[{},{ }],"b":{ "c" : [1.50] }}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if v, err = m.Open(Unread(`{"a":{ }}`), openLevels); err != nil || string(Append(nil, v)) != `{"a":{}}` {
+	if v, err = m.Open(Raw(`{"a":{ }}`), openLevels); err != nil || string(Append(nil, v)) != `{"a":{}}` {
 		t.Errorf("got %s and %v", Append(nil, v), err)
 	}
 }
@@ -93,9 +93,9 @@ func TestOpenTo(t *testing.T) {
 	}
 	want := map[string]any{
 		"spec": map[string]any{
-			"template": map[string]any{"spec": map[string]any{"a": Unread(`{ }`)}, "x": Unread(`{ }`)}, "spec": Unread(`{ }`),
+			"template": map[string]any{"spec": map[string]any{"a": Raw(`{ }`)}, "x": Raw(`{ }`)}, "spec": Raw(`{ }`),
 		},
-		"template": Unread(`{ }`), "list": Unread(`[{"spec":{ }}]`),
+		"template": Raw(`{ }`), "list": Raw(`[{"spec":{ }}]`),
 	}
 	if diff := cmp.Diff(want, v); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -32,7 +32,7 @@ func Apply(doc any, t hooksv1alpha1.PatchType, patch []byte, m *Meter) (any, err
 }
 
 // ApplyParsed is Apply of a patch that has been parsed. Values of the patch become part of the result, and so do those
-// of doc that are Unread, unless the patch gets to them.
+// of doc that are Raw, unless the patch gets to them.
 func ApplyParsed(doc any, t hooksv1alpha1.PatchType, changes any, m *Meter) (any, error) {
 	if t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
 		return m.merge(doc, changes, 0, false)
@@ -191,9 +191,9 @@ func (p *patcher) find(path string) (container, error) {
 	}
 	in, c := p.root, container{}
 	for level := 0; ; level++ {
-		if unread, ok := in.(Unread); ok {
+		if raw, ok := in.(Raw); ok {
 			var err error
-			if in, err = p.meter.Open(unread, level); err != nil {
+			if in, err = p.meter.Open(raw, level); err != nil {
 				return container{}, err
 			}
 			p.set(&c, in)
@@ -393,7 +393,7 @@ func (p *patcher) copyOf(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
 		return v, p.count(len(v))
-	case Unread:
+	case Raw:
 		return v, p.count(len(v))
 	case map[string]any:
 		to := make(map[string]any, len(v))

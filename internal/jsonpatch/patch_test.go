@@ -101,7 +101,7 @@ func comparePatch(t *testing.T, kind hooksv1alpha1.PatchType, text string) {
 	t.Helper()
 	patch := &hooksv1alpha1.Patch{PatchType: kind, Patch: []byte(text)}
 	want, wantErr := byLibrary(patch, []byte(patchedObject))
-	for _, object := range []any{mustParse(t, []byte(patchedObject)), Unread(patchedObject)} {
+	for _, object := range []any{mustParse(t, []byte(patchedObject)), Raw(patchedObject)} {
 		var got []byte
 		patched, err := Apply(object, kind, patch.GetPatch(), &Meter{})
 		if err == nil {

@@ -21,13 +21,13 @@ func Compose(v any) ([]byte, error) {
 }
 
 // Merge returns the object that a merge patch (RFC 7386) makes of doc, which it does not change. Like the library, it
-// leaves null out of objects in lists that are new. Nothing in doc may be Unread.
+// leaves null out of objects in lists that are new. Nothing in doc may be Raw.
 func Merge(doc, patch any) any {
-	merged, _ := (&Meter{}).merge(doc, patch, 0, true) // fails for what is Unread alone
+	merged, _ := (&Meter{}).merge(doc, patch, 0, true) // fails for what is Raw alone
 	return merged
 }
 
-// merge is Merge at a level of the object, which opens what is Unread and patched. It may change doc unless keep is
+// merge is Merge at a level of the object, which opens what is Raw and patched. It may change doc unless keep is
 // set.
 func (m *Meter) merge(doc, patch any, level int, keep bool) (any, error) {
 	doc, err := m.Open(doc, level)
