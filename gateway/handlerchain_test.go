@@ -415,3 +415,12 @@ func BenchmarkChain(b *testing.B) {
 		})
 	}
 }
+
+// Who misspells the name of a chain is told it.
+func TestUnknownHandlersAreToldTheChains(t *testing.T) {
+	f := newChain(t, "GeneratePatches", patched())
+	_, err := f.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "chian", &hooksv1alpha1.GeneratePatchesRequest{})
+	if want := `no handler "chian": the handlers of GeneratePatches are chain, a.e`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

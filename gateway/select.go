@@ -89,8 +89,9 @@ func noHandler(s *registry.Snapshot, r Request) error {
 		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of ExtensionPolicy %q does not "+
 			"have %s", r.Handler, p.Name, h.Hook.Hook)
 	}
+	chains, _ := s.StandsFor(r.Hook.GroupHook())
 	return hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",
-		r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook())))
+		r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook()), chains))
 }
 
 // matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
@@ -195,14 +196,17 @@ func wantOne(h *catalog.Hook, targets []target) error {
 // maxNames is how many handlers an error names.
 const maxNames = 10
 
-// names lists handlers for an error, in their order.
-func names(entries []*registry.Entry) string {
-	if len(entries) == 0 {
+// names lists handlers for an error, in their order, chains first.
+func names(entries []*registry.Entry, chains []*registry.Chain) string {
+	if len(entries)+len(chains) == 0 {
 		return "none"
 	}
-	all := make([]string, len(entries))
-	for i, e := range entries {
-		all[i] = e.Name
+	all := make([]string, 0, len(entries)+len(chains))
+	for _, c := range chains {
+		all = append(all, c.Name)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name)
 	}
 	return text.Join(all, ", ", maxNames)
 }

@@ -81,7 +81,7 @@ func (s *ChainSet) Report(verdicts map[string]extensionconfig.Verdict, at func(n
 		level, says := slog.LevelInfo, "is ready"
 		switch {
 		case verdict.Reason == v1alpha1.SeveralOfferedReason:
-			level = slog.LevelWarn
+			level, says = slog.LevelWarn, "is offered beside others"
 		case !verdict.Ready():
 			level, says = slog.LevelWarn, "is not ready"
 		}

@@ -67,7 +67,7 @@ func TestChainSetWarnsOfSeveral(t *testing.T) {
 	s := discovery.NewChainSet(w.tracking, w.logs.Logger())
 	s.Set([]registry.Chain{c}, nil)
 	s.Report(s.Verdicts(), nil)
-	if lines := w.logs.Lines("level=WARN", "chain is ready", "reason=SeveralOffered"); len(lines) != 1 {
+	if lines := w.logs.Lines("level=WARN", "chain is offered beside others", "reason=SeveralOffered"); len(lines) != 1 {
 		t.Errorf("logged %q", w.logs.Lines())
 	}
 }
