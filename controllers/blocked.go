@@ -32,8 +32,8 @@ var (
 // blockedReason is the reason of events about updates in place that a HandlerChain has blocked.
 const blockedReason = "InPlaceUpdateBlocked"
 
-// blocks are the updates in place that HandlerChains have blocked, and of which no event was written yet: of each object
-// the last one. Callers ask again and again, so that what there is no room for comes back.
+// blocks are the last updates in place of objects that HandlerChains have blocked, and that no event was written about.
+// Callers ask again and again, so that what there is no room for comes back.
 type blocks struct {
 	mu      sync.Mutex
 	pending map[corev1.ObjectReference]block

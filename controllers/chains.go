@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// newChains returns the follower of HandlerChains. It calls needClusters if the steps of one are chosen by the labels of
+// newChains returns the follower of HandlerChains. It calls needClusters if steps may be chosen by the labels of
 // Clusters.
 func newChains(
 	set *discovery.ChainSet, hooks *catalog.Catalog, needClusters func(), shared *own,

@@ -144,7 +144,8 @@ func New(c Config) (*Source, error) {
 	ofClusters, clustersErr := newClusters(c.REST, c.Logger)
 	compiler, compilerErr := policy.NewCompiler()
 	types, typesErr := policy.NewTypes(c.Catalog)
-	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, clustersErr, compilerErr, typesErr); err != nil {
+	err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, clustersErr, compilerErr, typesErr)
+	if err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
 	return &Source{

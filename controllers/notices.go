@@ -25,6 +25,11 @@ type notice struct {
 	constant bool
 }
 
+// warningActions are the actions of events about the conditions that are there only while something is wrong.
+var warningActions = map[string]string{
+	lossyCondition: "Convert", severalCondition: "Offer", deprecatedCondition: "Discover",
+}
+
 // notices returns the events for a change of an ExtensionConfig.
 func notices(before, after *runtimev1.ExtensionConfig) []notice {
 	var all []notice
@@ -66,17 +71,9 @@ func notices(before, after *runtimev1.ExtensionConfig) []notice {
 			} else if isTrue && old != nil && !same {
 				add(corev1.EventTypeNormal, c.Reason, "Call", "calls to the extension succeed again")
 			}
-		case lossyCondition:
-			if !same {
-				add(corev1.EventTypeWarning, c.Reason, "Convert", c.Message)
-			}
-		case severalCondition:
-			if !same {
-				add(corev1.EventTypeWarning, c.Reason, "Offer", c.Message)
-			}
-		case deprecatedCondition:
-			if !same {
-				add(corev1.EventTypeWarning, c.Reason, "Discover", c.Message)
+		default:
+			if action, warns := warningActions[c.Type]; warns && !same {
+				add(corev1.EventTypeWarning, c.Reason, action, c.Message)
 			}
 		}
 	}

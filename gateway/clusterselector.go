@@ -58,8 +58,8 @@ func (m *matcher) clusterLabels(c *registry.Chain, step *registry.Entry) (cluste
 	}
 	labels, known := m.clusters.ClusterLabels(namespace, name)
 	if !known {
-		return cluster, nil, hook.Errorf(hook.NotReady, "the labels of Cluster %q, on which the objectSelector of %s for step "+
-			"%q of HandlerChain %q depends, are not known: try again; the gateway has to be allowed to list and watch "+
+		return cluster, nil, hook.Errorf(hook.NotReady, "the labels of Cluster %q, on which the objectSelector of %s for "+
+			"step %q of HandlerChain %q depends, are not known: try again; the gateway has to be allowed to list and watch "+
 			"clusters of cluster.x-k8s.io", cluster, step.Policy, step.Name, c.Name)
 	}
 	return cluster, labels, nil

@@ -21,8 +21,8 @@ type Chain struct {
 	Hook hook.GroupHook
 	// Sole reports whether callers take one handler of Hook in all, so that the chain is offered in place of its steps.
 	Sole bool
-	// Strict reports whether the hook is an in-place one: failurePolicy Ignore is refused for the steps, because an ignored
-	// failure would read as an answer, and their objectSelector selects Clusters.
+	// Strict reports whether the hook is an in-place one: failurePolicy Ignore is refused for the steps, because a failure
+	// that is ignored would read as an answer, and their objectSelector selects Clusters.
 	Strict bool
 	// Block reports whether changes that no step covers fail the call (onPartialCoverage: Block).
 	Block bool

@@ -184,7 +184,7 @@ func MachineCluster(req proto.Message) (namespace, name string, err error) {
 // Owner returns the KubeadmControlPlane or MachineDeployment whose Machines a request to update them in place is about,
 // or an empty name. Cluster API removes owner references from the objects of requests, and leaves the labels.
 func Owner(req proto.Message) (apiVersion, kind, namespace, name string) {
-	label := ""
+	var label string
 	switch req.(type) {
 	case *hooksv1alpha1.CanUpdateMachineRequest:
 		apiVersion, kind = "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane"

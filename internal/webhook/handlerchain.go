@@ -74,7 +74,7 @@ func (w handlerChains) validate(c *v1alpha1.HandlerChain, errs field.ErrorList) 
 	}
 	var warnings admission.Warnings
 	if _, err := s.StepsOf(&chain); err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
 			warnings = append(warnings, "spec."+line+"; calls of the chain fail meanwhile")
 		}
 	}
