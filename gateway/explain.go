@@ -363,7 +363,8 @@ func (m *matcher) exclusion(v verdict, extensionConfig string, s labels.Selector
 		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels %s",
 			p, cut(p.ObjectSelector.String()), labelText(m.labels))}
 	case byCluster:
-		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels of Cluster %q, %s",
+		return &Exclusion{"objectSelector", fmt.Sprintf(
+			"objectSelector of %s, %s, does not match the labels of Cluster %q, %s",
 			p, cut(p.ObjectSelector.String()), v.cluster, labelText(v.labels))}
 	case byUnknownCluster:
 		return &Exclusion{"objectSelector", text.Cut(v.unknown.Error(), limits.PolicyMessageBytes)}

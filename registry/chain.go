@@ -53,8 +53,8 @@ func (c *Chain) HasStep(handler string) bool {
 	return slices.ContainsFunc(c.Steps, func(s ChainStep) bool { return s.Handler == handler })
 }
 
-// SetChains replaces all chains. It keeps chains, which must not change afterwards. A chain whose content stays keeps its
-// pointer in the Snapshot.
+// SetChains replaces all chains. It keeps chains, which must not change afterwards. A chain whose content stays keeps
+// its pointer in the Snapshot.
 func (r *Registry) SetChains(chains []Chain) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,8 +21,8 @@ func (s *Snapshot) Offered(e *Entry) (name, collision string) {
 	return e.Label, s.collisions[e]
 }
 
-// setOffered finds the handlers that are offered under their own names, and the chains that stand for others. The answer depends on what is registered alone,
-// not on what came first: of handlers with the same name, none gets it.
+// setOffered finds the handlers that are offered under their own names, and the chains that stand for others. The
+// answer depends on what is registered alone, not on what came first: of handlers with the same name, none gets it.
 func (s *Snapshot) setOffered() {
 	s.byOwnName, s.collisions = nil, nil
 	s.setStanding()

@@ -24,7 +24,10 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 )
 
-func zip(t testing.TB, text string) []byte { return zipAt(t, gzip.DefaultCompression, text) }
+func zip(t testing.TB, text string) []byte {
+	t.Helper()
+	return zipAt(t, gzip.DefaultCompression, text)
+}
 
 func zipAt(t testing.TB, level int, text string) []byte {
 	t.Helper()

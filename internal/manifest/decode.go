@@ -97,7 +97,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
 		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, ExtensionPolicy, HandlerChain, "+
-			"Namespace and CustomResourceDefinition are read", d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
+			"Namespace and CustomResourceDefinition are read",
+			d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
 	}}
 }
 

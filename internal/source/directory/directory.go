@@ -395,8 +395,8 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	errs := d.report(d.problems)
 	d.reportVerdicts()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
-		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains), "namespaces", len(d.inventory.Namespaces),
-		"customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
+		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains),
+		"namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
 	return true
 }
 
