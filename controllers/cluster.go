@@ -151,7 +151,7 @@ func New(c Config) (*Source, error) {
 	return &Source{
 		config: c, served: served, core: core, compiler: compiler, types: types,
 		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
-		chains:     discovery.NewChainSet(served, c.Logger),
+		chains:     discovery.NewChainSet(served, true, c.Logger),
 		clusters:   ofClusters,
 		blocks:     newBlocks(),
 	}, nil

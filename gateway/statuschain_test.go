@@ -33,7 +33,7 @@ func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher
 	t.Helper()
 	r := filled(t, registrationOf("e", handlerOf("a", "CanUpdateMachine", hook.Fail), handlerOf("b", "CanUpdateMachine", hook.Fail),
 		handlerOf("p", "GeneratePatches", hook.Fail), handlerOf("q", "GeneratePatches", hook.Fail), handlerOf("g", "BeforeClusterCreate", hook.Fail)))
-	chains := discovery.NewChainSet(r, slog.New(slog.DiscardHandler))
+	chains := discovery.NewChainSet(r, true, slog.New(slog.DiscardHandler))
 	chains.Set([]registry.Chain{
 		{
 			Name: "updates", Hook: hookOf(t, "CanUpdateMachine").GroupHook(), Sole: true, Strict: true, Block: true,

@@ -21,11 +21,12 @@ import (
 //
 // Listed is safe for concurrent use. The other methods belong to one goroutine.
 type ChainSet struct {
-	registry Registry
-	chains   map[string]*registry.Chain // by name
-	refused  map[string]string          // messages, by name
-	reported *reports
-	listed   atomic.Pointer[chainListing]
+	registry  Registry
+	inCluster bool
+	chains    map[string]*registry.Chain // by name
+	refused   map[string]string          // messages, by name
+	reported  *reports
+	listed    atomic.Pointer[chainListing]
 }
 
 // chainListing is what the status shows of the chains.
@@ -34,9 +35,9 @@ type chainListing struct {
 	missed int
 }
 
-// NewChainSet returns a ChainSet without chains.
-func NewChainSet(r Registry, logger *slog.Logger) *ChainSet {
-	s := &ChainSet{registry: r, reported: newReports("chain", "handlerChain", logger)}
+// NewChainSet returns a ChainSet without chains. inCluster reports whether the source knows the labels of Clusters.
+func NewChainSet(r Registry, inCluster bool, logger *slog.Logger) *ChainSet {
+	s := &ChainSet{registry: r, inCluster: inCluster, reported: newReports("chain", "handlerChain", logger)}
 	s.listed.Store(&chainListing{})
 	return s
 }
@@ -57,7 +58,7 @@ func (s *ChainSet) Verdicts() map[string]extensionconfig.Verdict {
 	snapshot := s.registry.Snapshot()
 	verdicts := make(map[string]extensionconfig.Verdict, len(s.chains)+len(s.refused))
 	for name, c := range s.chains {
-		verdicts[name] = extensionconfig.JudgeChain(snapshot, c)
+		verdicts[name] = extensionconfig.JudgeChain(snapshot, c, s.inCluster)
 	}
 	for name, message := range s.refused {
 		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: message}

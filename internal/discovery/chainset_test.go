@@ -30,7 +30,7 @@ func chainOf(name string, handlers ...string) registry.Chain {
 // The verdict on a chain changes when its handlers come and go, and is logged once each time.
 func TestChainSetFollowsHandlers(t *testing.T) {
 	w := newPolicyFixture()
-	s := discovery.NewChainSet(w.tracking, w.logs.Logger())
+	s := discovery.NewChainSet(w.tracking, true, w.logs.Logger())
 	report := func() {
 		for range 2 {
 			s.Report(s.Verdicts(), func(name string) string { return name + ".yaml:1" })
@@ -64,7 +64,7 @@ func TestChainSetWarnsOfSeveral(t *testing.T) {
 	w.apply(t, "acme", "a", "b")
 	c := chainOf("c", "a.acme")
 	c.Sole = true
-	s := discovery.NewChainSet(w.tracking, w.logs.Logger())
+	s := discovery.NewChainSet(w.tracking, true, w.logs.Logger())
 	s.Set([]registry.Chain{c}, nil)
 	s.Report(s.Verdicts(), nil)
 	if lines := w.logs.Lines("level=WARN", "chain is offered beside others", "reason=SeveralOffered"); len(lines) != 1 {
@@ -76,7 +76,7 @@ func TestChainSetWarnsOfSeveral(t *testing.T) {
 func TestChainSetKeepsTheLastValidState(t *testing.T) {
 	w := newPolicyFixture()
 	w.apply(t, "acme", "a")
-	s := discovery.NewChainSet(w.tracking, w.logs.Logger())
+	s := discovery.NewChainSet(w.tracking, true, w.logs.Logger())
 	before := chainOf("c", "a.acme")
 	before.Block = true
 	s.Set([]registry.Chain{before}, map[string]string{"c": "spec.hook: wrong", "new": "spec.steps: none"})
@@ -104,7 +104,7 @@ func TestChainSetKeepsTheLastValidState(t *testing.T) {
 // The status lists so many chains, and cuts their messages.
 func TestChainSetListsAreBounded(t *testing.T) {
 	w := newPolicyFixture()
-	s := discovery.NewChainSet(w.tracking, w.logs.Logger())
+	s := discovery.NewChainSet(w.tracking, true, w.logs.Logger())
 	refused := map[string]string{}
 	for i := range limits.StatusChains + 3 {
 		refused[fmt.Sprintf("c%04d", i)] = strings.Repeat("x", limits.PolicyMessageBytes+10)

@@ -152,8 +152,9 @@ func (v Verdict) ReadyCondition(generation int64) metav1.Condition {
 	}
 }
 
-// JudgeChain returns the verdict on a chain in a snapshot.
-func JudgeChain(s *registry.Snapshot, c *registry.Chain) Verdict {
+// JudgeChain returns the verdict on a chain in a snapshot. inCluster reports whether the gateway can know the labels of
+// Clusters, which steps of in-place hooks select by.
+func JudgeChain(s *registry.Snapshot, c *registry.Chain, inCluster bool) Verdict {
 	if taken := s.Taken(c); taken != "" {
 		return Verdict{v1alpha1.NameCollisionReason, fmt.Sprintf("The name is %s, too: rename the chain", taken)}
 	}
@@ -161,6 +162,13 @@ func JudgeChain(s *registry.Snapshot, c *registry.Chain) Verdict {
 	if err != nil {
 		return Verdict{v1alpha1.StepMissingReason,
 			"Calls fail: " + text.Join(strings.Split(err.Error(), "\n"), "; ", limits.Problems)}
+	}
+	for i, step := range steps {
+		if p := step.Entry.Policy; !inCluster && c.Strict && p != nil && p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
+			return Verdict{v1alpha1.StepMissingReason, fmt.Sprintf("Calls fail: steps[%d]: the objectSelector of %s selects "+
+				"Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a namespaceSelector",
+				i, p)}
+		}
 	}
 	if offered := s.OfferedOf(c.Hook); c.Sole && len(offered) > 1 {
 		return Verdict{v1alpha1.SeveralOfferedReason, SeveralOffered(c.Hook.Hook, offered)}

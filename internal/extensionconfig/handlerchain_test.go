@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
@@ -232,7 +233,7 @@ func TestJudgeChain(t *testing.T) {
 		name := tt.chains[0].Name
 		r.SetChains(tt.chains)
 		c, _ := r.Snapshot().Chain(name)
-		got := JudgeChain(r.Snapshot(), c)
+		got := JudgeChain(r.Snapshot(), c, true)
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", reason, diff)
 		}
@@ -252,6 +253,35 @@ func missing(n int) string {
 	return strings.Join(list, "; ")
 }
 
+// Steps of in-place chains select Clusters, whose labels a gateway without a cluster does not know. Those of other hooks
+// select by what the request has.
+func TestJudgeChainWithoutCluster(t *testing.T) {
+	const message = `Calls fail: steps[0]: the objectSelector of ExtensionPolicy "red" selects Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a namespaceSelector`
+	r := registry.New()
+	r.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "red", ObjectSelector: labels.SelectorFromSet(labels.Set{"team": "red"})}})
+	if err := r.Apply(registry.Registration{Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://acme"}, Handlers: []registry.Handler{
+		{Name: "u", Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "UpdateMachine"}, Timeout: 1, FailurePolicy: hook.Fail},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		strict, inCluster bool
+		want              Verdict
+	}{
+		{true, false, Verdict{"StepMissing", message}},
+		{true, true, Verdict{"Ready", "Calls go to 1 handler"}},
+		{false, false, Verdict{"Ready", "Calls go to 1 handler"}},
+	} {
+		c := registry.Chain{
+			Name: "c", Hook: hook.GroupHook{Group: hook.Group, Hook: "UpdateMachine"}, Strict: tt.strict,
+			Steps: []registry.ChainStep{{Handler: "u.acme"}},
+		}
+		if diff := cmp.Diff(tt.want, JudgeChain(r.Snapshot(), &c, tt.inCluster)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt, diff)
+		}
+	}
+}
+
 // A chain waits for a step that a policy withholds, and says so.
 func TestJudgeChainWithheld(t *testing.T) {
 	r := registry.New()
@@ -264,7 +294,7 @@ func TestJudgeChainWithheld(t *testing.T) {
 	c := registry.Chain{Name: "c", Hook: hook.GroupHook{Group: hook.Group, Hook: "GeneratePatches"}, Steps: []registry.ChainStep{{Handler: "p.acme"}}}
 	r.SetChains([]registry.Chain{c})
 	const want = `Calls fail: steps[0]: handler "p.acme" is not served: spec.hooks of ExtensionPolicy "vetted" does not have GeneratePatches`
-	if got := JudgeChain(r.Snapshot(), &c); got.Message != want {
+	if got := JudgeChain(r.Snapshot(), &c, true); got.Message != want {
 		t.Errorf("got %s, want %s", got.Message, want)
 	}
 }

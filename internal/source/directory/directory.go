@@ -169,7 +169,7 @@ func New(c Config) (*Source, error) {
 	d.policies = discovery.NewPolicySet(tracking,
 		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok },
 		decoder.Types(), c.Logger)
-	d.chains = discovery.NewChainSet(tracking, c.Logger)
+	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }
