@@ -89,6 +89,7 @@ func TestDiscoverRefuses(t *testing.T) {
 		"no status":        {"a status is due here, too", `{"handlers":[]}`, `answer: status: want "Success" or "Failure", got ""`},
 		"twice":            {"names are unique", discoveryJSON(ok, ok), `answer: handlers[1].name: "ok" is the name of another handler, too`},
 		"no name":          {"handlers have names", discoveryJSON(handlerJSON("", hookName, "")), "answer: handlers[0].name: must not be empty"},
+		"long twice":       {"a name that is too long is not repeated", discoveryJSON(handlerJSON(strings.Repeat("a", 10_000), hookName, ""), handlerJSON(strings.Repeat("a", 10_000), hookName, "")), "answer: handlers[0].name: must have at most 63 characters, has 10000; handlers[1].name: must have at most 63 characters, has 10000"},
 		"long":             {"a name has at most 63 characters", discoveryJSON(handlerJSON(strings.Repeat("a", 10_000), hookName, "")), "answer: handlers[0].name: must have at most 63 characters, has 10000"},
 		"timeout":          {"30 s is the most", discoveryJSON(handlerJSON("a", hookName, `,"timeoutSeconds":31`)), "answer: handlers[0].timeoutSeconds: 31 is not between 0 and 30"},
 		"of unknown hooks": {"even what is skipped must be right", discoveryJSON(handlerJSON("a", "NotYetInvented", `,"timeoutSeconds":-1`)), "answer: handlers[0].timeoutSeconds: -1 is not between 0 and 30"},
