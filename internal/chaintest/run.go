@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -142,8 +143,8 @@ func compared(name string, got, want []byte) []string {
 	}
 	problems := make([]string, 0, len(found))
 	for _, d := range found {
-		problems = append(problems, fmt.Sprintf("%s %s: got %s, want %s",
-			name, text.Cut(d.Pointer, limits.QuotedBytes), shown(d.Got), shown(d.Want)))
+		at := strings.TrimSuffix(name+" "+text.Cut(d.Pointer, limits.QuotedBytes), " ")
+		problems = append(problems, fmt.Sprintf("%s: got %s, want %s", at, shown(d.Got), shown(d.Want)))
 	}
 	return problems
 }

@@ -76,7 +76,7 @@ func TestRun(t *testing.T) {
 		"Response":     {plan + `{response: {controlPlaneUpgrades: [{version: v1.35.0}]}}`, `{"status":"Success","controlPlaneUpgrades":[{"version":"v1.35.0"}]}`, nil, nil},
 		"OtherResponse": {
 			plan + `{response: {controlPlaneUpgrades: [], other: 1}}`, `{"status":"Success","controlPlaneUpgrades":[{"version":"v1.35.0"}]}`, nil,
-			[]string{`controlPlaneUpgrades : got [{"version":"v1.35.0"}], want []`, "the answer has no other"},
+			[]string{`controlPlaneUpgrades: got [{"version":"v1.35.0"}], want []`, "the answer has no other"},
 		},
 		"NoFile":     {"  hook: GenerateUpgradePlan\n  cases:\n  - {name: one, requestFile: r.yaml}\n", "", nil, []string{"no r.yaml"}},
 		"NotRequest": {"  hook: GenerateUpgradePlan\n  cases:\n  - {name: one, request: {kind: X}}\n", "", nil, []string{"the request is no GenerateUpgradePlanRequest: kind: want GenerateUpgradePlanRequest, got X"}},
