@@ -47,7 +47,7 @@ func TestBlockedUpdates(t *testing.T) {
 		"a Machine of a control plane":   {"CanUpdateMachine", ofMachine(controlPlane, newVersion), ofMachine(controlPlane, ""), "controlplane.cluster.x-k8s.io/v1beta2 KubeadmControlPlane n/cp"},
 		"a MachineSet of a deployment":   {"CanUpdateMachineSet", ofSet(deployment, newTemplate), ofSet(deployment, ""), "cluster.x-k8s.io/v1beta2 MachineDeployment n/md"},
 		"a Machine without a label":      {"CanUpdateMachine", ofMachine(deployment, newVersion), ofMachine("", ""), ""},
-		"a label that is no name at all": {"CanUpdateMachine", ofMachine(`"cluster.x-k8s.io/control-plane-name":"`+strings.Repeat("x", 1<<10)+`"`, newVersion), ofMachine("", ""), ""},
+		"a label that is no name at all": {"CanUpdateMachine", ofMachine(`"cluster.x-k8s.io/control-plane-name":"`+strings.Repeat("x", 1<<10)+`"`, newVersion), ofMachine(`"cluster.x-k8s.io/control-plane-name":"`+strings.Repeat("x", 1<<10)+`"`, ""), ""},
 	} {
 		f := newChain(t, tt.hook)
 		f.chain.Block = true
@@ -71,6 +71,9 @@ func TestBlockedUpdates(t *testing.T) {
 		holds := reporter.Gateway().Holds
 		if len(holds) != 1 || holds[0].Cluster != "c" || holds[0].Handler != "chain" || holds[0].Kind != "Failure" || !strings.Contains(holds[0].Message, "no step covers") {
 			t.Errorf("%s: holds are %+v", reason, holds)
+		}
+		if tt.owner != "" && !strings.HasPrefix(holds[0].Message, strings.Fields(tt.owner)[1]+` "`) {
+			t.Errorf("%s: the hold does not say of what: %s", reason, holds[0].Message)
 		}
 		if owner != tt.owner {
 			t.Errorf("%s: reported is %q, want %q", reason, owner, tt.owner)

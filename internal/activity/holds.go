@@ -29,6 +29,8 @@ const (
 type Wait struct {
 	Namespace, Cluster string
 	Hook, Handler      string
+	// Object is the part of the Cluster that waits, such as MachineDeployment "md"; empty if the whole does.
+	Object string
 }
 
 // Hold is a Cluster that cannot go on, because a handler says so or fails.
@@ -123,7 +125,8 @@ func (h *Holds) List(now time.Time) (holds []Hold, missed uint64) {
 	}
 	slices.SortFunc(holds, func(a, b Hold) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Namespace, b.Namespace),
-			strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Hook, b.Hook), strings.Compare(a.Handler, b.Handler))
+			strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Hook, b.Hook), strings.Compare(a.Handler, b.Handler),
+			strings.Compare(a.Object, b.Object))
 	})
 	return holds, h.missed
 }
@@ -139,11 +142,16 @@ func (h *Holds) Held(now time.Time) map[Wait]Held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clean(now)
-	all := map[Wait]Held{}
+	all, counted := map[Wait]Held{}, map[Wait]bool{}
 	for _, hold := range h.holds {
-		by := Wait{Hook: hold.Hook, Handler: hold.Handler}
+		by, cluster := Wait{Hook: hold.Hook, Handler: hold.Handler}, hold.Wait
+		cluster.Object = ""
 		held := all[by]
-		if held.Clusters++; held.Since.IsZero() || hold.Since.Before(held.Since) {
+		if !counted[cluster] {
+			counted[cluster] = true
+			held.Clusters++
+		}
+		if held.Since.IsZero() || hold.Since.Before(held.Since) {
 			held.Since = hold.Since
 		}
 		all[by] = held

@@ -99,3 +99,23 @@ func BenchmarkHoldsBeyondTheLimit(b *testing.B) {
 		h.Hold(beyond)
 	}
 }
+
+// Parts of a Cluster wait and go on by themselves, and count as one Cluster.
+func TestHoldsOfPartsOfACluster(t *testing.T) {
+	var h Holds
+	part := func(object string) Wait {
+		w := waitFor("a", "chain")
+		w.Object = object
+		return w
+	}
+	h.Hold(Hold{Wait: part("MachineDeployment one"), Last: now})
+	h.Hold(Hold{Wait: part("MachineDeployment two"), Last: now})
+	of := Wait{Hook: "BeforeClusterUpgrade", Handler: "chain"}
+	if held := h.Held(now)[of]; held.Clusters != 1 {
+		t.Errorf("%d Clusters wait, want 1", held.Clusters)
+	}
+	h.Release(part("MachineDeployment two"))
+	if holds, _ := h.List(now); len(holds) != 1 || holds[0].Object != "MachineDeployment one" {
+		t.Errorf("got %+v, want the other part", holds)
+	}
+}

@@ -5,6 +5,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	otelcodes "go.opentelemetry.io/otel/codes"
@@ -15,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/subject"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // BeginChain starts to observe a call to a chain of handlers, which counts as a handler of its name besides its steps.
@@ -74,5 +76,9 @@ func (o *Observer) Unblock(h *catalog.Hook, chain string, request proto.Message)
 
 func waitFor(h *catalog.Hook, handler string, request proto.Message) activity.Wait {
 	namespace, name := subject.Cluster(request)
-	return activity.Wait{Namespace: namespace, Cluster: name, Hook: h.Hook, Handler: handler}
+	wait := activity.Wait{Namespace: namespace, Cluster: name, Hook: h.Hook, Handler: handler}
+	if _, kind, _, owner := subject.Owner(request); owner != "" {
+		wait.Object = fmt.Sprintf("%s %q", kind, text.Cut(owner, limits.QuotedBytes))
+	}
+	return wait
 }

@@ -107,8 +107,12 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 	}
 	holds, missed := r.Observer.holds.List(now)
 	for _, h := range holds {
+		message := h.Message
+		if h.Object != "" {
+			message = h.Object + ": " + message
+		}
 		g.Holds = append(g.Holds, status.Hold{
-			Namespace: h.Namespace, Cluster: h.Cluster, Hook: h.Hook, Handler: h.Handler, Kind: h.Kind, Message: h.Message,
+			Namespace: h.Namespace, Cluster: h.Cluster, Hook: h.Hook, Handler: h.Handler, Kind: h.Kind, Message: message,
 			RetryAfter: status.InSeconds(h.RetryAfter), Since: h.Since, Last: h.Last,
 		})
 	}
