@@ -164,7 +164,8 @@ func JudgeChain(s *registry.Snapshot, c *registry.Chain, inCluster bool) Verdict
 			"Calls fail: " + text.Join(strings.Split(err.Error(), "\n"), "; ", limits.Problems)}
 	}
 	for i, step := range steps {
-		if p := step.Entry.Policy; !inCluster && c.Strict && p != nil && p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
+		p := step.Entry.Policy
+		if !inCluster && c.Strict && p != nil && p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
 			return Verdict{v1alpha1.StepMissingReason, fmt.Sprintf("Calls fail: steps[%d]: the objectSelector of %s selects "+
 				"Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a namespaceSelector",
 				i, p)}
