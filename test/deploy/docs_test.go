@@ -101,7 +101,7 @@ func isForAnother(text string) bool {
 	return false
 }
 
-var tableRow = regexp.MustCompile("(?m)^\\| `([a-z/]+)`( of (?:`([a-z0-9.]+)`|the group))?[^|]*\\| ([a-z, ]*?) *\\| ?([a-z, ]*?) *\\|$")
+var tableRow = regexp.MustCompile("(?m)^\\| `([a-z/]+)`( of (?:`([a-z0-9.-]+)`|the group))?[^|]*\\| ([a-z, ]*?) *\\| ?([a-z, ]*?) *\\|$")
 
 // TestTableOfRights compares the table of the page with the granted permissions.
 func TestTableOfRights(t *testing.T) {
