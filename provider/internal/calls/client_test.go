@@ -126,6 +126,39 @@ func TestMachineAnswers(t *testing.T) {
 	}
 }
 
+// A case changes an answer about a Cluster that keeps the contract.
+func TestClusterAnswers(t *testing.T) {
+	type response = infrahooksv1alpha1.ReconcileClusterResponse
+	endpoint := func(host string, port int32) func(*response) {
+		return func(r *response) {
+			r.ControlPlaneEndpoint = &infrahooksv1alpha1.Endpoint{Host: host, Port: port}
+		}
+	}
+	const hosts, ports = "controlPlaneEndpoint.host: must have 1 to", "controlPlaneEndpoint.port: must be from 1 to 65535, is "
+	for _, tt := range []struct {
+		change  func(*response)
+		problem string
+	}{
+		{endpoint("h", 1), ""},
+		{endpoint("h", 65535), ""},
+		{endpoint("h", 0), ports + "0"},
+		{endpoint("h", 65536), ports + "65536"},
+		{endpoint("", 1), hosts},
+		{endpoint("a b", 1), hosts},
+	} {
+		answer := &response{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Phase: infrahooksv1alpha1.Phase_PHASE_READY}
+		tt.change(answer)
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response {
+			return &client.Response{GRPC: status.New(codes.OK, ""), Message: answer}
+		})
+		_, err := cl.ReconcileCluster(t.Context(), Target{Handler: "c.acme"}, &infrahooksv1alpha1.ReconcileClusterRequest{})
+		if e, _ := errors.AsType[*Error](err); tt.problem == "" && err != nil ||
+			tt.problem != "" && (e == nil || e.Reason != infrav1.BadAnswerReason || !strings.Contains(e.Message, tt.problem)) {
+			t.Errorf("%v, want %q", err, tt.problem)
+		}
+	}
+}
+
 // The page shows how pools are asked for in JSON: every member is one of the contract, and the answers are accepted.
 func TestThePageShowsHooksForPools(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "infrastructure.md"))
