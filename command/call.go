@@ -66,9 +66,9 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 }
 
 func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name string) error {
-	h, ok := hooks.ByName(name)
-	if !ok {
-		return usagef("no hook %q, did you mean %s? The hooks are %s", name, nearestHook(hooks, name), hookNames(hooks))
+	h, err := hookNamed(hooks, name)
+	if err != nil {
+		return err
 	}
 	printer, err := newPrinter(o.output)
 	if err != nil {
@@ -166,6 +166,16 @@ func wrap(text string) string {
 		column += len(word)
 	}
 	return b.String()
+}
+
+// hookNamed returns the hook with a name, in any letter case.
+func hookNamed(hooks *catalog.Catalog, name string) (*catalog.Hook, error) {
+	h, ok := hooks.ByName(name)
+	if !ok {
+		return nil, usagef("no hook %q, did you mean %s? The hooks are %s",
+			name, nearestHook(hooks, name), hookNames(hooks))
+	}
+	return h, nil
 }
 
 // nearestHook returns the hook whose name takes the fewest edits to reach; the first by name of several.

@@ -75,9 +75,9 @@ func newExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 }
 
 func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name string) error {
-	h, ok := hooks.ByName(name)
-	if !ok {
-		return usagef("no hook %q, did you mean %s? The hooks are %s", name, nearestHook(hooks, name), hookNames(hooks))
+	h, err := hookNamed(hooks, name)
+	if err != nil {
+		return err
 	}
 	printer, err := newPrinter(o.output)
 	if err != nil {

@@ -78,20 +78,9 @@ func (s *clusters) start(ctx context.Context) bool {
 
 // follow subscribes s to Clusters, which run watches.
 func (s *clusters) follow(ctx context.Context) error {
-	informer, err := s.cache.GetInformer(ctx, metadataOf(clusterKind), cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    s.set,
-		UpdateFunc: func(_, object any) { s.set(object) },
-		DeleteFunc: s.remove,
-	})
-	if err != nil {
-		return err
-	}
-	s.synced = registration.HasSynced
-	return nil
+	var err error
+	s.synced, err = followMetadata(ctx, s.cache, metadataOf(clusterKind), s.set, s.remove)
+	return err
 }
 
 // run watches the Clusters once they are needed, until ctx is done.

@@ -73,20 +73,9 @@ func keepContracts(object any) (any, error) {
 
 // follow subscribes d to CustomResourceDefinitions.
 func (d *definitions) follow(ctx context.Context) error {
-	informer, err := d.cache.GetInformer(ctx, metadataOf(convert.CRDKind), cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    d.set,
-		UpdateFunc: func(_, object any) { d.set(object) },
-		DeleteFunc: d.remove,
-	})
-	if err != nil {
-		return err
-	}
-	d.synced = registration.HasSynced
-	return nil
+	var err error
+	d.synced, err = followMetadata(ctx, d.cache, metadataOf(convert.CRDKind), d.set, d.remove)
+	return err
 }
 
 func (d *definitions) set(object any) {

@@ -32,21 +32,29 @@ func (n *namespaces) labelsOf(name string) (labels map[string]string, known bool
 // follow keeps n up to date until ctx is done. The function that it returns waits until n has all namespaces, and
 // reports whether that was before its own context was done.
 func (n *namespaces) follow(ctx context.Context, c cache.Cache) (synced func(context.Context) bool, err error) {
-	informer, err := c.GetInformer(ctx, namespaceMetadata(), cache.BlockUntilSynced(false))
+	hasSynced, err := followMetadata(ctx, c, namespaceMetadata(), n.set, n.remove)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) bool { return toolscache.WaitForCacheSync(ctx.Done(), hasSynced) }, nil
+}
+
+// followMetadata calls set for each object of a kind that is new or has changed, and remove for each that is gone, once
+// the cache runs. synced reports whether set has had all that were there.
+func followMetadata(
+	ctx context.Context, c cache.Cache, of *metav1.PartialObjectMetadata, set, remove func(object any),
+) (synced func() bool, err error) {
+	informer, err := c.GetInformer(ctx, of, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, err
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    n.set,
-		UpdateFunc: func(_, object any) { n.set(object) },
-		DeleteFunc: n.remove,
+		AddFunc: set, UpdateFunc: func(_, object any) { set(object) }, DeleteFunc: remove,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) bool {
-		return toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
-	}, nil
+	return registration.HasSynced, nil
 }
 
 func (n *namespaces) set(object any) {

@@ -25,11 +25,8 @@ const (
 func severalOffered(s *registry.Snapshot, hooks *catalog.Catalog) map[string]string {
 	messages := map[string]string{}
 	for _, h := range hooks.Hubs() {
-		if !h.Sole {
-			continue
-		}
-		offered := s.OfferedOf(h.GroupHook())
-		if len(offered) < 2 {
+		message := extensionconfig.SeveralOffered(s, h)
+		if message == "" {
 			continue
 		}
 		of := map[string]bool{}
@@ -39,7 +36,6 @@ func severalOffered(s *registry.Snapshot, hooks *catalog.Catalog) map[string]str
 				of[e.Registration.Name] = true
 			}
 		}
-		message := extensionconfig.SeveralOffered(h.Hook, offered)
 		for extensionConfig := range of {
 			if before := messages[extensionConfig]; before != "" {
 				messages[extensionConfig] = before + "; " + message

@@ -197,7 +197,7 @@ func (e *explainer) chainsWith(handler string) string {
 	var names []string
 	chains, _ := e.snapshot.StandsFor(e.r.Hook.GroupHook())
 	for _, c := range chains {
-		if slices.ContainsFunc(c.Steps, func(s registry.ChainStep) bool { return s.Handler == handler }) {
+		if c.HasStep(handler) {
 			names = append(names, fmt.Sprintf("HandlerChain %q", c.Name))
 		}
 	}

@@ -110,11 +110,8 @@ func (a *Assembly) ChainProblems(c *registry.Chain) []ChainProblem {
 // Several returns an error that names the handlers of h that are offered, if more are than Cluster API takes. more are
 // offered besides.
 func (a *Assembly) Several(h *catalog.Hook, more ...string) error {
-	if !h.Sole {
-		return nil
-	}
-	if offered := append(a.OfferedOf(h.GroupHook()), more...); len(offered) > 1 {
-		return errors.New(SeveralOffered(h.Hook, offered))
+	if message := SeveralOffered(a.Snapshot, h, more...); message != "" {
+		return errors.New(message)
 	}
 	return nil
 }

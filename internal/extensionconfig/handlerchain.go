@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
@@ -143,13 +144,7 @@ func (v Verdict) Ready() bool {
 
 // ReadyCondition returns the verdict on a chain as the condition Ready of that generation of it, without a time.
 func (v Verdict) ReadyCondition(generation int64) metav1.Condition {
-	status := metav1.ConditionFalse
-	if v.Ready() {
-		status = metav1.ConditionTrue
-	}
-	return metav1.Condition{
-		Type: v1alpha1.ReadyCondition, Status: status, ObservedGeneration: generation, Reason: v.Reason, Message: v.Message,
-	}
+	return v.condition(v1alpha1.ReadyCondition, v.Ready(), generation)
 }
 
 // JudgeChain returns the verdict on a chain in a snapshot. inCluster reports whether the gateway can know the labels of
@@ -171,8 +166,8 @@ func JudgeChain(s *registry.Snapshot, c *registry.Chain, inCluster bool) Verdict
 				i, p)}
 		}
 	}
-	if offered := s.OfferedOf(c.Hook); c.Sole && len(offered) > 1 {
-		return Verdict{v1alpha1.SeveralOfferedReason, SeveralOffered(c.Hook.Hook, offered)}
+	if message := severalOf(s, c.Hook); c.Sole && message != "" {
+		return Verdict{v1alpha1.SeveralOfferedReason, message}
 	}
 	message := "Calls go to " + text.Plural(len(steps), "handler")
 	if missing := len(c.Steps) - len(steps); missing > 0 {
@@ -184,8 +179,20 @@ func JudgeChain(s *registry.Snapshot, c *registry.Chain, inCluster bool) Verdict
 // maxOffered is how many handlers a message names that are offered beside each other.
 const maxOffered = 10
 
-// SeveralOffered says that more than one handler is offered of a hook of which Cluster API takes one.
-func SeveralOffered(hookName string, offered []string) string {
+// SeveralOffered says which handlers of h are offered, and more that are offered besides, if Cluster API takes fewer.
+// It returns nothing otherwise.
+func SeveralOffered(s *registry.Snapshot, h *catalog.Hook, more ...string) string {
+	if !h.Sole {
+		return ""
+	}
+	return severalOf(s, h.GroupHook(), more...)
+}
+
+func severalOf(s *registry.Snapshot, gh hook.GroupHook, more ...string) string {
+	offered := append(s.OfferedOf(gh), more...)
+	if len(offered) < 2 {
+		return ""
+	}
 	return fmt.Sprintf("Cluster API takes one handler of %s in all, and %d are offered: %s; put them into one "+
-		"HandlerChain", hookName, len(offered), text.Join(offered, ", ", maxOffered))
+		"HandlerChain", gh.Hook, len(offered), text.Join(offered, ", ", maxOffered))
 }

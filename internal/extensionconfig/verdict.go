@@ -31,13 +31,16 @@ func (v Verdict) Accepted() bool { return v.Reason == v1alpha1.AcceptedReason }
 
 // Condition returns the verdict as the condition Accepted of that generation of the policy, without a time.
 func (v Verdict) Condition(generation int64) metav1.Condition {
+	return v.condition(v1alpha1.AcceptedCondition, v.Accepted(), generation)
+}
+
+func (v Verdict) condition(of string, isTrue bool, generation int64) metav1.Condition {
 	status := metav1.ConditionFalse
-	if v.Accepted() {
+	if isTrue {
 		status = metav1.ConditionTrue
 	}
 	return metav1.Condition{
-		Type: v1alpha1.AcceptedCondition, Status: status, ObservedGeneration: generation, Reason: v.Reason,
-		Message: v.Message,
+		Type: of, Status: status, ObservedGeneration: generation, Reason: v.Reason, Message: v.Message,
 	}
 }
 

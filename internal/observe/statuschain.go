@@ -120,11 +120,8 @@ func (r *Reporter) severalOffered(s *registry.Snapshot) []status.Notice {
 	}
 	var notices []status.Notice
 	for _, h := range r.Catalog.Hubs() {
-		if !h.Sole {
-			continue
-		}
-		if offered := s.OfferedOf(h.GroupHook()); len(offered) > 1 {
-			notices = append(notices, status.Notice{Name: h.Hook, Text: extensionconfig.SeveralOffered(h.Hook, offered)})
+		if message := extensionconfig.SeveralOffered(s, h); message != "" {
+			notices = append(notices, status.Notice{Name: h.Hook, Text: message})
 		}
 	}
 	return notices
