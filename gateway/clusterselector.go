@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/subject"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
@@ -26,26 +27,40 @@ type Clusters interface {
 // labels of the Cluster: the Machine, its MachineSet and its KubeadmControlPlane have others, and a step that is chosen
 // for one of them has to be chosen for all.
 func (m *matcher) judgeStep(ctx context.Context, c *registry.Chain, step *registry.Entry) verdict {
-	p := step.Policy
-	if p == nil || p.ObjectSelector == nil || p.ObjectSelector.Empty() || !subject.InPlace(m.message) {
-		return m.judge(ctx, step.Registration.NamespaceSelector, p)
+	if !subject.InPlace(m.message) {
+		return m.judge(ctx, step)
 	}
 	if v := m.judgeNamespaces(step.Registration.NamespaceSelector); v.excluded() {
 		return v
 	}
-	cluster, of, err := m.clusterLabels(c, step)
+	for _, p := range []*policy.Policy{step.Registration.Selection, step.Policy} {
+		if v := m.judgeStepPolicy(ctx, c, step, p); v.excluded() || v.policyError != nil {
+			return v
+		}
+	}
+	return verdict{}
+}
+
+// judgeStepPolicy decides whether a policy, which may be nil, lets the handler of a step of an in-place hook be called.
+func (m *matcher) judgeStepPolicy(ctx context.Context, c *registry.Chain, step *registry.Entry, p *policy.Policy) verdict {
+	if p == nil || p.ObjectSelector == nil || p.ObjectSelector.Empty() {
+		return m.judgePolicy(ctx, p)
+	}
+	cluster, of, err := m.clusterLabels(c, step, p)
 	switch {
 	case err != nil:
-		return verdict{by: byUnknownCluster, unknown: err}
+		return verdict{by: byUnknownCluster, policy: p, unknown: err}
 	case !p.ObjectSelector.Matches(of):
-		return verdict{by: byCluster, cluster: cluster, labels: of}
+		return verdict{by: byCluster, policy: p, cluster: cluster, labels: of}
 	}
 	return m.judgeConditions(ctx, p)
 }
 
 // clusterLabels returns the Cluster of the Machine or MachineSet that a request is about, and its labels. The error, a
 // *hook.Error, says why they are not known.
-func (m *matcher) clusterLabels(c *registry.Chain, step *registry.Entry) (cluster string, of labels.Set, err error) {
+func (m *matcher) clusterLabels(
+	c *registry.Chain, step *registry.Entry, p *policy.Policy,
+) (cluster string, of labels.Set, err error) {
 	namespace, name, err := subject.MachineCluster(m.message)
 	if err != nil {
 		return "", nil, err
@@ -54,13 +69,13 @@ func (m *matcher) clusterLabels(c *registry.Chain, step *registry.Entry) (cluste
 	if m.clusters == nil {
 		return cluster, nil, hook.Errorf(hook.NotReady, "HandlerChain %q cannot be called: the objectSelector of %s selects "+
 			"Clusters for its step %q, and a gateway without a cluster knows the labels of none: use matchConditions or a "+
-			"namespaceSelector", c.Name, step.Policy, step.Name)
+			"namespaceSelector", c.Name, p, step.Name)
 	}
 	labels, known := m.clusters.ClusterLabels(namespace, name)
 	if !known {
 		return cluster, nil, hook.Errorf(hook.NotReady, "the labels of Cluster %q, on which the objectSelector of %s for "+
 			"step %q of HandlerChain %q depends, are not known: try again; the gateway has to be allowed to list and watch "+
-			"clusters of cluster.x-k8s.io", cluster, step.Policy, step.Name, c.Name)
+			"clusters of cluster.x-k8s.io", cluster, p, step.Name, c.Name)
 	}
 	return cluster, labels, nil
 }

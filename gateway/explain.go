@@ -18,7 +18,6 @@ import (
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/subject"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
@@ -185,7 +184,7 @@ func (e *explainer) handler(h *registry.Entry, isStep bool) ExplainedHandler {
 	if isStep {
 		x.Excluded = &Exclusion{"chain", "it is a step of " + e.chainsWith(h.Name) + ", which is called in its place"}
 	} else {
-		v = e.m.judge(e.ctx, h.Registration.NamespaceSelector, h.Policy)
+		v = e.m.judge(e.ctx, h)
 		x.Excluded = e.exclusion(v, h)
 	}
 	e.describe(e.ctx, &x, h, v)
@@ -207,7 +206,7 @@ func (e *explainer) chainsWith(handler string) string {
 // exclusion returns the reason of a verdict on a handler, or nil if it is called.
 func (e *explainer) exclusion(v verdict, h *registry.Entry) *Exclusion {
 	if v.excluded() {
-		return e.m.exclusion(v, h.Registration.Name, h.Registration.NamespaceSelector, h.Policy)
+		return e.m.exclusion(v, h.Registration.Describe(), h.Registration.NamespaceSelector)
 	}
 	return e.unlessFailed()
 }
@@ -261,7 +260,7 @@ func (e *explainer) fails(h *registry.Entry, v verdict) string {
 		return ""
 	}
 	if state.Circuit.Status().State == circuit.Open {
-		return fmt.Sprintf("the circuit of ExtensionConfig %q is open, because its server is down", h.Registration.Name)
+		return fmt.Sprintf("the circuit of %s is open, because its server is down", h.Registration.Describe())
 	}
 	if state.HandlerCircuit(h.Name).State == circuit.Open {
 		return "its circuit is open, because its calls have failed"
@@ -325,7 +324,7 @@ func (e *explainer) unserved() {
 				continue
 			}
 			e.add(1, func() ExplainedHandler {
-				by := e.m.exclusion(verdict{by: byHooks}, registration.Name, nil, e.snapshot.Policies(registration.Name).All)
+				by := e.m.exclusion(verdict{by: byHooks, policy: e.snapshot.Policies(registration.Name).All}, "", nil)
 				by.Message += " " + e.r.Hook.Hook
 				return ExplainedHandler{Name: h.Name + "." + registration.Name, Excluded: by}
 			})
@@ -333,10 +332,9 @@ func (e *explainer) unserved() {
 	}
 	for _, u := range e.snapshot.Undiscovered() {
 		e.add(1, func() ExplainedHandler {
-			all := e.snapshot.Policies(u.Name).All
 			x := ExplainedHandler{Name: cmp.Or(u.Name, text.Cut(u.Unreadable, limits.QuotedBytes)), Kind: "ExtensionConfig"}
 			v := e.m.awaits(e.ctx, e.snapshot, u, e.r.Hook)
-			switch x.Excluded = e.m.exclusion(v, u.Name, u.NamespaceSelector, all); {
+			switch x.Excluded = e.m.exclusion(v, u.String(), u.NamespaceSelector); {
 			case v.by == byHooks:
 				x.Excluded.Message += " " + e.r.Hook.Hook
 			case !v.excluded():
@@ -348,17 +346,18 @@ func (e *explainer) unserved() {
 }
 
 // exclusion returns the text of a verdict that excludes a handler of an ExtensionConfig, and nil for others.
-func (m *matcher) exclusion(v verdict, extensionConfig string, s labels.Selector, p *policy.Policy) *Exclusion {
+func (m *matcher) exclusion(v verdict, registration string, s labels.Selector) *Exclusion {
+	p := v.policy
 	switch v.by {
 	case byNamespace:
 		of, _ := m.namespaceLabels.NamespaceLabels(v.namespace)
 		return &Exclusion{"namespaceSelector", fmt.Sprintf(
-			"namespaceSelector of ExtensionConfig %q, %s, does not match namespace %q with the labels %s",
-			extensionConfig, cut(s.String()), cut(v.namespace), labelText(of))}
+			"namespaceSelector of %s, %s, does not match namespace %q with the labels %s",
+			registration, cut(s.String()), cut(v.namespace), labelText(of))}
 	case byUnknownNamespace:
 		return &Exclusion{"namespaceSelector", fmt.Sprintf(
-			"namespaceSelector of ExtensionConfig %q, %s, depends on labels of namespace %q, which are not known",
-			extensionConfig, cut(s.String()), cut(v.namespace))}
+			"namespaceSelector of %s, %s, depends on labels of namespace %q, which are not known",
+			registration, cut(s.String()), cut(v.namespace))}
 	case byObject:
 		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels %s",
 			p, cut(p.ObjectSelector.String()), labelText(m.labels))}

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/subject"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because
@@ -98,6 +99,8 @@ func (m *matcher) readNamespacesOf() {
 // verdict says whether a request is for a handler, and what decides that. It has no text, which calls do not need.
 type verdict struct {
 	by exclusion
+	// policy is the one that excludes the handler, or that could not be evaluated, if it is one that does.
+	policy *policy.Policy
 	// namespace is the one that the namespaceSelector does not match, or whose labels are not known.
 	namespace string
 	// condition is the one that is false.
@@ -130,13 +133,16 @@ const (
 // excluded reports whether the handler is not for the request.
 func (v verdict) excluded() bool { return v.by != 0 }
 
-// judge decides whether the request is for the handlers of an ExtensionConfig with a namespaceSelector and a policy,
-// either of which may be nil.
-func (m *matcher) judge(ctx context.Context, selector labels.Selector, p *policy.Policy) verdict {
-	if v := m.judgeNamespaces(selector); v.excluded() {
+// judge decides whether the request is for a handler: by the namespaceSelector and the selection of its registration,
+// and by the operator's policy.
+func (m *matcher) judge(ctx context.Context, e *registry.Entry) verdict {
+	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.excluded() {
 		return v
 	}
-	return m.judgePolicy(ctx, p)
+	if v := m.judgePolicy(ctx, e.Registration.Selection); v.excluded() || v.policyError != nil {
+		return v
+	}
+	return m.judgePolicy(ctx, e.Policy)
 }
 
 // judgeNamespaces decides whether the namespaceSelector of an ExtensionConfig, which may be nil, matches every
@@ -180,9 +186,9 @@ func (m *matcher) judgePolicy(ctx context.Context, p *policy.Policy) verdict {
 	if p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
 		switch matches, err := m.matchesLabels(p.ObjectSelector); {
 		case err != nil:
-			return verdict{policyError: err}
+			return verdict{policy: p, policyError: err}
 		case !matches:
-			return verdict{by: byObject}
+			return verdict{by: byObject, policy: p}
 		}
 	}
 	return m.judgeConditions(ctx, p)
@@ -199,9 +205,9 @@ func (m *matcher) judgeConditions(ctx context.Context, p *policy.Policy) verdict
 	unmet, err := p.Conditions.Unmet(ctx, m.request)
 	switch {
 	case err != nil:
-		return verdict{policyError: conditionError(p, err)}
+		return verdict{policy: p, policyError: conditionError(p, err)}
 	case unmet != nil:
-		return verdict{by: byCondition, condition: unmet}
+		return verdict{by: byCondition, policy: p, condition: unmet}
 	}
 	return verdict{}
 }
@@ -216,7 +222,7 @@ func conditionError(p *policy.Policy, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return gaveUp(err)
 	case errors.Is(err, policy.ErrTooMany):
-		return hook.Errorf(hook.TooLarge, "ExtensionPolicy %q: %s", p.Name, err)
+		return hook.Errorf(hook.TooLarge, "%s: %s", p, err)
 	case errors.As(err, &evaluation):
 		return hook.Errorf(hook.Policy, "%s: %s", p, evaluation).WithCause(evaluation.Cause)
 	}

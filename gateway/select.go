@@ -67,16 +67,16 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		whole.Name, whole.Label = e.Registration.Name, e.Registration.Name
 		return target{entry: &whole}, nil
 	}
-	switch v := m.judge(ctx, e.Registration.NamespaceSelector, e.Policy); v.by {
+	switch v := m.judge(ctx, e); v.by {
 	case 0:
 		return target{entry: e, policyError: v.policyError}, nil
 	case byNamespace, byUnknownNamespace:
 		return target{}, hook.Errorf(hook.UnknownHandler,
-			"handler %q is not for namespace %q: the namespaceSelector of ExtensionConfig %q does not match",
-			e.Name, text.Cut(text.Join(m.namespaces, ", ", maxNames), limits.QuotedBytes), e.Registration.Name)
+			"handler %q is not for namespace %q: the namespaceSelector of %s does not match",
+			e.Name, text.Cut(text.Join(m.namespaces, ", ", maxNames), limits.QuotedBytes), e.Registration.Describe())
 	default:
 		return target{}, hook.Errorf(hook.UnknownHandler,
-			"handler %q is not for this request: %s does not match", e.Name, e.Policy)
+			"handler %q is not for this request: %s does not match", e.Name, v.policy)
 	}
 }
 
@@ -116,12 +116,12 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 		if steps[e.Name] {
 			continue
 		}
-		v := m.judge(ctx, e.Registration.NamespaceSelector, e.Policy)
+		v := m.judge(ctx, e)
 		switch {
 		case !v.excluded():
 			targets = append(targets, target{entry: e, policyError: v.policyError})
 		case v.by == byUnknownNamespace && unsure == nil:
-			unsure = unknownNamespace(v.namespace, e.Registration.Name)
+			unsure = unknownNamespace(v.namespace, e.Registration.Describe())
 		}
 	}
 	if len(chains) > 0 {
@@ -158,7 +158,7 @@ func (m *matcher) awaits(ctx context.Context, s *registry.Snapshot, u *registry.
 		return verdict{by: byUndiscovered}
 	}
 	if !policies.All.Allows(h.Hook) {
-		return verdict{by: byHooks}
+		return verdict{by: byHooks, policy: policies.All}
 	}
 	if v := m.judgeNamespaces(u.NamespaceSelector); v.by == byNamespace {
 		return v
@@ -175,10 +175,10 @@ func notDiscovered(awaited []string) error {
 		"it, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", maxNames))
 }
 
-func unknownNamespace(namespace, extensionConfig string) error {
-	return hook.Errorf(hook.NotReady, "the labels of namespace %q, on which the namespaceSelector of ExtensionConfig %q "+
+func unknownNamespace(namespace, registration string) error {
+	return hook.Errorf(hook.NotReady, "the labels of namespace %q, on which the namespaceSelector of %s "+
 		"depends, are not known: try again, or add the Namespace to the directory of manifests",
-		text.Cut(namespace, limits.QuotedBytes), extensionConfig)
+		text.Cut(namespace, limits.QuotedBytes), registration)
 }
 
 func wantOne(h *catalog.Hook, targets []target) error {

@@ -186,12 +186,12 @@ func TestMatcherReadsOnce(t *testing.T) {
 	reg.NamespaceSelector = selector(t, "kubernetes.io/metadata.name=n")
 	p := &policy.Policy{Name: "p", ObjectSelector: selector(t, "tier=gold"), Conditions: conditions(t, `request.cluster.metadata.namespace == 'n'`)}
 	for range 2 {
-		if v := m.judge(t.Context(), reg.NamespaceSelector, p); v.excluded() || v.policyError != nil {
+		if v := m.judge(t.Context(), &registry.Entry{Registration: &reg, Policy: p}); v.excluded() || v.policyError != nil {
 			t.Errorf("got %+v", v)
 		}
 		message.Cluster = &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)} // no caller does that: it shows what is read anew
 	}
-	if v := m.judge(t.Context(), nil, nil); v.excluded() || v.policyError != nil {
+	if v := m.judge(t.Context(), &registry.Entry{Registration: &registry.Registration{}}); v.excluded() || v.policyError != nil {
 		t.Errorf("without a policy, every request matches: got %+v", v)
 	}
 }

@@ -20,13 +20,13 @@ import (
 func check(reg *Registration) error {
 	var errs []error
 	wrong := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("ExtensionConfig %q: %s: %s", reg.Name, field, fmt.Sprintf(format, args...)))
+		errs = append(errs, fmt.Errorf("%s: %s: %s", reg.Describe(), field, fmt.Sprintf(format, args...)))
 	}
 
 	if err := CheckName(reg.Name); err != nil {
 		wrong("name", "%v", err)
 	}
-	if err := reg.ClientConfig.CheckURL(); err != nil {
+	if err := reg.ClientConfig.CheckURL(); err != nil && reg.Local == nil {
 		wrong("clientConfig.url", "%v", err)
 	}
 

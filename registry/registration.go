@@ -17,6 +17,10 @@ type Registration struct {
 	// Name is the name of the ExtensionConfig, a DNS-1123 label.
 	Name         string
 	ClientConfig ClientConfig
+	// Local answers the calls, if there is no server: ClientConfig is empty then.
+	Local Local
+	// Selection restricts the requests that the handlers are for, besides the operator's policy. Nil restricts nothing.
+	Selection *policy.Policy
 	// NamespaceSelector matches the labels of a request's namespace. Nil matches all.
 	NamespaceSelector labels.Selector
 	// Settings are added to every request; settings of the request take precedence.

@@ -111,9 +111,7 @@ func (r *Registry) ApplyAll(regs []Registration) []error {
 			errs[i] = d.apply(&copies[i])
 		}
 	}
-	if len(d.touched) > 0 {
-		r.current.Store(d.finish())
-	}
+	r.store(d)
 	return errs
 }
 
@@ -135,7 +133,7 @@ func (r *Registry) RemoveAll(names []string) {
 		}
 	}
 	if d != nil {
-		r.current.Store(d.finish())
+		r.store(d)
 	}
 }
 

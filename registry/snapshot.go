@@ -27,6 +27,7 @@ type Snapshot struct {
 	byConfig      map[string]*config
 	policies      map[string]Policies // by ExtensionConfig, registered or not
 	chains        []*Chain            // by name
+	locals        []*Registration     // by name, whether they are served or not
 	standing      map[hook.GroupHook]standing
 	undiscovered  []*Undiscovered // by key
 	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be

@@ -84,7 +84,9 @@ func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	changed := map[string]*Undiscovered{}
 	for _, u := range all {
 		i, found := next.findUndiscovered(u.key())
-		if _, registered := next.byConfig[u.Name]; !registered && (!found || !next.undiscovered[i].equal(&u)) {
+		c, registered := next.byConfig[u.Name]
+		registered = registered && c.registration.Local == nil
+		if !registered && (!found || !next.undiscovered[i].equal(&u)) {
 			changed[u.key()] = &u
 		}
 	}
@@ -99,6 +101,11 @@ func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	}
 	slices.SortFunc(next.undiscovered, func(a, b *Undiscovered) int { return cmp.Compare(a.key(), b.key()) })
 	next.setStanding()
+	d := next.draft()
+	if d.placeLocals(); len(d.touched) > 0 {
+		r.current.Store(d.finish())
+		return
+	}
 	r.current.Store(&next)
 }
 

@@ -21,8 +21,11 @@ func NewProtocols(config Config) *Protocols {
 	return &Protocols{rest: NewREST(config), grpc: NewGRPC(config)}
 }
 
-// Call calls REST.Call or GRPC.Call.
+// Call calls REST.Call or GRPC.Call, or answers locally where there is no server.
 func (p *Protocols) Call(ctx context.Context, c Call) (Result, error) {
+	if c.Handler.Registration.Local != nil {
+		return callLocal(ctx, &c)
+	}
 	if c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {
 		return p.grpc.Call(ctx, c)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -159,11 +160,12 @@ func JudgeChain(s *registry.Snapshot, c *registry.Chain, inCluster bool) Verdict
 			"Calls fail: " + text.Join(strings.Split(err.Error(), "\n"), "; ", limits.Problems)}
 	}
 	for i, step := range steps {
-		p := step.Entry.Policy
-		if !inCluster && c.Strict && p != nil && p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
-			return Verdict{v1alpha1.StepMissingReason, fmt.Sprintf("Calls fail: steps[%d]: the objectSelector of %s selects "+
-				"Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a namespaceSelector",
-				i, p)}
+		for _, p := range []*policy.Policy{step.Entry.Registration.Selection, step.Entry.Policy} {
+			if !inCluster && c.Strict && p != nil && p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
+				return Verdict{v1alpha1.StepMissingReason, fmt.Sprintf("Calls fail: steps[%d]: the objectSelector of %s selects "+
+					"Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a "+
+					"namespaceSelector", i, p)}
+			}
 		}
 	}
 	if message := severalOf(s, c.Hook); c.Sole && message != "" {

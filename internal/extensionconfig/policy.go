@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -87,19 +88,10 @@ func ConvertPolicy(
 		errs = append(errs, field.NotSupported(path.Child("clusterAPIVersion"), spec.ClusterAPIVersion,
 			[]v1alpha1.ClusterAPIVersion{v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2}))
 	}
-	if spec.ObjectSelector != nil {
-		selectorPath := path.Child("objectSelector")
-		selectorErrs := metav1validation.ValidateLabelSelector(spec.ObjectSelector,
-			metav1validation.LabelSelectorValidationOptions{}, selectorPath)
-		selector, err := metav1.LabelSelectorAsSelector(spec.ObjectSelector)
-		if err != nil && len(selectorErrs) == 0 {
-			selectorErrs = append(selectorErrs, field.Invalid(selectorPath,
-				metav1.FormatLabelSelector(spec.ObjectSelector), err.Error()))
-		}
-		errs = append(errs, selectorErrs...)
-		compiled.ObjectSelector = selector
-	}
-	conditions, conditionErrs := compileConditions(spec.MatchConditions, path.Child("matchConditions"), c)
+	selector, selectorErrs := ConvertSelector(spec.ObjectSelector, path.Child("objectSelector"))
+	errs = append(errs, selectorErrs...)
+	compiled.ObjectSelector = selector
+	conditions, conditionErrs := CompileConditions(spec.MatchConditions, path.Child("matchConditions"), c)
 	errs = append(errs, conditionErrs...)
 	compiled.Conditions = conditions
 
@@ -184,7 +176,21 @@ func validateTarget(t *v1alpha1.TargetReference, path *field.Path) field.ErrorLi
 	return errs
 }
 
-func compileConditions(
+// ConvertSelector returns a selector, nil if there is none, or its mistakes.
+func ConvertSelector(s *metav1.LabelSelector, path *field.Path) (labels.Selector, field.ErrorList) {
+	if s == nil {
+		return nil, nil
+	}
+	errs := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil && len(errs) == 0 {
+		errs = append(errs, field.Invalid(path, metav1.FormatLabelSelector(s), err.Error()))
+	}
+	return selector, errs
+}
+
+// CompileConditions returns the conditions of a policy or a rule, or their mistakes.
+func CompileConditions(
 	list []v1alpha1.MatchCondition, path *field.Path, c *policy.Compiler,
 ) (*policy.Conditions, field.ErrorList) {
 	if len(list) > limits.MatchConditions {

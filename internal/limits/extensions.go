@@ -71,6 +71,14 @@ const (
 	AllowedPathBytes = 256
 )
 
+// The limits of HookRules, whose expressions have those of ExtensionPolicies besides.
+const (
+	// RuleList is the length of each list of a rule.
+	RuleList = 64
+	// RuleRetrySeconds is the longest time after which a rule lets its caller ask again.
+	RuleRetrySeconds = 86400
+)
+
 // The limits of ExtensionPolicies.
 const (
 	// MatchConditions is the number of match conditions of a policy, and ConditionCharacters the length of one.

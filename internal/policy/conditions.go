@@ -40,6 +40,10 @@ var (
 	ErrCost = errors.New("the expression costs too much for this request")
 	// ErrNotBool means that the value of the expression is not a boolean.
 	ErrNotBool = errors.New("the expression is neither true nor false for this request")
+	// ErrNotString means that the value of an expression of a rule is not a text.
+	ErrNotString = errors.New("the expression is not a text for this request")
+	// ErrNotJSON means that the value of an expression of a rule has no form in JSON, such as a type.
+	ErrNotJSON = errors.New("the value of the expression has no form in JSON")
 	// ErrEvaluation means that the expression fails, for example because it reads an absent member.
 	ErrEvaluation = errors.New("the expression fails for this request")
 	// ErrTooMany means that the expression selects a member of an object that has more than limits.Elements of them.
@@ -140,18 +144,20 @@ func compileIn(env *cel.Env, expression string) (*cel.Ast, *diagnostics) {
 		}
 		return nil, &diagnostics{strings.Join(all, "; "), errs[0].Location.Line(), errs[0].Location.Column()}
 	}
-	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, &diagnostics{text: fmt.Sprintf("must be true or false, and is of type %s", cel.FormatCELType(t))}
-	}
 	return ast, nil
 }
 
 func (c *Compiler) compile(expression string) (cel.Program, error) {
-	ast, wrong := compileIn(c.env, expression)
+	ast, wrong := compileAs(c.env, expression, Bool)
 	if wrong != nil {
 		return nil, errors.New(wrong.text)
 	}
-	program, err := c.env.Program(ast,
+	return programOf(c.env, ast)
+}
+
+// programOf returns the program of an expression, whose steps are counted.
+func programOf(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
+	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once
 		cel.CustomDecoratorV2(metered),
 	)
@@ -180,9 +186,10 @@ func (c *Conditions) all() []condition {
 	return c.conditions
 }
 
-// EvaluationError is the failure to evaluate one condition for one request.
+// EvaluationError is the failure to evaluate one condition, or one expression of a rule, for one request.
 type EvaluationError struct {
 	Condition string // its name
+	Where     string // the place of the expression, if it is one of a rule
 	Kind      error  // ErrCost, ErrNotBool, ErrEvaluation or ErrTooMany
 	Cause     error  // CEL's own error, which may quote the request
 }
@@ -190,10 +197,14 @@ type EvaluationError struct {
 // Error returns the same text for the same condition and request. For ErrEvaluation, it has the beginning of CEL's own
 // text, such as "no such key: paused".
 func (e *EvaluationError) Error() string {
-	if e.Kind == ErrEvaluation { //nolint:errorlint // Kind is one of the errors above
-		return fmt.Sprintf("match condition %q: %v: %s", e.Condition, e.Kind, text.Cut(e.Cause.Error(), limits.QuotedBytes))
+	where := e.Where
+	if where == "" {
+		where = fmt.Sprintf("match condition %q", e.Condition)
 	}
-	return fmt.Sprintf("match condition %q: %v", e.Condition, e.Kind)
+	if e.Kind == ErrEvaluation { //nolint:errorlint // Kind is one of the errors above
+		return fmt.Sprintf("%s: %v: %s", where, e.Kind, text.Cut(e.Cause.Error(), limits.QuotedBytes))
+	}
+	return fmt.Sprintf("%s: %v", where, e.Kind)
 }
 
 // Unwrap returns the kind.
@@ -238,14 +249,9 @@ func (c *Conditions) Unmet(ctx context.Context, request *Request) (*Condition, e
 func (c *condition) match(r *Request) (bool, error) {
 	value, _, err := c.program.Eval(activation{r})
 	if err != nil {
-		kind := ErrEvaluation
-		switch {
-		case errors.Is(r.err, ErrCost):
-			kind, err = ErrCost, r.err
-		case errors.Is(r.err, ErrTooMany):
-			kind, err = ErrTooMany, r.err
-		case r.err != nil:
-			return false, r.err
+		kind, err := r.failure(err)
+		if kind == nil {
+			return false, err
 		}
 		return false, &EvaluationError{Condition: c.Name, Kind: kind, Cause: err}
 	}
@@ -255,6 +261,20 @@ func (c *condition) match(r *Request) (bool, error) {
 		return false, &EvaluationError{Condition: c.Name, Kind: ErrNotBool, Cause: cause}
 	}
 	return bool(b), nil
+}
+
+// failure returns the kind of an evaluation that has failed with err, and its cause. Without a kind, the cause is the
+// error of the Guard.
+func (r *Request) failure(err error) (kind, cause error) {
+	switch {
+	case errors.Is(r.err, ErrCost):
+		return ErrCost, r.err
+	case errors.Is(r.err, ErrTooMany):
+		return ErrTooMany, r.err
+	case r.err != nil:
+		return nil, r.err
+	}
+	return ErrEvaluation, err
 }
 
 // activation resolves the variable request.

@@ -20,6 +20,8 @@ import (
 type Policy struct {
 	// Name is the name of the ExtensionPolicy.
 	Name string
+	// Kind is the kind of the object that has the policy, if it is not an ExtensionPolicy.
+	Kind string
 	// Wider is the name of the policy for the whole ExtensionConfig from which the fields come that this one does not
 	// set. It is empty for a policy as it was written.
 	Wider string
@@ -83,7 +85,7 @@ func (p *Policy) Over(wider *Policy) *Policy {
 // String names the policy in messages.
 func (p *Policy) String() string {
 	if p.Wider == "" {
-		return fmt.Sprintf("ExtensionPolicy %q", p.Name)
+		return fmt.Sprintf("%s %q", cmp.Or(p.Kind, "ExtensionPolicy"), p.Name)
 	}
 	return fmt.Sprintf("ExtensionPolicy %q over %q", p.Name, p.Wider)
 }

@@ -109,7 +109,7 @@ func (c *condition) check(t *Types, h hook.GroupHook) *diagnostics {
 	var m *diagnostics
 	if request, ok := t.requests[h]; ok {
 		if env, err := request(); err == nil { // it fails for no hook that a catalog takes
-			_, m = compileIn(env, c.Expression)
+			_, m = compileAs(env, c.Expression, Bool)
 		}
 	}
 	c.checked.Store(checked{t, h}, m)

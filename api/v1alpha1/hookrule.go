@@ -1,0 +1,151 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HookRule is a handler that has no server: the gateway answers its hook by expressions in CEL (https://cel.dev).
+// Callers see one handler with the registered name rule.<name of the HookRule>.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=hookrules,scope=Cluster,shortName=hrule,categories={cluster-api,hookgate}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Hook",type="string",JSONPath=".spec.hook",description="The hook that the rule answers"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether the rule is in effect"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="The reason of the condition Ready"
+// +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].message",description="What keeps the rule from being in effect"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1123 label of at most 63 characters: it is the name of a handler"
+type HookRule struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the metadata of the object. Its name is a DNS-1123 label that no ExtensionConfig and no HandlerChain
+	// has.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is the desired rule.
+	// +required
+	Spec HookRuleSpec `json:"spec,omitzero"`
+
+	// status is the observed state of the rule.
+	// +optional
+	Status HookRuleStatus `json:"status,omitzero"`
+}
+
+// HookRuleSpec is the desired rule. What it may have depends on the hook: hold, fail and windows are for lifecycle
+// hooks.
+type HookRuleSpec struct {
+	// hook is the name of the hook that the rule answers, such as BeforeClusterUpgrade.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Hook string `json:"hook,omitempty"`
+
+	// namespaceSelector restricts the rule to requests about objects in namespaces with matching labels, as the
+	// namespaceSelector of an ExtensionConfig does.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// objectSelector restricts the rule to requests about objects with matching labels: the Cluster, Machine or
+	// MachineSet of the request. For GeneratePatches and ValidateTopology these are the labels of the Cluster. Requests
+	// about no object, those of DiscoverVariables, always match.
+	// +optional
+	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
+
+	// matchConditions restricts the rule to requests for which all conditions are true. They are evaluated after
+	// namespaceSelector and objectSelector. If one fails, the call of the rule fails.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
+
+	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, in which expressions see
+	// the objects of requests. Objects of the other version are converted for the rule. Without it, expressions see
+	// them as the caller sent them.
+	// +optional
+	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
+
+	// hold makes a blocking lifecycle hook wait: the answer is Success with retryAfterSeconds while one of them applies.
+	// The message is that of the first.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Hold []HookRuleHold `json:"hold,omitempty"`
+
+	// fail makes a lifecycle hook fail: the answer is Failure while one of them applies, whatever hold says. The message
+	// is that of the first.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Fail []HookRuleFailure `json:"fail,omitempty"`
+}
+
+// HookRuleHold holds the caller of a blocking hook.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.if) != has(self.unless)",message="must have one of if and unless"
+type HookRuleHold struct {
+	HookRuleDecision `json:",inline"`
+
+	// retryAfterSeconds is how soon the caller is to ask again. The default is 30.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	// +optional
+	RetryAfterSeconds *int32 `json:"retryAfterSeconds,omitempty"`
+}
+
+// HookRuleFailure fails the call.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.if) != has(self.unless)",message="must have one of if and unless"
+type HookRuleFailure struct {
+	HookRuleDecision `json:",inline"`
+}
+
+// HookRuleDecision says when something applies, and what the answer says then. Its expressions have the variables
+// request, which is the JSON of the request, and now, the time of the call.
+type HookRuleDecision struct {
+	// if is an expression that is true if this applies.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	If string `json:"if,omitempty"`
+
+	// unless is an expression that is false if this applies.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Unless string `json:"unless,omitempty"`
+
+	// message is an expression whose value is the message of the answer, a text. It should be the same while nothing
+	// changes: Cluster API writes it into a condition.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Message string `json:"message,omitempty"`
+}
+
+// HookRuleStatus is the observed state of a rule.
+type HookRuleStatus struct {
+	// conditions holds the condition Ready, which says whether the rule is in effect, and if not, why.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// HookRuleList is a list of HookRules.
+//
+// +kubebuilder:object:root=true
+type HookRuleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []HookRule `json:"items"`
+}

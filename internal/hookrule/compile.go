@@ -1,0 +1,173 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookrule
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Kind is the kind of the objects.
+const Kind = "HookRule"
+
+// HandlerName is the name of the one handler of a rule, so that its registered name is rule.<name>.
+const HandlerName = "rule"
+
+// Compiler compiles HookRules. It is safe for concurrent use.
+type Compiler struct {
+	hooks *catalog.Catalog
+	codec *codec.Codec
+	cel   *policy.Compiler
+	types *policy.Types
+	now   func() time.Time
+}
+
+// NewCompiler returns a Compiler for the hooks of a catalog, whose types are types. now is the clock of the rules.
+func NewCompiler(
+	hooks *catalog.Catalog, cel *policy.Compiler, types *policy.Types, now func() time.Time,
+) *Compiler {
+	return &Compiler{hooks: hooks, codec: codec.New(hooks), cel: cel, types: types, now: now}
+}
+
+// compilation is one rule that is being compiled.
+type compilation struct {
+	*Compiler
+	hook *catalog.Hook
+	errs field.ErrorList
+}
+
+// Compile returns the registration of a rule, by the rules of its schema and those that a schema cannot say. It does
+// not look at the status, and does not change o.
+func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.ErrorList) {
+	in := &compilation{Compiler: c, errs: extensionconfig.ValidateName(o.Name)}
+	path := field.NewPath("spec")
+	spec := o.Spec.DeepCopy()
+	reg := registry.Registration{Name: o.Name}
+	answers := in.category(spec, path)
+	if in.hook == nil {
+		return reg, in.errs
+	}
+	namespaces, errs := extensionconfig.ConvertSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))
+	in.errs = append(in.errs, errs...)
+	reg.NamespaceSelector = namespaces
+	reg.Selection = in.selection(o.Name, spec, path)
+	switch spec.ClusterAPIVersion {
+	case "", v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2:
+	default:
+		in.errs = append(in.errs, field.NotSupported(path.Child("clusterAPIVersion"), spec.ClusterAPIVersion,
+			[]v1alpha1.ClusterAPIVersion{v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2}))
+	}
+	in.forbidOthers(spec, path, answers.fields)
+	rule := &Rule{name: o.Name, hook: in.hook, codec: c.codec, now: c.now}
+	rule.answer = answers.compile(in, spec, path)
+	reg.Local = rule
+	reg.Handlers = []registry.Handler{{
+		Name: HandlerName, Hook: in.hook.GroupVersionHook, Timeout: limits.DefaultTimeout, FailurePolicy: hook.Fail,
+		ClusterAPIVersion: string(spec.ClusterAPIVersion),
+	}}
+	return reg, in.errs
+}
+
+// category is what rules of some hooks may say.
+type category struct {
+	hooks func(h *catalog.Hook) bool
+	// fields are the names of the fields of spec that are for these hooks.
+	fields  []string
+	compile func(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Path) answerer
+}
+
+// categories are all of them.
+func categories() []category { return []category{lifecycle()} }
+
+// category finds the hook of a rule, and what the rule may say. It notes a mistake if there is none.
+func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) category {
+	var known []string
+	for _, h := range in.hooks.Hubs() {
+		for _, of := range categories() {
+			if !of.hooks(h) {
+				continue
+			}
+			if known = append(known, h.Hook); h.Hook == spec.Hook {
+				in.hook = h
+				return of
+			}
+		}
+	}
+	at := path.Child("hook")
+	quoted := text.Cut(spec.Hook, limits.QuotedBytes)
+	switch meant := text.Nearest(quoted, known); {
+	case spec.Hook == "":
+		in.errs = append(in.errs, field.Required(at, "must be the name of a hook"))
+	case meant != "":
+		in.errs = append(in.errs, field.Invalid(at, quoted, fmt.Sprintf(
+			"no hook that a rule can answer has this name: did you mean %q?", meant)))
+	default:
+		in.errs = append(in.errs, field.NotSupported(at, quoted, known))
+	}
+	return category{}
+}
+
+// selection compiles the selectors and conditions of a rule; nil if it has none.
+func (in *compilation) selection(name string, spec *v1alpha1.HookRuleSpec, path *field.Path) *policy.Policy {
+	objects, errs := extensionconfig.ConvertSelector(spec.ObjectSelector, path.Child("objectSelector"))
+	in.errs = append(in.errs, errs...)
+	at := path.Child("matchConditions")
+	conditions, errs := extensionconfig.CompileConditions(spec.MatchConditions, at, in.cel)
+	in.errs = append(in.errs, errs...)
+	for _, err := range in.types.Check(conditions, in.hook.GroupHook()) {
+		in.errs = append(in.errs, field.Invalid(at.Index(err.Index).Child("expression"), field.OmitValueType{}, err.Message))
+	}
+	if objects == nil && conditions == nil {
+		return nil
+	}
+	return &policy.Policy{Name: name, Kind: Kind, ObjectSelector: objects, Conditions: conditions}
+}
+
+// forbidOthers notes the fields that rules of the hook cannot have.
+func (in *compilation) forbidOthers(spec *v1alpha1.HookRuleSpec, path *field.Path, allowed []string) {
+	may := map[string]bool{}
+	for _, name := range allowed {
+		may[name] = true
+	}
+	value := reflect.ValueOf(*spec)
+	for _, of := range categories() {
+		for _, name := range of.fields {
+			set := value.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
+			if !may[name] && !set.IsZero() {
+				in.errs = append(in.errs, field.Forbidden(path.Child(name),
+					fmt.Sprintf("rules of %s have none of %s", in.hook.Hook, strings.Join(of.fields, ", "))))
+			}
+		}
+	}
+}
+
+// expression compiles an expression, or notes its mistakes and returns nil.
+func (in *compilation) expression(
+	source string, kind policy.Kind, path *field.Path, variables ...string,
+) *policy.Expression {
+	if source == "" {
+		in.errs = append(in.errs, field.Required(path, "must be a CEL expression"))
+		return nil
+	}
+	e, err := in.cel.Expression(in.types, in.hook.GroupHook(), path.String(), source, kind, variables...)
+	if err != nil {
+		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+		return nil
+	}
+	return e
+}

@@ -1,0 +1,137 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookrule
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/policy"
+)
+
+// defaultRetry is how soon the caller of a rule that holds asks again, in seconds, if the rule does not say.
+const defaultRetry = 30
+
+// lifecycle is what rules of lifecycle hooks may say.
+func lifecycle() category {
+	return category{
+		hooks:   func(h *catalog.Hook) bool { return h.Category == catalog.Lifecycle },
+		fields:  []string{"hold", "fail"},
+		compile: compileLifecycle,
+	}
+}
+
+// lifecycleRule answers lifecycle hooks.
+type lifecycleRule struct {
+	hook *catalog.Hook
+	fail []decision
+	hold []hold
+}
+
+// decision applies to some requests.
+type decision struct {
+	expression *policy.Expression
+	applies    bool // the value of expression with which it applies
+	message    *policy.Expression
+}
+
+type hold struct {
+	decision
+	retryAfterSeconds int32
+}
+
+func compileLifecycle(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Path) answerer {
+	rule := &lifecycleRule{hook: in.hook}
+	if at := path.Child("hold"); len(spec.Hold) > 0 && !in.hook.Blocking {
+		in.errs = append(in.errs, field.Forbidden(at, "Cluster API does not wait for "+in.hook.Hook))
+	}
+	if len(spec.Hold)+len(spec.Fail) == 0 {
+		in.errs = append(in.errs, field.Required(path, "must have one of hold and fail"))
+	}
+	for i := range in.bounded(len(spec.Hold), path.Child("hold")) {
+		from, at := &spec.Hold[i], path.Child("hold").Index(i)
+		retry := int32(defaultRetry)
+		if from.RetryAfterSeconds != nil {
+			retry = *from.RetryAfterSeconds
+		}
+		if retry < 1 || retry > limits.RuleRetrySeconds {
+			in.errs = append(in.errs, field.Invalid(at.Child("retryAfterSeconds"), retry, fmt.Sprintf("must be between 1 and %d", limits.RuleRetrySeconds)))
+		}
+		rule.hold = append(rule.hold, hold{in.decision(&from.HookRuleDecision, at), retry})
+	}
+	for i := range in.bounded(len(spec.Fail), path.Child("fail")) {
+		rule.fail = append(rule.fail, in.decision(&spec.Fail[i].HookRuleDecision, path.Child("fail").Index(i)))
+	}
+	return rule
+}
+
+// bounded returns the length of a list of a rule, or 0 with a mistake if it is too long.
+func (in *compilation) bounded(n int, path *field.Path) int {
+	if n > limits.RuleList {
+		in.errs = append(in.errs, field.TooMany(path, n, limits.RuleList))
+		return 0
+	}
+	return n
+}
+
+func (in *compilation) decision(from *v1alpha1.HookRuleDecision, path *field.Path) decision {
+	d := decision{message: in.expression(from.Message, policy.String, path.Child("message"), policy.NowVariable)}
+	switch {
+	case (from.If == "") == (from.Unless == ""):
+		in.errs = append(in.errs, field.Required(path, "must have one of if and unless"))
+	case from.If != "":
+		d.applies = true
+		d.expression = in.expression(from.If, policy.Bool, path.Child("if"), policy.NowVariable)
+	default:
+		d.expression = in.expression(from.Unless, policy.Bool, path.Child("unless"), policy.NowVariable)
+	}
+	return d
+}
+
+// answer implements answerer: the first failure that applies, or else the first hold, or else Success.
+func (r *lifecycleRule) answer(v *policy.Evaluation, _ proto.Message) (proto.Message, error) {
+	for i := range r.fail {
+		if message, applies, err := r.fail[i].of(v); err != nil || applies {
+			return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, message, 0), err
+		}
+	}
+	for i := range r.hold {
+		if message, applies, err := r.hold[i].of(v); err != nil || applies {
+			return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, message,
+				r.hold[i].retryAfterSeconds), err
+		}
+	}
+	return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, "", 0), nil
+}
+
+// of returns the message if d applies.
+func (d *decision) of(v *policy.Evaluation) (message string, applies bool, err error) {
+	value, err := v.Bool(d.expression)
+	if err != nil || value != d.applies {
+		return "", false, err
+	}
+	message, err = v.String(d.message)
+	return message, true, err
+}
+
+// lifecycleAnswer returns an answer of a lifecycle hook.
+func lifecycleAnswer(
+	h *catalog.Hook, status hooksv1alpha1.ResponseStatus, message string, retryAfterSeconds int32,
+) proto.Message {
+	m := h.Response.New()
+	fields := m.Descriptor().Fields()
+	m.Set(fields.ByName("status"), protoreflect.ValueOfEnum(status.Number()))
+	m.Set(fields.ByName("message"), protoreflect.ValueOfString(message))
+	if retry := fields.ByName("retry_after_seconds"); retry != nil {
+		m.Set(retry, protoreflect.ValueOfInt32(retryAfterSeconds))
+	}
+	return m.Interface()
+}

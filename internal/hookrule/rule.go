@@ -1,0 +1,60 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookrule
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Rule answers one hook by expressions. It is immutable, and safe for concurrent use.
+type Rule struct {
+	name   string
+	hook   *catalog.Hook
+	codec  *codec.Codec
+	now    func() time.Time
+	answer answerer
+}
+
+var _ registry.Local = (*Rule)(nil)
+
+// answerer makes the answers of the rules of some hooks.
+type answerer interface {
+	// answer returns a fresh answer to a request. An error of v is returned as it is.
+	answer(v *policy.Evaluation, request proto.Message) (proto.Message, error)
+}
+
+// Kind implements registry.Local.
+func (*Rule) Kind() string { return Kind }
+
+// Answer implements registry.Local. An expression that cannot be evaluated is an error of kind Policy.
+func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.Guard) (proto.Message, error) {
+	body, err := r.codec.EncodeWithin(request, math.MaxInt64, codec.Guard{Reserve: guard.Reserve})
+	if err != nil {
+		return nil, err
+	}
+	if guard.Reserve != nil {
+		if err := guard.Reserve(body.Size()); err != nil {
+			return nil, err
+		}
+	}
+	v := policy.NewRequest(body.Bytes(), guard).Evaluate(ctx)
+	v.SetTime(policy.NowVariable, r.now())
+	answer, err := r.answer.answer(v, request)
+	var evaluation *policy.EvaluationError
+	if errors.As(err, &evaluation) {
+		return nil, hook.Errorf(hook.Policy, "HookRule %q: %s", r.name, evaluation).WithCause(evaluation.Cause)
+	}
+	return answer, err
+}
