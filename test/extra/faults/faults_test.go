@@ -30,6 +30,11 @@ func TestFaults(t *testing.T) {
 	for i := range lines {
 		p.line(&lines[i])
 	}
+	for i := range lines {
+		for _, failure := range lines[i].failures {
+			t.Error(failure)
+		}
+	}
 }
 
 // soakVariable is the environment variable with the duration of TestSoak.

@@ -59,6 +59,14 @@ type line struct {
 	healthy         window
 	peak            int64
 	before, after   footprint
+	failures        []string
+}
+
+// errorf notes a failure of the row, which the table says again at its end.
+func (l *line) errorf(t *testing.T, format string, args ...any) {
+	t.Helper()
+	l.failures = append(l.failures, l.name+": "+fmt.Sprintf(format, args...))
+	t.Errorf(format, args...)
 }
 
 // add adds a later line of the same fault.
@@ -98,19 +106,19 @@ func (w *fixture) run(t *testing.T, r row) line {
 		t.Fatalf("the gateway has ended:%s", w.gateway.LogTail())
 	default:
 	}
-	report(t, "calls of the row", calls.others)
-	report(t, "calls of healthy callers", l.healthy.Others)
+	l.report(t, "calls of the row", calls.others)
+	l.report(t, "calls of healthy callers", l.healthy.Others)
 	if l.sent == 0 {
-		t.Error("the row made no call: it proves nothing")
+		l.errorf(t, "the row made no call: it proves nothing")
 	}
 	if l.peak > memoryLimit {
-		t.Errorf("the gateway took %d MiB", l.peak>>20)
+		l.errorf(t, "the gateway took %d MiB", l.peak>>20)
 	}
 	w.pauseLoad(t)
 	defer w.resumeLoad(t)
 	var left []string
 	if l.after, left = w.settle(t, &l.before); len(left) > 0 {
-		t.Errorf("left behind: %s", strings.Join(left, ", "))
+		l.errorf(t, "left behind: %s", strings.Join(left, ", "))
 		if l.after.goroutines > l.before.goroutines {
 			t.Logf("goroutines:\n%s", get(t, "http://"+w.gateway.profiler+"/debug/pprof/goroutine?debug=1"))
 		}
@@ -131,10 +139,10 @@ func (w *fixture) settle(t *testing.T, before *footprint) (after footprint, left
 	return after, left
 }
 
-func report(t *testing.T, whose string, others map[string]int) {
+func (l *line) report(t *testing.T, whose string, others map[string]int) {
 	t.Helper()
 	for _, outcome := range slices.Sorted(maps.Keys(others)) {
-		t.Errorf("%s: %d times: %s", whose, others[outcome], outcome)
+		l.errorf(t, "%s: %d times: %s", whose, others[outcome], outcome)
 	}
 }
 
@@ -189,7 +197,8 @@ func (w *fixture) warmUp(t *testing.T) window {
 		seen.add(w.look(t))
 		return seen.Sent >= 5*enough
 	})
-	report(t, "calls before any fault", calls.others)
-	report(t, "healthy callers, without any fault", seen.Others)
+	usual := line{name: "no fault"}
+	usual.report(t, "calls before any fault", calls.others)
+	usual.report(t, "healthy callers, without any fault", seen.Others)
 	return seen
 }
