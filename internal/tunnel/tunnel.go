@@ -48,7 +48,7 @@ func Open(ctx context.Context, config *rest.Config, target Target) (*Tunnel, err
 	t := &Tunnel{
 		config: config, target: target, pods: core.Pods(target.Namespace), places: make(chan struct{}, MaxConnections),
 	}
-	if _, _, err := t.connected(ctx); err != nil {
+	if _, _, _, err := t.connected(ctx); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -91,46 +91,62 @@ func (t *Tunnel) DialContext(ctx context.Context, _, address string) (net.Conn, 
 }
 
 func (t *Tunnel) dial(ctx context.Context, port string) (net.Conn, error) {
-	streams, id, err := t.connected(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		streams, id, made, err := t.connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		both, err := within(ctx, func() (*pair, error) { return newPair(streams, port, id) },
+			func(p *pair) { p.close() })
+		switch {
+		case err == nil:
+			return both.start(t.Pod().Name, func() { <-t.places }), nil
+		case !made && ctx.Err() == nil:
+			t.lose(streams) // it has ended, which its channel need not say yet
+		default:
+			return nil, t.target.explain(err, "create", "pods/portforward")
+		}
 	}
-	made, err := within(ctx, func() (*pair, error) { return newPair(streams, port, id) },
-		func(p *pair) { p.close() })
-	if err != nil {
-		return nil, t.target.explain(err, "create", "pods/portforward")
-	}
-	return made.start(t.Pod().Name, func() { <-t.places }), nil
 }
 
-// connected returns the connection to the Pod, and an id for a connection over it.
-func (t *Tunnel) connected(ctx context.Context) (httpstream.Connection, int, error) {
+// lose gives up a connection to the Pod.
+func (t *Tunnel) lose(streams httpstream.Connection) {
+	_ = streams.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.streams == streams {
+		t.streams = nil
+	}
+}
+
+// connected returns the connection to the Pod, an id for a connection over it, and whether it was just made.
+func (t *Tunnel) connected(ctx context.Context) (streams httpstream.Connection, id int, made bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, 0, net.ErrClosed
+		return nil, 0, false, net.ErrClosed
 	}
 	t.next++
 	if t.streams != nil {
 		select {
 		case <-t.streams.CloseChan():
 		default:
-			return t.streams, t.next, nil
+			return t.streams, t.next, false, nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.TunnelTimeout)
 	defer cancel()
 	pod, err := t.target.find(ctx, t.pods)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
-	streams, err := within(ctx, func() (httpstream.Connection, error) { return t.connect(pod.Name) },
+	streams, err = within(ctx, func() (httpstream.Connection, error) { return t.connect(pod.Name) },
 		func(c httpstream.Connection) { _ = c.Close() })
 	if err != nil {
-		return nil, 0, t.target.explain(err, "create", "pods/portforward")
+		return nil, 0, false, t.target.explain(err, "create", "pods/portforward")
 	}
 	t.pod, t.streams = pod, streams
-	return streams, t.next, nil
+	return streams, t.next, true, nil
 }
 
 // connect asks the API server for a connection to the Pod: over WebSockets, and over SPDY if it, or a proxy before it,
