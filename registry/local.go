@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -34,7 +35,8 @@ func (r *Registration) Describe() string {
 
 // SetLocal replaces all registrations of a kind that has no servers. One whose name something else has, too, is not
 // served while that lasts: an ExtensionConfig precedes them, and of two kinds, none is served. The error of each
-// registration says what is wrong with it, by its index; one that is wrong keeps no other from being served.
+// registration says what is wrong with it, by its index; one that is wrong keeps no other from being served. One whose
+// Local is the same as before is not replaced.
 func (r *Registry) SetLocal(kind string, regs []Registration) []error {
 	errs := make([]error, len(regs))
 	next := map[string]*Registration{}
@@ -47,10 +49,16 @@ func (r *Registry) SetLocal(kind string, regs []Registration) []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.current.Load().draft()
-	d.locals = slices.DeleteFunc(slices.Clone(d.locals), func(l *Registration) bool { return l.Local.Kind() == kind })
-	for _, reg := range next {
-		d.locals = append(d.locals, reg)
+	locals := make([]*Registration, 0, len(d.locals)+len(next))
+	for _, l := range d.locals {
+		switch reg := next[l.Name]; {
+		case l.Local.Kind() != kind:
+			locals = append(locals, l)
+		case reg != nil && reg.Local == l.Local:
+			next[l.Name] = l
+		}
 	}
+	d.locals = slices.AppendSeq(locals, maps.Values(next))
 	slices.SortFunc(d.locals, func(a, b *Registration) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Local.Kind(), b.Local.Kind()))
 	})
