@@ -42,6 +42,8 @@ var (
 	ErrNotBool = errors.New("the expression is neither true nor false for this request")
 	// ErrNotString means that the value of an expression of a rule is not a text.
 	ErrNotString = errors.New("the expression is not a text for this request")
+	// ErrNotObject means that the value of an expression of a rule is not a JSON object.
+	ErrNotObject = errors.New("the expression is not an object for this request")
 	// ErrNotJSON means that the value of an expression of a rule has no form in JSON, such as a type.
 	ErrNotJSON = errors.New("the value of the expression has no form in JSON")
 	// ErrEvaluation means that the expression fails, for example because it reads an absent member.
@@ -58,7 +60,8 @@ type Condition struct {
 
 // Compiler compiles conditions. It is safe for concurrent use.
 type Compiler struct {
-	env *cel.Env
+	env        *cel.Env
+	conditions *cel.Env
 }
 
 // NewCompiler returns a Compiler for standard CEL with optional values (request.?settings) and comparisons between
@@ -68,7 +71,11 @@ func NewCompiler() (*Compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
-	return &Compiler{env: env}, nil
+	conditions, err := env.Extend(alike())
+	if err != nil {
+		return nil, fmt.Errorf("set up CEL: %w", err)
+	}
+	return &Compiler{env: env, conditions: conditions}, nil
 }
 
 // options returns the language of expressions.
@@ -78,10 +85,13 @@ func options() []cel.EnvOption {
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.EagerlyValidateDeclarations(true),
-		cel.ExtendedValidations(), // literal durations, times and regular expressions
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals()),
 		cel.ParserExpressionSizeLimit(limits.ConditionCharacters),
 	}
 }
+
+// alike returns the rule that the values of a literal list or map are of one type.
+func alike() cel.EnvOption { return cel.ASTValidators(cel.ValidateHomogeneousAggregateLiterals()) }
 
 // CompileError describes the mistakes in one condition.
 type CompileError struct {
@@ -148,11 +158,11 @@ func compileIn(env *cel.Env, expression string) (*cel.Ast, *diagnostics) {
 }
 
 func (c *Compiler) compile(expression string) (cel.Program, error) {
-	ast, wrong := compileAs(c.env, expression, Bool)
+	ast, wrong := compileAs(c.conditions, expression, Bool)
 	if wrong != nil {
 		return nil, errors.New(wrong.text)
 	}
-	return programOf(c.env, ast)
+	return programOf(c.conditions, ast)
 }
 
 // programOf returns the program of an expression, whose steps are counted.

@@ -5,18 +5,16 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/hookgate/hookgate/hook"
 )
@@ -28,13 +26,16 @@ type Kind int
 const (
 	Bool Kind = iota
 	String
-	JSON // any value that JSON can express
+	JSON   // any value that JSON can express
+	Object // one that is a JSON object
 )
 
 // The variables that expressions may have besides request, each of which is set before an evaluation.
 const (
 	// NowVariable is the time of the call.
 	NowVariable = "now"
+	// ItemVariable is an item of the request, for hooks whose requests have items.
+	ItemVariable = "item"
 )
 
 // Expression is a compiled expression of a rule. It is immutable, and safe for concurrent use.
@@ -47,7 +48,8 @@ type Expression struct {
 }
 
 // Expression compiles an expression for requests of a hook, with a value of the kind. variables are the names of its
-// variables besides request, of any JSON; now is the time. The error has the positions of its mistakes.
+// variables besides request, of any JSON; now is the time, and item has the type of the hook's items. The error has the
+// positions of its mistakes.
 func (c *Compiler) Expression(
 	t *Types, h hook.GroupHook, where, source string, kind Kind, variables ...string,
 ) (*Expression, error) {
@@ -59,13 +61,15 @@ func (c *Compiler) Expression(
 	if err != nil {
 		return nil, err
 	}
-	declared := make([]cel.EnvOption, len(variables))
+	declared, anything := make([]cel.EnvOption, len(variables)), make([]cel.EnvOption, len(variables))
 	for i, name := range variables {
-		of := cel.DynType
+		declared[i], anything[i] = cel.Variable(name, t.variable(h, name)), cel.Variable(name, cel.DynType)
 		if name == NowVariable {
-			of = cel.TimestampType
+			anything[i] = declared[i]
 		}
-		declared[i] = cel.Variable(name, of)
+	}
+	if kind == Bool || kind == String {
+		declared = append(declared, alike()) // JSON has objects and lists whose values are of different types
 	}
 	typed, err := env.Extend(declared...)
 	if err != nil {
@@ -75,7 +79,7 @@ func (c *Compiler) Expression(
 		return nil, errors.New(wrong.text)
 	}
 	// A program reads members as they are in JSON, whatever their types are.
-	untyped, err := c.env.Extend(declared...)
+	untyped, err := c.env.Extend(anything...)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +99,9 @@ func (c *Compiler) Expression(
 type Evaluation struct {
 	request   *Request
 	left      uint64
-	variables map[string]any
+	variables map[string]any // a func() ref.Val makes the value when an expression first reads it
+	items     *iterator
+	item      int // the number of items that were read
 }
 
 // Evaluate begins an evaluation of expressions for r, until ctx is done.
@@ -104,8 +110,35 @@ func (r *Request) Evaluate(ctx context.Context) *Evaluation {
 	return &Evaluation{request: r, left: TotalCostLimit, variables: map[string]any{}}
 }
 
-// Set sets a variable to the value of a valid JSON text, which must not change.
-func (v *Evaluation) Set(name string, text []byte) { v.variables[name] = v.request.value(text) }
+// Guard returns what bounds the work on the request.
+func (v *Evaluation) Guard() Guard { return v.request.Guard }
+
+// Set sets a variable to the value of a valid JSON text, which must not change while the variable has it.
+func (v *Evaluation) Set(name string, text []byte) {
+	v.variables[name] = func() ref.Val { return v.request.value(text) }
+}
+
+// SetItem sets ItemVariable to an item of the request by its index, which is higher than that of the item before.
+func (v *Evaluation) SetItem(index int) {
+	v.variables[ItemVariable] = func() ref.Val {
+		if v.items == nil {
+			request, _ := v.request.root.(*object)
+			items, _ := request.Get(types.String("items")).(*list)
+			if items == nil {
+				return types.NewErr("the request has no items")
+			}
+			v.items, _ = items.Iterator().(*iterator)
+		}
+		for ; v.item < index; v.item++ {
+			v.items.Next()
+		}
+		v.item++
+		if item := v.items.Next(); item != nil {
+			return item
+		}
+		return types.NewErr("the request has no item %d", index)
+	}
+}
 
 // SetTime sets a variable to a time.
 func (v *Evaluation) SetTime(name string, at time.Time) {
@@ -139,17 +172,24 @@ func (v *Evaluation) String(e *Expression) (string, error) {
 	return string(s), nil
 }
 
-// JSON returns the value of an expression as JSON. Its errors are those of Bool.
+// JSON returns the value of an expression of kind JSON or Object as JSON: integers as they are, members of objects in the
+// order of their names, and what is read from the request or a variable as it is written there. Its errors are those of
+// Bool.
 func (v *Evaluation) JSON(e *Expression) ([]byte, error) {
 	value, err := v.value(e)
 	if err != nil {
 		return nil, err
 	}
-	native, err := value.ConvertToNative(reflect.TypeFor[*structpb.Value]())
-	if err != nil {
-		return nil, wrongKind(e, ErrNotJSON, value)
+	if _, ok := value.(traits.Mapper); !ok && e.kind == Object {
+		return nil, wrongKind(e, ErrNotObject, value)
 	}
-	return json.Marshal(native)
+	v.begin()
+	text, err := encode(v.request, value)
+	v.left -= min(v.left, v.request.spent)
+	if err != nil {
+		return nil, v.failure(e, err)
+	}
+	return text, nil
 }
 
 func wrongKind(e *Expression, kind error, value ref.Val) error {
@@ -159,21 +199,34 @@ func wrongKind(e *Expression, kind error, value ref.Val) error {
 
 // value evaluates an expression.
 func (v *Evaluation) value(e *Expression) (ref.Val, error) {
+	v.begin()
+	value, _, err := e.program.Eval(evaluated{activation{v.request}, v.variables})
+	v.left -= min(v.left, v.request.spent)
+	if err != nil {
+		return nil, v.failure(e, err)
+	}
+	return value, nil
+}
+
+// begin begins what may cost CostLimit, or what is left of TotalCostLimit.
+func (v *Evaluation) begin() {
 	r := v.request
 	r.spent, r.limit, r.err = 0, min(CostLimit, v.left), nil
-	value, _, err := e.program.Eval(evaluated{activation{r}, v.variables})
-	v.left -= min(v.left, r.spent)
-	if err == nil {
-		return value, nil
+}
+
+// failure returns the error of an expression that has failed with err.
+func (v *Evaluation) failure(e *Expression, err error) error {
+	if over := v.request.check(); over != nil {
+		return over
 	}
-	if over := r.check(); over != nil {
-		return nil, over
-	}
-	kind, err := r.failure(err)
+	kind, cause := v.request.failure(err)
 	if kind == nil {
-		return nil, err
+		return cause
 	}
-	return nil, &EvaluationError{Where: e.Where, Kind: kind, Cause: err}
+	if errors.Is(err, ErrNotJSON) {
+		kind = err
+	}
+	return &EvaluationError{Where: e.Where, Kind: kind, Cause: cause}
 }
 
 // evaluated resolves the variables of a rule.
@@ -187,6 +240,10 @@ var _ interpreter.Activation = evaluated{}
 // ResolveName returns the value of a variable.
 func (a evaluated) ResolveName(name string) (any, bool) {
 	if value, ok := a.variables[name]; ok {
+		if read, ok := value.(func() ref.Val); ok {
+			value = read()
+			a.variables[name] = value
+		}
 		return value, true
 	}
 	return a.activation.ResolveName(name)
@@ -200,9 +257,11 @@ func compileAs(env *cel.Env, source string, kind Kind) (*cel.Ast, *diagnostics) 
 	}
 	of := ast.OutputType()
 	wanted := map[Kind][]*cel.Type{Bool: {cel.BoolType}, String: {cel.StringType}}[kind]
-	if kind == JSON || of.IsExactType(cel.DynType) || slices.ContainsFunc(wanted, of.IsExactType) {
+	isObject := of.Kind() == types.MapKind || of.Kind() == types.StructKind
+	if kind == JSON || kind == Object && isObject || of.IsExactType(cel.DynType) ||
+		slices.ContainsFunc(wanted, of.IsExactType) {
 		return ast, nil
 	}
-	must := map[Kind]string{Bool: "true or false", String: "a text"}[kind]
+	must := map[Kind]string{Bool: "true or false", String: "a text", Object: "an object"}[kind]
 	return nil, &diagnostics{text: fmt.Sprintf("must be %s, and is of type %s", must, cel.FormatCELType(of))}
 }

@@ -31,6 +31,7 @@ type Types struct {
 	hubs  []*catalog.Hook
 	// requests are made when they are first asked for.
 	requests map[hook.GroupHook]func() (*cel.Env, error)
+	items    map[hook.GroupHook]*types.Type // of the hooks whose requests have items
 }
 
 // NewTypes returns the types of the requests of all hooks.
@@ -40,7 +41,7 @@ func NewTypes(hooks *catalog.Catalog) (*Types, error) {
 		return nil, fmt.Errorf("set up types: %w", err)
 	}
 	p := &provider{Provider: registry, objects: map[string]map[string]*types.Type{}}
-	t := &Types{types: p, requests: map[hook.GroupHook]func() (*cel.Env, error){}}
+	t := &Types{types: p, requests: map[hook.GroupHook]func() (*cel.Env, error){}, items: map[hook.GroupHook]*types.Type{}}
 	if t.base, err = cel.NewEnv(append(options(), cel.CustomTypeProvider(p))...); err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
@@ -49,12 +50,26 @@ func NewTypes(hooks *catalog.Catalog) (*Types, error) {
 			continue // a discovery is about no object that a policy could select
 		}
 		request := p.request(h.Request.Descriptor())
+		if items := h.Request.Descriptor().Fields().ByName("items"); items != nil {
+			t.items[h.GroupHook()] = p.single(items)
+		}
 		t.hubs = append(t.hubs, h)
 		t.requests[h.GroupHook()] = sync.OnceValues(func() (*cel.Env, error) {
 			return t.base.Extend(cel.Variable(variable, request))
 		})
 	}
 	return t, nil
+}
+
+// variable returns the type of a variable of a rule.
+func (t *Types) variable(h hook.GroupHook, name string) *types.Type {
+	if item, ok := t.items[h]; ok && name == ItemVariable {
+		return item
+	}
+	if name == NowVariable {
+		return types.TimestampType
+	}
+	return types.DynType
 }
 
 // Check returns the mistakes in conditions for requests of a hook. Hooks that are not in the catalog have none.
