@@ -37,7 +37,7 @@ type HookRule struct {
 }
 
 // HookRuleSpec is the desired rule. What it may have depends on the hook: hold, fail and windows are for lifecycle
-// hooks.
+// hooks, allow for CanUpdateMachine and CanUpdateMachineSet.
 type HookRuleSpec struct {
 	// hook is the name of the hook that the rule answers, such as BeforeClusterUpgrade.
 	// +kubebuilder:validation:MinLength=1
@@ -86,6 +86,16 @@ type HookRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Fail []HookRuleFailure `json:"fail,omitempty"`
+
+	// allow has what may change in place, for CanUpdateMachine and CanUpdateMachineSet, whose paths differ: a rule of each
+	// is needed. The answer has patches that change these paths of the current objects to what the desired ones have, and
+	// nothing else. Who makes the change is the extension that answers UpdateMachine.
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Allow []HookRuleAllow `json:"allow,omitempty"`
 }
 
 // HookRuleHold holds the caller of a blocking hook.

@@ -92,7 +92,7 @@ type category struct {
 }
 
 // categories are all of them.
-func categories() []category { return []category{lifecycle()} }
+func categories() []category { return []category{lifecycle(), inPlace()} }
 
 // category finds the hook of a rule, and what the rule may say. It notes a mistake if there is none.
 func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) category {
@@ -113,6 +113,9 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 	switch meant := text.Nearest(quoted, known); {
 	case spec.Hook == "":
 		in.errs = append(in.errs, field.Required(at, "must be the name of a hook"))
+	case spec.Hook == "UpdateMachine":
+		in.errs = append(in.errs, field.Invalid(at, quoted,
+			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it"))
 	case meant != "":
 		in.errs = append(in.errs, field.Invalid(at, quoted, fmt.Sprintf(
 			"no hook that a rule can answer has this name: did you mean %q?", meant)))

@@ -1,0 +1,22 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// HookRuleAllow is a path whose change needs no new Machine.
+type HookRuleAllow struct {
+	// path is a JSON pointer that begins with an object of the request and its spec: /machine/spec/version,
+	// /infrastructureMachine/spec or /bootstrapConfig/spec/files; for CanUpdateMachineSet, below
+	// /machineSet/spec/template/spec, /infrastructureMachineTemplate/spec/template/spec and
+	// /bootstrapConfigTemplate/spec/template/spec. It names members of objects: a list changes as a whole.
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^/[^/]"
+	// +required
+	Path string `json:"path,omitempty"`
+
+	// affectsAvailability is whether a Machine may be unavailable while this changes, so that Cluster API (since v1.15)
+	// adds another one first if it may. The default is true. The answer says false if all that changes says so.
+	// +optional
+	AffectsAvailability *bool `json:"affectsAvailability,omitempty"`
+}
