@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
@@ -109,6 +110,11 @@ func fill(
 	}
 	policies.Refuse(v.Refused)
 	policies.Set(written)
+	var rules []registry.Registration
+	for _, name := range slices.Sorted(maps.Keys(v.Rules)) {
+		rules = append(rules, *v.Rules[name].Rule)
+	}
+	reg.SetLocal(hookrule.Kind, rules) // whatever it refuses, the compiler has
 	var chains []registry.Chain
 	for _, name := range slices.Sorted(maps.Keys(v.Chains)) {
 		chains = append(chains, *v.Chains[name].Chain)

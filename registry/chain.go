@@ -158,9 +158,11 @@ func (s *Snapshot) meaning(name string) string {
 	if merged, ok := s.merged[name]; ok {
 		return "the gateway's own handler of " + merged.Hook
 	}
-	_, undiscovered := s.findUndiscovered(name)
-	if _, registered := s.byConfig[name]; registered || undiscovered {
-		return fmt.Sprintf("the name of ExtensionConfig %q", name)
+	if c, registered := s.byConfig[name]; registered {
+		return "the name of " + c.registration.Describe()
+	}
+	if i, undiscovered := s.findUndiscovered(name); undiscovered {
+		return "the name of " + s.undiscovered[i].String()
 	}
 	if e, ok := s.byLabel(name); ok {
 		return fmt.Sprintf("the label of handler %q", e.Name)

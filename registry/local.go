@@ -15,7 +15,8 @@ import (
 	"github.com/hookgate/hookgate/internal/policy"
 )
 
-// Local answers the requests of a registration in this process, in place of a server. It is safe for concurrent use.
+// Local answers the requests of a registration in this process, in place of a server. It is immutable, comparable and
+// safe for concurrent use.
 type Local interface {
 	// Kind is the kind of the object that is registered, such as HookRule.
 	Kind() string

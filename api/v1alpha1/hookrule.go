@@ -151,6 +151,10 @@ type HookRuleStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// WithheldReason is the reason of a condition Ready that is not true because spec.hooks of an ExtensionPolicy does not
+// have the hook. The other reasons are those of HandlerChains.
+const WithheldReason = "Withheld"
+
 // HookRuleList is a list of HookRules.
 //
 // +kubebuilder:object:root=true

@@ -221,10 +221,11 @@ const (
 	ProblemBytes = 1 << 10
 	// ConditionMessageBytes is the length to which the message of a condition is cut. The API has room for 32 KiB.
 	ConditionMessageBytes = 4 << 10
-	// StatusPolicies is the number of policies that the status lists, StatusChains that of the chains, and
-	// PolicyMessageBytes the length to which it cuts the message of each.
+	// StatusPolicies is the number of policies that the status lists, StatusChains that of the chains, StatusLocals that
+	// of the rules, and PolicyMessageBytes the length to which it cuts the message of each.
 	StatusPolicies     = 10_000
 	StatusChains       = 1_000
+	StatusLocals       = 10_000
 	PolicyMessageBytes = 1 << 10
 	// EventNoteBytes is the length to which the note of an event is cut. The API has room for 1 KiB.
 	EventNoteBytes = 1000

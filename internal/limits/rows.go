@@ -127,7 +127,7 @@ func counts() []Limit {
 		{"process", "scrapes of metrics; requests for [the status](status.md)", "1 at a time, and " + count(Scrapes-1) + " that wait", busy, "", ""},
 		{"process", "pages sent at a time; that follow what happens", count(Pages) + "; " + count(FollowingPages), busy, "", ""},
 		{"process", "handlers that are gone and still have metric series", count(GoneHandlers) + ", and none after a scrape", "removed", "", ""},
-		{"process", "ExtensionPolicies, HandlerChains, Clusters that wait, in the status", count(StatusPolicies) + ", " + count(StatusChains) + ", " + count(HeldClusters), counted, "", ""},
+		{"process", "ExtensionPolicies, HandlerChains, HookRules, Clusters that wait, in the status", count(StatusPolicies) + ", " + count(StatusChains) + ", " + count(StatusLocals) + ", " + count(HeldClusters), counted, "", ""},
 		{"extension", "handlers; length of the name of one, a DNS-1123 label", count(Handlers) + "; 63", badDiscovery, "", ""},
 		{"extension", "faults in one error of discovery", count(DiscoveryFaults), counted, "", ""},
 		{"extension", "calls that are repeated", percent(100/RetryPart) + ", and " + count(RetryCredit) + " at the start", "the first failure", "", ""},

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -26,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/yaml"
@@ -40,15 +42,17 @@ type Object struct {
 	Extension *extensionconfig.Extension
 	Policy    *extensionconfig.Policy
 	Chain     *registry.Chain
+	Rule      *registry.Registration
 	Labels    map[string]string // of a Namespace
 	Contracts *convert.CRD      // of a CustomResourceDefinition
 
 	target extensionconfig.Target // of an ExtensionPolicy that is not valid; empty if it is not known
+	spec   any                    // of a HookRule, of which Rule was made
 }
 
 // Valid reports whether o has content.
 func (o *Object) Valid() bool {
-	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Labels != nil || o.Contracts != nil
+	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Rule != nil || o.Labels != nil || o.Contracts != nil
 }
 
 // Decoder decodes the documents of manifests.
@@ -58,6 +62,7 @@ type Decoder struct {
 	keepRemoved bool
 	conditions  *policy.Compiler
 	types       *policy.Types
+	rules       *hookrule.Compiler
 }
 
 // NewDecoder returns a Decoder for the hooks of a catalog.
@@ -70,7 +75,10 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Decoder{hooks: hooks, conditions: conditions, types: types}, nil
+	return &Decoder{
+		hooks: hooks, conditions: conditions, types: types,
+		rules: hookrule.NewCompiler(hooks, conditions, types, time.Now),
+	}, nil
 }
 
 // Types returns the types of requests, against which conditions are checked.
@@ -87,6 +95,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		return decodeExtensionPolicy(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == "HandlerChain":
 		return decodeHandlerChain(d, words)
+	case group == v1alpha1.GroupVersion.Group && d.kind == hookrule.Kind:
+		return decodeHookRule(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == "HandlerChainTest":
 		return nil, nil // which is beside its chain, for "hookgate chain test"
 	case d.apiVersion == "v1" && d.kind == "Namespace":
@@ -97,7 +107,7 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
 		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, ExtensionPolicy, HandlerChain, "+
-			"Namespace and CustomResourceDefinition are read",
+			"HookRule, Namespace and CustomResourceDefinition are read",
 			d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
 	}}
 }
@@ -292,6 +302,20 @@ func decodeHandlerChain(d *document, words *Decoder) (*Object, []Problem) {
 		return d.refused(d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: c.Name, Chain: &c}, problems
+}
+
+func decodeHookRule(d *document, words *Decoder) (*Object, []Problem) {
+	manifest := &v1alpha1.HookRule{}
+	if problems := d.decodeOwn(manifest); problems != nil {
+		return d.refused(problems)
+	}
+	d.name = manifest.Name
+	problems := d.inNamespace(manifest.Namespace, "use spec.namespaceSelector to choose namespaces")
+	rule, errs := words.rules.Compile(manifest)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+	return &Object{Place: d.Place, Name: rule.Name, Rule: &rule, spec: manifest.Spec}, problems
 }
 
 func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {

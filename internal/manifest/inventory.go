@@ -6,6 +6,7 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -27,7 +29,10 @@ type Inventory struct {
 	// RefusedChains are the messages of the HandlerChains whose manifests are not valid. Chains may have earlier versions
 	// of them.
 	RefusedChains map[string]string
-	Namespaces    map[string]Object
+	// Rules are HookRules, and RefusedRules is for them what RefusedChains is for chains.
+	Rules        map[string]Object
+	RefusedRules map[string]string
+	Namespaces   map[string]Object
 	// Definitions are CustomResourceDefinitions.
 	Definitions map[string]Object
 	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
@@ -67,9 +72,10 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	extensions := newKind("ExtensionConfig", v.Extensions)
 	policies := newKind("ExtensionPolicy", v.Policies)
 	chains := newKind("HandlerChain", v.Chains)
+	rules := newKind(hookrule.Kind, v.Rules)
 	namespaces := newKind("Namespace", v.Namespaces)
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
-	kinds := []*kind{extensions, policies, chains, namespaces, definitions}
+	kinds := []*kind{extensions, policies, chains, rules, namespaces, definitions}
 	var all []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
@@ -105,12 +111,9 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	for name, place := range extensions.claims {
 		named[name] = place.File
 	}
-	refusedChains := make(map[string]string, len(chains.refused))
-	for name, r := range chains.refused {
-		refusedChains[name] = r.Message
-	}
 	return &Inventory{
-		Named: named, Unreadable: unreadable, Chains: chains.objects, RefusedChains: refusedChains,
+		Named: named, Unreadable: unreadable, Chains: chains.objects, RefusedChains: chains.messages(),
+		Rules: rules.objects, RefusedRules: rules.messages(),
 		Extensions: extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
 		Definitions: definitions.objects, read: byFile,
 	}, all
@@ -156,9 +159,12 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 	}
 	k.claims[o.Name] = o.Place
 	if o.Valid() {
-		// Keep the compiled policy if nothing has changed.
+		// Keep what was compiled if nothing has changed.
 		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
 			o.Policy = old
+		}
+		if old := k.before[o.Name]; o.Rule != nil && old.Rule != nil && reflect.DeepEqual(old.spec, o.spec) {
+			o.Rule = old.Rule
 		}
 		k.objects[o.Name] = *o
 		return problems
@@ -178,6 +184,15 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 		Target: o.target, Message: text.Join(errs, "; ", limits.Problems) + "; " + effect,
 	}
 	return problems
+}
+
+// messages returns what is wrong with the objects that are not valid, by name.
+func (k *kind) messages() map[string]string {
+	messages := make(map[string]string, len(k.refused))
+	for name, r := range k.refused {
+		messages[name] = r.Message
+	}
+	return messages
 }
 
 // keep keeps the objects that a manifest defined before and may still define in a part that cannot be read now. It

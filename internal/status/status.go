@@ -32,6 +32,9 @@ type Gateway struct {
 	// asked for, they are those with its handlers as steps.
 	Chains       []Chain `json:"chains,omitempty"`
 	MissedChains int     `json:"missedChains,omitempty"`
+	// Rules are the HookRules by name, and MissedRules counts those that there was no room for.
+	Rules       []Local `json:"rules,omitempty"`
+	MissedRules int     `json:"missedRules,omitempty"`
 	// Notices are what needs attention though calls are answered, such as a certificate near its end.
 	Notices []Notice `json:"notices,omitempty"`
 }
@@ -232,6 +235,16 @@ type ChainStep struct {
 	Allow []string `json:"allow,omitempty"`
 	// Details describe the handler, if it is registered.
 	Details *HookedHandler `json:"details,omitempty"`
+}
+
+// Local is a handler without a server, such as that of a HookRule.
+type Local struct {
+	Name string `json:"name"`
+	// Hook is absent if the object was never valid.
+	Hook    string `json:"hook,omitempty"`
+	Ready   bool   `json:"ready"`
+	Reason  string `json:"reason"` // of the condition Ready
+	Message string `json:"message"`
 }
 
 // Policy is an ExtensionPolicy, and whether it is in effect.

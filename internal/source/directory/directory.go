@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/internal/status"
@@ -76,8 +77,8 @@ type Config struct {
 // Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
 //
 // It reads the files *.yaml, *.yml and *.json, but neither subdirectories nor hidden files, with any number of
-// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy and HandlerChain of
-// hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition, whose name
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy, HandlerChain and
+// HookRule of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition, whose name
 // and contract labels resolve unversioned references. It follows changes, and never writes.
 type Source struct {
 	dir      string
@@ -104,6 +105,7 @@ type Source struct {
 	reported   map[string]bool    // the problems that were logged and still are there
 	policies   *discovery.PolicySet
 	chains     *discovery.ChainSet
+	rules      *discovery.LocalSet
 	present    map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
 	unreadable []string           // the files that could not be read at the start, nor since
 	settled    bool               // the first attempts are over
@@ -170,6 +172,7 @@ func New(c Config) (*Source, error) {
 		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok },
 		decoder.Types(), c.Logger)
 	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
+	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Logger)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }
@@ -192,6 +195,9 @@ func (d *Source) Policies() (policies []status.Policy, missed int) { return d.po
 
 // Chains returns the HandlerChains with their verdicts, by name, and how many more there are than it lists.
 func (d *Source) Chains() (chains []status.Chain, missed int) { return d.chains.Listed() }
+
+// Rules returns the HookRules with their verdicts, by name, and how many more there are than it lists.
+func (d *Source) Rules() (rules []status.Local, missed int) { return d.rules.Listed() }
 
 // Warning says what is wrong with the directory; it is empty if all is well.
 func (d *Source) Warning() string {
@@ -220,7 +226,7 @@ func (d *Source) Run(ctx context.Context) error {
 	first.add() // for the reading
 	d.refresh(ctx, nil, first)
 	first.over()
-	if len(d.inventory.Extensions) == 0 {
+	if len(d.inventory.Extensions)+len(d.inventory.Rules) == 0 {
 		d.logger.Warn("directory defines no ExtensionConfig yet", "dir", d.dir)
 	}
 
@@ -289,7 +295,7 @@ func (d *Source) settle() {
 	d.reportVerdicts()
 }
 
-// reportVerdicts logs the verdicts on the policies and the chains. Before the first attempts are over, most of the
+// reportVerdicts logs the verdicts on the policies, the rules and the chains. Before the first attempts are over, most of the
 // handlers that they name are missing, and it logs nothing.
 func (d *Source) reportVerdicts() {
 	if !d.settled {
@@ -297,6 +303,8 @@ func (d *Source) reportVerdicts() {
 	}
 	d.policies.Report(d.policies.Verdicts(),
 		func(name string) string { o := d.inventory.Policies[name]; return o.String() })
+	d.rules.Report(d.rules.Verdicts(),
+		func(name string) string { o := d.inventory.Rules[name]; return o.String() })
 	d.chains.Report(d.chains.Verdicts(),
 		func(name string) string { o := d.inventory.Chains[name]; return o.String() })
 }
@@ -363,6 +371,11 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	}
 	d.policies.Refuse(d.inventory.Refused)
 	d.policies.Set(policies) // before the handlers that they are for
+	rules := make([]registry.Registration, 0, len(d.inventory.Rules))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rules)) {
+		rules = append(rules, *d.inventory.Rules[name].Rule)
+	}
+	d.rules.Set(rules, d.inventory.RefusedRules)
 	chains := make([]registry.Chain, 0, len(d.inventory.Chains))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Chains)) {
 		chains = append(chains, *d.inventory.Chains[name].Chain)
@@ -395,22 +408,26 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	errs := d.report(d.problems)
 	d.reportVerdicts()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
-		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains),
+		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains), "hookRules", len(d.inventory.Rules),
 		"namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
 	return true
 }
 
-// isEmptied reports whether the directory has no ExtensionConfig any more, and no Reload has confirmed it: a mount that
-// is lost and a tool that writes everything anew look like that. A directory that has none at the start is emptied if
-// the state has some.
+// isEmptied reports whether the directory has no ExtensionConfig any more, or, if it had HookRules alone, none of
+// these, and no Reload has confirmed it: a mount that is lost and a tool that writes everything anew look like that. A
+// directory that has no ExtensionConfig at the start is emptied if the state has some.
 func (d *Source) isEmptied(next *manifest.Inventory) bool {
-	confirmed, had, effect := d.confirmed, len(d.inventory.Extensions), "those that it had stay registered"
+	kind, counted, had, has := "ExtensionConfig", "extensionConfigs", len(d.inventory.Extensions), len(next.Named)
+	if rules := len(d.inventory.Rules); had == 0 && rules > 0 {
+		kind, counted, had, has = hookrule.Kind, "hookRules", rules, has+len(next.Rules)
+	}
+	confirmed, effect := d.confirmed, "those that it had stay registered"
 	d.confirmed = false
 	atStart := d.present == nil && d.state != nil
 	if atStart && len(next.Unreadable) == 0 {
 		had, effect = len(d.state.found), "calls to all handlers of a hook fail"
 	}
-	emptied := had > 0 && len(next.Named) == 0
+	emptied := had > 0 && has == 0
 	unreadable := registry.Undiscovered{Unreadable: "the directory of manifests, which is empty", Default: hook.Fail}
 	switch {
 	case atStart && emptied && !confirmed:
@@ -422,13 +439,12 @@ func (d *Source) isEmptied(next *manifest.Inventory) bool {
 	case !emptied:
 		return false
 	case confirmed:
-		d.logger.Warn("directory defines no ExtensionConfig any more: all are unregistered", "dir", d.dir,
-			"extensionConfigs", had)
+		d.logger.Warn("directory defines no "+kind+" any more: all are unregistered", "dir", d.dir, counted, had)
 		return false
 	}
-	text := fmt.Sprintf("%s defines no ExtensionConfig any more: %s until SIGHUP confirms it", d.dir, effect)
+	text := fmt.Sprintf("%s defines no %s any more: %s until SIGHUP confirms it", d.dir, kind, effect)
 	if d.Warning() != text {
-		d.logger.Error("directory is emptied", "problem", text, "extensionConfigs", had)
+		d.logger.Error("directory is emptied", "problem", text, counted, had)
 	}
 	d.warning.Store(&text)
 	return true
