@@ -96,6 +96,14 @@ type HookRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Allow []HookRuleAllow `json:"allow,omitempty"`
+
+	// windows makes a blocking lifecycle hook wait while none of them is open, whatever hold says. The message says when
+	// the next one opens. What fail says comes first.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Windows []HookRuleWindow `json:"windows,omitempty"`
 }
 
 // HookRuleHold holds the caller of a blocking hook.

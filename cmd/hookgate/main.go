@@ -4,6 +4,10 @@
 // Command hookgate is the gateway between the Cluster API runtime and its Runtime Extensions, and a client of both.
 package main
 
-import "github.com/hookgate/hookgate/command"
+import (
+	_ "time/tzdata" // the image has no time zones, which windows of rules name
+
+	"github.com/hookgate/hookgate/command"
+)
 
 func main() { command.Main() }

@@ -47,6 +47,7 @@ func NewCompiler(
 // compilation is one rule that is being compiled.
 type compilation struct {
 	*Compiler
+	name string
 	hook *catalog.Hook
 	errs field.ErrorList
 }
@@ -54,7 +55,7 @@ type compilation struct {
 // Compile returns the registration of a rule, by the rules of its schema and those that a schema cannot say. It does
 // not look at the status, and does not change o.
 func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.ErrorList) {
-	in := &compilation{Compiler: c, errs: extensionconfig.ValidateName(o.Name)}
+	in := &compilation{Compiler: c, name: o.Name, errs: extensionconfig.ValidateName(o.Name)}
 	path := field.NewPath("spec")
 	spec := o.Spec.DeepCopy()
 	reg := registry.Registration{Name: o.Name}

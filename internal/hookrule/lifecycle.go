@@ -24,7 +24,7 @@ const defaultRetry = 30
 func lifecycle() category {
 	return category{
 		hooks:   func(h *catalog.Hook) bool { return h.Category == catalog.Lifecycle },
-		fields:  []string{"hold", "fail"},
+		fields:  []string{"hold", "fail", "windows"},
 		compile: compileLifecycle,
 	}
 }
@@ -34,6 +34,7 @@ type lifecycleRule struct {
 	hook *catalog.Hook
 	fail []decision
 	hold []hold
+	windows
 }
 
 // decision applies to some requests.
@@ -49,12 +50,11 @@ type hold struct {
 }
 
 func compileLifecycle(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Path) answerer {
-	rule := &lifecycleRule{hook: in.hook}
-	if at := path.Child("hold"); len(spec.Hold) > 0 && !in.hook.Blocking {
-		in.errs = append(in.errs, field.Forbidden(at, "Cluster API does not wait for "+in.hook.Hook))
-	}
-	if len(spec.Hold)+len(spec.Fail) == 0 {
-		in.errs = append(in.errs, field.Required(path, "must have one of hold and fail"))
+	rule := &lifecycleRule{hook: in.hook, windows: in.windows(spec.Windows, path.Child("windows"))}
+	in.forbidHold(len(spec.Hold), path.Child("hold"))
+	in.forbidHold(len(spec.Windows), path.Child("windows"))
+	if len(spec.Hold)+len(spec.Fail)+len(spec.Windows) == 0 {
+		in.errs = append(in.errs, field.Required(path, "must have one of hold, fail and windows"))
 	}
 	for i := range in.bounded(len(spec.Hold), path.Child("hold")) {
 		from, at := &spec.Hold[i], path.Child("hold").Index(i)
@@ -71,6 +71,13 @@ func compileLifecycle(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.
 		rule.fail = append(rule.fail, in.decision(&spec.Fail[i].HookRuleDecision, path.Child("fail").Index(i)))
 	}
 	return rule
+}
+
+// forbidHold notes that a rule of a hook for which callers do not wait has n things that hold.
+func (in *compilation) forbidHold(n int, path *field.Path) {
+	if n > 0 && !in.hook.Blocking {
+		in.errs = append(in.errs, field.Forbidden(path, "Cluster API does not wait for "+in.hook.Hook))
+	}
 }
 
 // bounded returns the length of a list of a rule, or 0 with a mistake if it is too long.
@@ -96,12 +103,16 @@ func (in *compilation) decision(from *v1alpha1.HookRuleDecision, path *field.Pat
 	return d
 }
 
-// answer implements answerer: the first failure that applies, or else the first hold, or else Success.
+// answer implements answerer: the first failure that applies, or else a hold outside all windows, or else the first hold
+// that applies, or else Success.
 func (r *lifecycleRule) answer(v *policy.Evaluation, _ proto.Message) (proto.Message, error) {
 	for i := range r.fail {
 		if message, applies, err := r.fail[i].of(v); err != nil || applies {
 			return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, message, 0), err
 		}
+	}
+	if message, retryAfterSeconds := r.windows.closed(v.Time(policy.NowVariable)); retryAfterSeconds > 0 {
+		return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, message, retryAfterSeconds), nil
 	}
 	for i := range r.hold {
 		if message, applies, err := r.hold[i].of(v); err != nil || applies {

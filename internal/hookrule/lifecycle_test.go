@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/policy"
@@ -24,16 +23,7 @@ var now = time.Date(2026, 7, 4, 1, 0, 0, 0, time.UTC)
 
 func compiler(t testing.TB) *hookrule.Compiler {
 	t.Helper()
-	hooks := catalog.New()
-	cel, err := policy.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	types, err := policy.NewTypes(hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hookrule.NewCompiler(hooks, cel, types, func() time.Time { return now })
+	return compilerAt(t, func() time.Time { return now })
 }
 
 // compile compiles the spec of a rule named r.

@@ -77,6 +77,13 @@ const (
 	RuleList = 64
 	// RuleRetrySeconds is the longest time after which a rule lets its caller ask again.
 	RuleRetrySeconds = 86400
+	// LeastWindow and LongestWindow bound the time that a window of a rule is open, and CronBytes the text that says when
+	// it opens. WindowRetrySeconds is the longest time after which a rule that waits for a window lets its caller ask
+	// again, so that a change of the rule is noticed.
+	LeastWindow        = time.Minute
+	LongestWindow      = 31 * 24 * time.Hour
+	CronBytes          = 256
+	WindowRetrySeconds = 300
 )
 
 // The limits of ExtensionPolicies.

@@ -114,6 +114,8 @@ func counts() []Limit {
 		{"chain", "paths that a step may change; length of each", count(AllowedPaths) + "; " + count(AllowedPathBytes) + " bytes", refused, "", ""},
 		{"rule", "entries of a list; seconds until its caller asks again", count(RuleList) + "; " + count(RuleRetrySeconds), refused, "", ""},
 		{"rule", "length of a path that may change in place", count(AllowedPathBytes) + " bytes", refused, "", ""},
+		{"rule", "length of a window; of its `cron`", long(LeastWindow) + " to " + long(LongestWindow) + "; " + count(CronBytes) + " bytes", refused, "", ""},
+		{"rule", "time until the caller of a rule that waits for a window asks again", "until the window opens, at most " + count(WindowRetrySeconds) + " s", "", "", ""},
 		{"policy", "match conditions; length of each", count(MatchConditions) + "; " + count(ConditionCharacters) + " characters", refused, "", ""},
 		{"policy", "cost of a match condition; of all (one for each step and 10 bytes of text)", count(ConditionCost) + "; " + count(PolicyCost), "`Policy`", "", ""},
 		{"process", "calls that wait for memory", count(MemoryWaits) + ", and " + count(SmallMemoryWaits) + " of at most " + size(SmallCallBytes) + "; " + count(OwnMemoryWaits) + " of one caller", overloaded, "", "`hookgate_memory_waiting_calls`"},

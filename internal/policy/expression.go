@@ -145,6 +145,12 @@ func (v *Evaluation) SetTime(name string, at time.Time) {
 	v.variables[name] = types.Timestamp{Time: at}
 }
 
+// Time returns the time to which a variable was set.
+func (v *Evaluation) Time(name string) time.Time {
+	at, _ := v.variables[name].(types.Timestamp)
+	return at.Time
+}
+
 // Bool returns the value of an expression of kind Bool. Its error is an *EvaluationError, one of the request's Guard, or
 // that of the context.
 func (v *Evaluation) Bool(e *Expression) (bool, error) {
