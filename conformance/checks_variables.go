@@ -6,17 +6,14 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/internal/variables"
 )
 
-// The limits of a ClusterClass's status, into which Cluster API writes what it discovers.
-const (
-	maxVariables    = 1000
-	maxVariableName = 256
-)
+// maxVariables is the number of variables in a ClusterClass's status, into which Cluster API writes what it discovers.
+const maxVariables = 1000
 
 var variableChecks = []Check{
 	{
@@ -30,15 +27,10 @@ var variableChecks = []Check{
 				if seen[x] == nil {
 					seen[x] = map[string]bool{}
 				}
+				err := variables.CheckName(d.Name)
 				switch {
-				case d.Name == "":
-					return "the name is empty"
-				case d.Name == "builtin":
-					return `the name "builtin" is Cluster API's own`
-				case strings.Contains(d.Name, "."):
-					return fmt.Sprintf("the name %q has a dot", d.Name)
-				case utf8.RuneCountInString(d.Name) > maxVariableName:
-					return fmt.Sprintf("the name has more than %d characters", maxVariableName)
+				case err != nil:
+					return err.Error()
 				case len(seen[x]) == maxVariables:
 					return fmt.Sprintf("there are more than %d variables", maxVariables)
 				case seen[x][d.Name]:
@@ -55,9 +47,9 @@ var variableChecks = []Check{
 			"rules in CEL compile, and are not too costly; labels and annotations are those of Kubernetes.",
 		Source: classRules + "validateRootSchema",
 		run: eachVariable(func(_ *exchange, d variableDefinition) string {
-			_, err := schemaOf(d)
+			_, err := variables.Parse(d.Schema.OpenAPIV3Schema)
 			if m := d.DeprecatedV1Beta1Metadata; err == nil {
-				err = checkMetadata(field.NewPath("deprecatedV1Beta1Metadata"), m.Labels, m.Annotations)
+				err = variables.CheckMetadata(field.NewPath("deprecatedV1Beta1Metadata"), m.Labels, m.Annotations)
 			}
 			if err != nil {
 				return fmt.Sprintf("variable %q: %s", d.Name, err)
@@ -71,11 +63,11 @@ var variableChecks = []Check{
 		Source: classRules + "validateSchema",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachVariable(func(_ *exchange, d variableDefinition) string {
-				schema, err := schemaOf(d)
+				schema, err := variables.Parse(d.Schema.OpenAPIV3Schema)
 				if err != nil {
 					return "" // for variables.schemas
 				}
-				if err := schema.checkValues(ctx); err != nil {
+				if err := schema.CheckValues(ctx); err != nil {
 					return fmt.Sprintf("variable %q: %s", d.Name, err)
 				}
 				return ""
@@ -88,17 +80,17 @@ var variableChecks = []Check{
 // DiscoverVariables.
 func eachVariable(check func(*exchange, variableDefinition) string) runFunc {
 	return func(ctx context.Context, s *session, v *verdict) {
-		variables := 0
+		found := 0
 		for _, h := range s.working(ctx, v, "DiscoverVariables") {
 			x := s.base(ctx, h)
 			for i, d := range x.parsed.Variables {
-				variables++
+				found++
 				if problem := check(x, d); problem != "" {
 					v.failf(x, "variables[%d]: %s", i, problem)
 				}
 			}
 		}
-		if variables == 0 && v.notFor == "" {
+		if found == 0 && v.notFor == "" {
 			v.skipf("the realistic request got no variables")
 		}
 	}

@@ -53,7 +53,7 @@ type Schema struct {
 // accepts all. The errors name the place in the schema, and say what an author has to change.
 //
 // The rules are the API server's for definitions of kinds. Those for the variables of a ClusterClass are Cluster API's,
-// and differ: see conformance/variable_schema.go.
+// and differ: see internal/variables.
 func Compile(text []byte) (*Schema, error) {
 	if len(text) == 0 {
 		text = []byte(`{"type": "object"}`)

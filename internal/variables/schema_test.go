@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package variables
 
 import (
 	"strings"
@@ -94,11 +94,9 @@ func TestSchemasOfVariablesAndParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := `{"type":"object","properties":{"member":` + tt.schema + `}}`
 			_, parameter := parameters.Compile([]byte(object))
-			d := variableDefinition{Name: "a"}
-			d.Schema.OpenAPIV3Schema = []byte(object)
-			s, variable := schemaOf(d)
+			s, variable := Parse([]byte(object))
 			if variable == nil {
-				variable = s.checkValues(t.Context())
+				variable = s.CheckValues(t.Context())
 			}
 			if (variable == nil) != tt.variable {
 				t.Errorf("of a variable: %v, want it taken: %v", variable, tt.variable)

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package variables
 
 import (
 	"fmt"
@@ -22,15 +22,15 @@ import (
 
 // checkRules returns an error if a type is none, or a rule in CEL is one that Cluster API does not take, in the same
 // order in which it looks at them. There, the code is not exported.
-func (s *variableSchema) checkRules() error {
-	types := crdvalidation.RootCELContext(s.JSONSchemaProps)
-	if err := checkRulesWithin(at, s.JSONSchemaProps, types, nil); err != nil {
+func (s *Schema) checkRules() error {
+	types := crdvalidation.RootCELContext(s.props)
+	if err := checkRulesWithin(at, s.props, types, nil); err != nil {
 		return err
 	}
 	if types != nil && types.TotalCost != nil && types.TotalCost.Total > crdvalidation.StaticEstimatedCRDCostLimit {
 		return field.Forbidden(at, "the estimated cost of all rules together exceeds the limit")
 	}
-	_, _, err := schemavalidation.NewSchemaValidator(s.JSONSchemaProps)
+	_, _, err := schemavalidation.NewSchemaValidator(s.props)
 	return err
 }
 

@@ -1,7 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+// Package variables judges definitions of variables as Cluster API does, where the code is not exported.
+package variables
 
 import (
 	"context"
@@ -26,30 +27,30 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// variableSchema is the schema of a variable, in the form in which Cluster API checks it.
+// Schema is the schema of a variable, in the form in which Cluster API checks it.
 //
 // Package internal/infrastructure/parameters judges schemas, too, as the API server judges a definition of a kind.
-// Both share the API server's code, and differ for these reasons, which variable_schema_test.go holds against a table:
+// Both share the API server's code, and differ for these reasons, which schema_test.go holds against a table:
 // Cluster API's type drops the members that it does not know, where an author of parameters learns of a typing error;
 // it does not look at descriptions and at marks that are false; x-metadata is its own; it also checks examples and
 // enums; and oldSelf has a meaning, because it knows the value before. Limits on size are for parameters alone, whose
 // schemas stay in memory.
-type variableSchema struct {
-	*apiextensions.JSONSchemaProps
+type Schema struct {
+	props      *apiextensions.JSONSchemaProps
 	structural *structuralschema.Structural
 }
 
 // at is where a schema is in the definition of a variable.
 var at = field.NewPath("openAPIV3Schema")
 
-// schemaOf reads a schema as Cluster API does, with its Go type, and returns an error if Cluster API does not take it,
-// whatever its values are.
-func schemaOf(d variableDefinition) (*variableSchema, error) {
-	if len(d.Schema.OpenAPIV3Schema) == 0 {
+// Parse reads an openAPIV3Schema as Cluster API does, with its Go type, and returns an error if Cluster API does not take
+// it, whatever its values are.
+func Parse(openAPIV3Schema []byte) (*Schema, error) {
+	if len(openAPIV3Schema) == 0 {
 		return nil, errors.New("it has no schema.openAPIV3Schema")
 	}
 	var ours clusterv1.JSONSchemaProps
-	if err := json.Unmarshal(d.Schema.OpenAPIV3Schema, &ours); err != nil {
+	if err := json.Unmarshal(openAPIV3Schema, &ours); err != nil {
 		return nil, fmt.Errorf("schema.openAPIV3Schema: %w", err)
 	}
 	if err := normalize(at, &ours); err != nil {
@@ -64,14 +65,14 @@ func schemaOf(d variableDefinition) (*variableSchema, error) {
 	if err := json.Unmarshal(text, &external); err != nil {
 		return nil, fmt.Errorf("schema.openAPIV3Schema: %w", err)
 	}
-	s := &variableSchema{JSONSchemaProps: &apiextensions.JSONSchemaProps{}}
-	err = apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, s.JSONSchemaProps, nil)
+	s := &Schema{props: &apiextensions.JSONSchemaProps{}}
+	err = apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, s.props, nil)
 	if err != nil {
 		return nil, fmt.Errorf("schema.openAPIV3Schema: %w", err)
 	}
 	// Only objects may be structural at the root, so the schema is wrapped as that of a member.
 	wrapped, err := structuralschema.NewStructural(&apiextensions.JSONSchemaProps{
-		Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"variable": *s.JSONSchemaProps},
+		Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"variable": *s.props},
 	})
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func schemaOf(d variableDefinition) (*variableSchema, error) {
 // descriptions, values that are null, and marks that are false. It returns an error if the labels or annotations of a
 // schema are wrong.
 func normalize(at *field.Path, s *clusterv1.JSONSchemaProps) error {
-	if err := checkMetadata(at.Child("x-metadata"), s.XMetadata.Labels, s.XMetadata.Annotations); err != nil {
+	if err := CheckMetadata(at.Child("x-metadata"), s.XMetadata.Labels, s.XMetadata.Annotations); err != nil {
 		return err
 	}
 	s.Description, s.XMetadata = "", clusterv1.VariableSchemaMetadata{}
@@ -130,8 +131,8 @@ func normalize(at *field.Path, s *clusterv1.JSONSchemaProps) error {
 	return nil
 }
 
-// checkMetadata returns an error if labels or annotations are not those of Kubernetes.
-func checkMetadata(at *field.Path, labels, annotations map[string]string) error {
+// CheckMetadata returns an error if labels or annotations are not those of Kubernetes.
+func CheckMetadata(at *field.Path, labels, annotations map[string]string) error {
 	errs := metav1validation.ValidateLabels(labels, at.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(annotations, at.Child("annotations"))...)
 	if len(errs) > 0 {
@@ -140,8 +141,8 @@ func checkMetadata(at *field.Path, labels, annotations map[string]string) error 
 	return nil
 }
 
-// checkValues returns an error if a default, an example or a value of an enum is not one that the schema takes.
-func (s *variableSchema) checkValues(ctx context.Context) error {
+// CheckValues returns an error if a default, an example or a value of an enum is not one that the schema takes.
+func (s *Schema) CheckValues(ctx context.Context) error {
 	// Members of a default that the schema does not know are errors, too, and its rules apply.
 	errs, err := defaulting.ValidateDefaults(ctx, at, s.structural, false, true)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *variableSchema) checkValues(ctx context.Context) error {
 	if len(errs) > 0 {
 		return errs[0]
 	}
-	return eachSchema(at, s.JSONSchemaProps, func(at *field.Path, s *apiextensions.JSONSchemaProps) error {
+	return eachSchema(at, s.props, func(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 		return checkValuesOf(ctx, at, s)
 	})
 }
