@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -16,12 +14,10 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/chaintest"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/files"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/table"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/hooktest"
+	"github.com/hookgate/hookgate/internal/manifest"
 )
 
 // chainTestOptions are the flags of hookgate chain test.
@@ -29,6 +25,7 @@ type chainTestOptions struct {
 	clientOptions
 	versions         *hookversion.Converter
 	extensionConfigs string
+	results          testResults
 }
 
 func newChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
@@ -44,7 +41,7 @@ func newChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 }
 
 func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
-	o := chainTestOptions{versions: versions}
+	o := chainTestOptions{versions: versions, results: testResults{of: "chain"}}
 	cmd := &cobra.Command{
 		Use:   "test FILE...",
 		Short: "Call chains with requests, and compare what they make of them",
@@ -66,49 +63,55 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f := cmd.Flags()
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests, as \"hookgate serve\" takes it, instead of a gateway")
+	o.results.addFlags(f)
 	o.addFlags(f)
 	o.gateway.addFlags(f)
 	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
 	return cmd
 }
 
-// chainTest is a test with the file that it is in.
-type chainTest struct {
-	*chaintest.Test
-	file string
-}
-
 func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths []string) error {
-	if err := onlyOneGateway(cmd); err != nil {
+	if err := errors.Join(onlyOneGateway(cmd), o.results.check()); err != nil {
 		return err
 	}
 	if o.timeout <= 0 {
 		return usagef("--timeout: want more than 0, got %s", o.timeout)
 	}
-	tests, err := readChainTests(paths, hooks)
-	if err != nil {
+	var tests []*hooktest.Test
+	var errs []error
+	for _, path := range paths {
+		f, err := manifest.ReadFile(&files.Reader{}, path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found, err := hooktest.ParseChainTests(&f, hooks)
+		errs, tests = append(errs, err), append(tests, found...)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	runner := chaintest.Runner{Hooks: hooks, Codec: codec.New(hooks)}
-	closeRunner, err := o.connect(cmd, hooks, &runner)
+	runner := hooktest.Runner{Hooks: hooks, Codec: codec.New(hooks)}
+	call, closeRunner, err := o.connect(cmd, hooks, runner.Codec)
 	if err != nil {
 		return fmt.Errorf("chain test: %w", err)
 	}
 	defer closeRunner()
-	var results []chaintest.Result
+	var results []hooktest.Result
 	for _, t := range tests {
-		runner.Read = func(path string) ([]byte, error) {
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(filepath.Dir(t.file), path)
-			}
-			return readJSON(nil, path)
+		h, _ := hooks.ByName(t.Spec.Hook) // which the parser has found
+		runner.Read = beside(t.Place("").File)
+		runner.Call = func(
+			ctx context.Context, h *catalog.Hook, _ *hooktest.Given, request proto.Message,
+		) (proto.Message, error) {
+			return call(ctx, h, t.Spec.Chain, request)
 		}
-		results = append(results, runner.Run(cmd.Context(), t.Test)...)
+		results = append(results, runner.Run(cmd.Context(), h, t)...)
 	}
 	if err := cmd.Context().Err(); err != nil {
 		return fmt.Errorf("chain test: %w", err)
 	}
-	return printChainTests(cmd.OutOrStdout(), results)
+	return o.results.print(cmd.OutOrStdout(), results)
 }
 
 // onlyOneGateway returns an error if the flags name both a gateway and a directory.
@@ -124,56 +127,36 @@ func onlyOneGateway(cmd *cobra.Command) error {
 	return nil
 }
 
-// readChainTests reads the tests in files.
-func readChainTests(paths []string, hooks *catalog.Catalog) ([]chainTest, error) {
-	var tests []chainTest
-	var errs []error
-	reader := &files.Reader{}
-	for _, path := range paths {
-		content, err := reader.Read(path, limits.ManifestBytes)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		found, err := chaintest.Parse(path, content, hooks)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		for _, t := range found {
-			tests = append(tests, chainTest{t, path})
-		}
-	}
-	return tests, errors.Join(errs...)
-}
+// chainCaller calls a chain.
+type chainCaller func(ctx context.Context, h *catalog.Hook, chain string, request proto.Message) (proto.Message, error)
 
-// connect sets how the runner calls chains, and returns what closes it.
+// connect returns how chains are called, and what closes that.
 func (o *chainTestOptions) connect(
-	cmd *cobra.Command, hooks *catalog.Catalog, runner *chaintest.Runner,
-) (func(), error) {
+	cmd *cobra.Command, hooks *catalog.Catalog, mandated *codec.Codec,
+) (chainCaller, func(), error) {
 	if o.extensionConfigs != "" {
 		ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 		defer cancel()
 		local, err := openLocal(ctx, o.extensionConfigs, hooks, o.versions, true, cmd.ErrOrStderr())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		runner.Call = func(
+		return func(
 			ctx context.Context, h *catalog.Hook, chain string, request proto.Message,
 		) (proto.Message, error) {
 			return local.Dispatch(ctx, gateway.Request{Hook: h, Handler: chain, Message: request})
-		}
-		return local.Close, nil
+		}, local.Close, nil
 	}
 	closeTunnel, err := o.reach(cmd)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	server, err := o.open(runner.Codec, cmd.ErrOrStderr())
+	server, err := o.open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		closeTunnel()
-		return nil, err
+		return nil, nil, err
 	}
-	runner.Call = func(
+	return func(
 		ctx context.Context, h *catalog.Hook, chain string, request proto.Message,
 	) (proto.Message, error) {
 		a, err := server.call(ctx, h, chain, request)
@@ -184,41 +167,5 @@ func (o *chainTestOptions) connect(
 			return nil, err
 		}
 		return a.message, nil
-	}
-	return func() { server.client.Close(); closeTunnel() }, nil
-}
-
-// printChainTests prints the results, and returns an error if a case has failed.
-func printChainTests(w io.Writer, results []chaintest.Result) error {
-	failed := 0
-	t := table.New(w)
-	t.Row("TEST", "CASE", "RESULT")
-	for _, r := range results {
-		result := "ok"
-		if len(r.Problems) > 0 {
-			result = "FAILED"
-			failed++
-		}
-		t.Row(r.Test, r.Case, result)
-	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("print results: %w", err)
-	}
-	for _, r := range results {
-		if len(r.Problems) == 0 {
-			continue
-		}
-		_, _ = fmt.Fprintf(w, "\n%s, %s:\n", text.Printable(r.Test), text.Printable(r.Case))
-		for i, p := range r.Problems {
-			if i == limits.Problems {
-				_, _ = fmt.Fprintf(w, "  and %d more\n", len(r.Problems)-i)
-				break
-			}
-			_, _ = fmt.Fprintf(w, "  %s\n", text.Printable(p))
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("chain test: %d of %s failed", failed, text.Plural(len(results), "case"))
-	}
-	return nil
+	}, func() { server.client.Close(); closeTunnel() }, nil
 }

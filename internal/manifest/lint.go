@@ -14,7 +14,6 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
-	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Lint returns what is wrong in manifests, each of which is a file or a directory, in the order of places: what a
@@ -29,11 +28,11 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	var all []File
 	for _, path := range paths {
 		if CheckDir(reader, path) != nil {
-			content, err := reader.Read(path, limits.ManifestBytes)
+			f, err := ReadFile(reader, path)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, File{file: path, content: content})
+			all = append(all, f)
 			continue
 		}
 		found, err := ReadFiles(reader, path)

@@ -3,22 +3,48 @@
 
 package manifest
 
-import "fmt"
+import (
+	"fmt"
 
-// DecodeOwn decodes the objects in a file, all of which have to be of one kind of hookgate.dev that is no registration,
-// such as HandlerChainTest. Unknown members are problems. With problems, there are no objects.
-func DecodeOwn[T any](file string, content []byte, kind string) ([]*T, []Problem) {
-	docs, problems := (&File{file: file, content: content}).documents()
-	objects := make([]*T, 0, len(docs))
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/internal/files"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// ReadFile returns one manifest.
+func ReadFile(reader *files.Reader, path string) (File, error) {
+	content, err := reader.Read(path, limits.ManifestBytes)
+	return File{file: path, content: content}, err
+}
+
+// Own is an object of a kind of hookgate.dev, with the document that it was decoded from.
+type Own[T any] struct {
+	Object *T
+	doc    *document
+}
+
+// At returns the place of the field at a path, or of the innermost field around it that the document has.
+func (o *Own[T]) At(path string) Place { return o.doc.at(path) }
+
+// Problems returns the problems that validation found.
+func (o *Own[T]) Problems(errs field.ErrorList) []Problem { return o.doc.fieldProblems(errs) }
+
+// DecodeOwn decodes the objects of a kind of hookgate.dev in a file, without their status. Unknown members are problems,
+// and so are objects of other kinds unless they are passed over. With problems, there are no objects.
+func DecodeOwn[T any](f *File, kind string, passOver bool) ([]Own[T], []Problem) {
+	docs, problems := f.documents()
+	objects := make([]Own[T], 0, len(docs))
 	for i := range docs {
 		d := &docs[i]
-		if d.kind != kind {
+		switch {
+		case d.kind == kind:
+			o := new(T)
+			problems = append(problems, d.decodeOwn(o)...)
+			objects = append(objects, Own[T]{o, d})
+		case !passOver:
 			problems = append(problems, d.problemAt("kind", fmt.Errorf("kind: want %s, got %s", kind, d.kind)))
-			continue
 		}
-		o := new(T)
-		problems = append(problems, d.decodeOwn(o)...)
-		objects = append(objects, o)
 	}
 	if len(problems) > 0 {
 		return nil, problems

@@ -1,11 +1,13 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chaintest
+package hooktest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/handlerchain"
 	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -26,64 +29,77 @@ import (
 type Runner struct {
 	Hooks *catalog.Catalog
 	Codec *codec.Codec // of Hooks
-	// Call calls a chain. The text of its error is what callers see.
-	Call func(ctx context.Context, h *catalog.Hook, chain string, request proto.Message) (proto.Message, error)
+	// Call calls the chain or the rule of a test. The text of its error is what callers see; an *Excluded is one of them.
+	Call func(ctx context.Context, h *catalog.Hook, given *Given, request proto.Message) (proto.Message, error)
 	// Read returns the content of a file of a request as JSON.
 	Read func(path string) ([]byte, error)
 }
 
+// Excluded is the error of a call of a rule that is not for the request.
+type Excluded struct{ Reason string }
+
+func (e *Excluded) Error() string { return e.Reason }
+
 // Result is the outcome of a case.
 type Result struct {
+	Place      manifest.Place
 	Test, Case string
 	// Problems say what differs from what is wanted. Without any, the case has passed.
 	Problems []string
 	Took     time.Duration
 }
 
-// Run runs the cases of a test, one after the other, until ctx is done.
-func (r *Runner) Run(ctx context.Context, t *Test) []Result {
-	h, _ := r.Hooks.ByName(t.Spec.Hook) // Parse has found it
+// Run runs the cases of a test, whose hook is h, one after the other, until ctx is done.
+func (r *Runner) Run(ctx context.Context, h *catalog.Hook, t *Test) []Result {
 	results := make([]Result, 0, len(t.Spec.Cases))
 	for i := range t.Spec.Cases {
 		c := &t.Spec.Cases[i]
 		began := time.Now()
-		problems := r.run(ctx, h, t.Spec.Chain, c)
-		results = append(results, Result{Test: t.Name, Case: c.Name, Problems: problems, Took: time.Since(began)})
+		problems := r.run(ctx, h, c)
+		results = append(results, Result{
+			Place: t.at(fmt.Sprintf("spec.cases[%d]", i)), Test: t.Name, Case: c.Name, Problems: problems,
+			Took: time.Since(began),
+		})
 	}
 	return results
 }
 
 // run runs a case, and returns its problems.
-func (r *Runner) run(ctx context.Context, h *catalog.Hook, chain string, c *Case) []string {
-	body := []byte(c.Request)
-	if c.RequestFile != "" {
-		var err error
-		if body, err = r.Read(c.RequestFile); err != nil {
-			return []string{err.Error()}
-		}
-	}
-	request := h.Request.New().Interface()
-	if err := r.Codec.Decode(body, request); err != nil {
-		return []string{fmt.Sprintf("the request is no %s: %s", request.ProtoReflect().Descriptor().Name(), err)}
-	}
-	answer, err := r.Call(ctx, h, chain, request)
-	failure := ""
+func (r *Runner) run(ctx context.Context, h *catalog.Hook, c *Case) []string {
+	request, err := r.decoded(h, &c.Given)
 	if err != nil {
-		failure = err.Error()
-	} else if message, failed := catalog.FailureOf(answer); failed {
-		failure = message
+		return []string{err.Error()}
 	}
-	switch {
-	case failure != c.Want.Failure && c.Want.Failure == "":
-		return []string{"it fails: " + failure}
-	case failure != c.Want.Failure && failure == "":
-		return []string{"it succeeds, want the failure " + quoted(c.Want.Failure)}
-	case failure != c.Want.Failure:
-		return []string{"it fails: " + failure, "want the failure " + quoted(c.Want.Failure)}
-	case failure != "":
+	answer, err := r.Call(ctx, h, &c.Given, request)
+	excluded, failed := "", ""
+	if e, ok := errors.AsType[*Excluded](err); ok {
+		excluded = e.Reason
+	} else if err != nil {
+		failed = err.Error()
+	}
+	switch want := &c.Want; {
+	case want.Excluded && err != nil && excluded == "":
+		return []string{"error: " + failed, "want it to be excluded"}
+	case want.Excluded && err == nil:
+		return []string{"it is not excluded"}
+	case want.Excluded:
+		return nil
+	case excluded != "":
+		return []string{"it is excluded: " + excluded}
+	case failed != want.Error && want.Error == "":
+		return []string{"error: " + failed}
+	case failed != want.Error && failed == "":
+		return []string{"there is no error, want " + quoted(want.Error)}
+	case failed != want.Error:
+		return []string{"error: " + failed, "want " + quoted(want.Error)}
+	case failed != "":
 		return nil
 	}
-	return append(objects(c, request, answer), r.response(c, answer)...)
+	problems := r.response(c, answer)
+	if _, failed := catalog.FailureOf(answer); failed {
+		return problems
+	}
+	return append(problems, objects(c, request, answer)...)
 }
 
 // objects compares the objects that the answer makes of those of the request.
@@ -112,9 +128,6 @@ func objects(c *Case, request, answer proto.Message) []string {
 
 // response compares members of the answer.
 func (r *Runner) response(c *Case, answer proto.Message) []string {
-	if len(c.Want.Response) == 0 {
-		return nil
-	}
 	body, err := r.Codec.Append(nil, answer)
 	if err != nil {
 		return []string{err.Error()}
@@ -123,7 +136,23 @@ func (r *Runner) response(c *Case, answer proto.Message) []string {
 	if err := json.Unmarshal(body, &members); err != nil {
 		return []string{err.Error()}
 	}
+	var common struct {
+		Status            string `json:"status"`
+		Message           string `json:"message"`
+		RetryAfterSeconds int32  `json:"retryAfterSeconds"`
+	}
+	if err := json.Unmarshal(body, &common); err != nil {
+		return []string{err.Error()}
+	}
 	var problems []string
+	differs := func(name string, got, want any) {
+		if got != want {
+			problems = append(problems, fmt.Sprintf("%s: got %v, want %v", name, got, want))
+		}
+	}
+	differs("status", common.Status, cmp.Or(c.Want.Status, "Success"))
+	differs("message", quoted(common.Message), quoted(c.Want.Message))
+	differs("retryAfterSeconds", common.RetryAfterSeconds, c.Want.RetryAfterSeconds)
 	for _, name := range slices.Sorted(maps.Keys(c.Want.Response)) {
 		got, ok := members[name]
 		if !ok {
