@@ -71,6 +71,17 @@ type HookRuleSpec struct {
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
+	// params are what expressions read besides the request, as params.<name>. The gateway watches what its rules name, so
+	// that no call waits for the API server, and what it knows may be a moment old. It needs the right to get, list and
+	// watch: "hookgate rule rbac" prints the manifests. Until the gateway knows the objects, calls of the rule fail with
+	// NotReady. Rules in a directory cannot have params.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Params []HookRuleParam `json:"params,omitempty"`
+
 	// hold makes a blocking lifecycle hook wait: the answer is Success with retryAfterSeconds while one of them applies.
 	// The message is that of the first.
 	// +listType=atomic
@@ -127,7 +138,7 @@ type HookRuleFailure struct {
 }
 
 // HookRuleDecision says when something applies, and what the answer says then. Its expressions have the variables
-// request, which is the JSON of the request, and now, the time of the call.
+// request, which is the JSON of the request, now, the time of the call, and params.
 type HookRuleDecision struct {
 	// if is an expression that is true if this applies.
 	// +kubebuilder:validation:MinLength=1

@@ -35,6 +35,9 @@ type Compiler struct {
 	cel   *policy.Compiler
 	types *policy.Types
 	now   func() time.Time
+
+	source         Params // may be nil
+	withoutCluster bool
 }
 
 // NewCompiler returns a Compiler for the hooks of a catalog, whose types are types. now is the clock of the rules.
@@ -47,9 +50,10 @@ func NewCompiler(
 // compilation is one rule that is being compiled.
 type compilation struct {
 	*Compiler
-	name string
-	hook *catalog.Hook
-	errs field.ErrorList
+	name   string
+	hook   *catalog.Hook
+	params []param
+	errs   field.ErrorList
 }
 
 // Compile returns the registration of a rule, by the rules of its schema and those that a schema cannot say. It does
@@ -74,7 +78,8 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 			[]v1alpha1.ClusterAPIVersion{v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2}))
 	}
 	in.forbidOthers(spec, path, answers.fields)
-	rule := &Rule{name: o.Name, hook: in.hook, codec: c.codec, now: c.now}
+	in.params = in.compileParams(spec, path.Child("params"))
+	rule := &Rule{name: o.Name, hook: in.hook, codec: c.codec, now: c.now, params: in.params, source: c.source}
 	rule.answer = answers.compile(in, spec, path)
 	reg.Local = rule
 	reg.Handlers = []registry.Handler{{
@@ -168,7 +173,7 @@ func (in *compilation) expression(
 		in.errs = append(in.errs, field.Required(path, "must be a CEL expression"))
 		return nil
 	}
-	e, err := in.cel.Expression(in.types, in.hook.GroupHook(), path.String(), source, kind, variables...)
+	e, err := in.cel.Expression(in.types, in.hook.GroupHook(), path.String(), source, kind, in.variables(variables)...)
 	if err != nil {
 		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
 		return nil

@@ -25,6 +25,8 @@ type Rule struct {
 	codec  *codec.Codec
 	now    func() time.Time
 	answer answerer
+	params []param
+	source Params // of params
 }
 
 var _ registry.Local = (*Rule)(nil)
@@ -51,6 +53,13 @@ func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.G
 	}
 	v := policy.NewRequest(body.Bytes(), guard).Evaluate(ctx)
 	v.SetTime(policy.NowVariable, r.now())
+	if len(r.params) > 0 {
+		params, err := r.readParams(request, guard)
+		if err != nil {
+			return nil, err
+		}
+		v.Set(policy.ParamsVariable, params)
+	}
 	answer, err := r.answer.answer(v, request)
 	var evaluation *policy.EvaluationError
 	if errors.As(err, &evaluation) {

@@ -84,6 +84,18 @@ const (
 	LongestWindow      = 31 * 24 * time.Hour
 	CronBytes          = 256
 	WindowRetrySeconds = 300
+	// RuleParams is the number of params of a rule, and RuleParamsBytes their size in one call. RuleParamBytes is the size
+	// of one object of which the gateway keeps the JSON, without managedFields, and RuleParamObjects the number of objects
+	// in a list.
+	RuleParams       = 8
+	RuleParamBytes   = 256 << 10
+	RuleParamsBytes  = 1 << 20
+	RuleParamObjects = 500
+	// RuleWatches is the number of objects and lists that all rules together read. RuleSelfObjects and RuleSelfBytes are
+	// the number and the size of the objects of a kind that are kept for the rules that read the object of their request.
+	RuleWatches     = 64
+	RuleSelfObjects = 10_000
+	RuleSelfBytes   = 128 << 20
 )
 
 // The limits of ExtensionPolicies.

@@ -48,8 +48,8 @@ type Expression struct {
 }
 
 // Expression compiles an expression for requests of a hook, with a value of the kind. variables are the names of its
-// variables besides request, of any JSON; now is the time, and item has the type of the hook's items. The error has the
-// positions of its mistakes.
+// variables besides request, of any JSON; now is the time, item has the type of the hook's items, and params.x declares
+// the member x of params. The error has the positions of its mistakes.
 func (c *Compiler) Expression(
 	t *Types, h hook.GroupHook, where, source string, kind Kind, variables ...string,
 ) (*Expression, error) {
@@ -61,12 +61,14 @@ func (c *Compiler) Expression(
 	if err != nil {
 		return nil, err
 	}
-	declared, anything := make([]cel.EnvOption, len(variables)), make([]cel.EnvOption, len(variables))
-	for i, name := range variables {
-		declared[i], anything[i] = cel.Variable(name, t.variable(h, name)), cel.Variable(name, cel.DynType)
-		if name == NowVariable {
-			anything[i] = declared[i]
+	declared, anything, others := declareParams(env, variables)
+	for _, name := range others {
+		of := t.variable(h, name)
+		declared = append(declared, cel.Variable(name, of))
+		if name != NowVariable {
+			of = cel.DynType
 		}
+		anything = append(anything, cel.Variable(name, of))
 	}
 	if kind == Bool || kind == String {
 		declared = append(declared, alike()) // JSON has objects and lists whose values are of different types

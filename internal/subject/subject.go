@@ -139,6 +139,31 @@ func Cluster(req proto.Message) (namespace, name string) {
 	return "", ""
 }
 
+// Object returns the object that a request is about: the Machine or MachineSet of in-place hooks, or else the Cluster.
+// The kind depends on the hook alone, and is empty if the hook is about no object of Cluster API.
+func Object(req proto.Message) (kind, namespace, name string) {
+	switch req.(type) {
+	case aboutSubject:
+		return "", "", ""
+	case aboutCluster:
+		kind = "Cluster"
+	case *hooksv1alpha1.GeneratePatchesRequest, *hooksv1alpha1.ValidateTopologyRequest:
+		kind = "Cluster"
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		kind = "MachineSet"
+	case *hooksv1alpha1.CanUpdateMachineRequest, *hooksv1alpha1.UpdateMachineRequest:
+		kind = "Machine"
+	default:
+		return "", "", ""
+	}
+	if namespace, name = Cluster(req); kind != "Cluster" {
+		_, object := machine(req)
+		value, _ := jsonscan.Lookup(object.GetRaw(), "metadata", "name")
+		name, _ = jsonscan.String(value)
+	}
+	return kind, namespace, name
+}
+
 // InPlace reports whether a request is one of an in-place hook, which is about a Machine or a MachineSet.
 func InPlace(req proto.Message) bool {
 	_, object := machine(req)
