@@ -46,7 +46,9 @@ func lintFiles(t *testing.T, files map[string]string) {
 func TestLint(t *testing.T) {
 	lintFiles(t, map[string]string{
 		"good/policy.yaml": lintPolicy("p", "{name: acme}", "request.items.exists(i, i.uid != '')"),
-		"bad/a.yaml":       lintPolicy("typo", "{name: other}", "request.nmespace == 'a'"),
+		"good/rule.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: for-a-cluster}\nspec:\n  hook: BeforeClusterUpgrade\n" +
+			"  params: [{name: self, self: true}]\n  hold: [{if: params.self.status.phase == 'Pending', message: \"'waits'\"}]\n",
+		"bad/a.yaml": lintPolicy("typo", "{name: other}", "request.nmespace == 'a'"),
 		"bad/b.yaml": strings.Replace(lintConfig, `, caBundle: ""`, "", 1) + "---\n" + lintPolicy("clusters", "{name: acme}", "has(request.cluster)") +
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"bad/c.yaml": lintPolicy("second", "{name: other}", "request.x ==") + "---\n" + lintPolicy("third", "{name: other}", "true"),

@@ -89,7 +89,6 @@ func (in *compilation) compileParams(spec *v1alpha1.HookRuleSpec, path *field.Pa
 	if in.withoutCluster && len(spec.Params) > 0 {
 		in.errs = append(in.errs, field.Forbidden(path,
 			"the gateway reads params from a cluster, and takes no rules with params from a directory"))
-		return nil
 	}
 	if len(spec.Params) > limits.RuleParams {
 		in.errs = append(in.errs, field.TooMany(path, len(spec.Params), limits.RuleParams))

@@ -77,7 +77,7 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	}
 	return &Decoder{
 		hooks: hooks, conditions: conditions, types: types,
-		rules: hookrule.NewCompiler(hooks, conditions, types, time.Now),
+		rules: hookrule.NewCompiler(hooks, conditions, types, time.Now).WithoutCluster(),
 	}, nil
 }
 

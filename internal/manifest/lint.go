@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
+	"github.com/hookgate/hookgate/internal/hookrule"
 )
 
 // Lint returns what is wrong in manifests, each of which is a file or a directory, in the order of places: what a
@@ -24,6 +26,8 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The rules may be for a cluster.
+	words.rules = hookrule.NewCompiler(hooks, words.conditions, words.types, time.Now)
 	reader := &files.Reader{}
 	var all []File
 	for _, path := range paths {
