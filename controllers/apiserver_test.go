@@ -363,6 +363,7 @@ func kindOf(path string) (apiVersion, kind string) {
 		"extensionconfigs":          "ExtensionConfig",
 		"extensionpolicies":         "ExtensionPolicy",
 		"handlerchains":             "HandlerChain",
+		"hookrules":                 "HookRule",
 		"clusters":                  "Cluster",
 		"namespaces":                "Namespace",
 		"secrets":                   "Secret",

@@ -26,11 +26,7 @@ func newChains(
 		name: chainKind, object: &v1alpha1.HandlerChain{}, list: &v1alpha1.HandlerChainList{},
 		compile: func(o object) (registry.Chain, field.ErrorList) { return extensionconfig.ConvertChain(o, hooks) },
 		apply: func(valid []registry.Chain, invalid map[string]mistaken[object]) []string {
-			refused := make(map[string]string, len(invalid))
-			for name, m := range invalid {
-				refused[name] = m.message
-			}
-			set.Set(valid, refused)
+			set.Set(valid, messagesOf(invalid))
 			if slices.ContainsFunc(valid, func(c registry.Chain) bool { return c.Strict }) {
 				needClusters()
 			}

@@ -41,9 +41,18 @@ func (s *apiServer) change(name string, change func(*v1alpha1.HandlerChainSpec))
 // awaitReady waits until the condition Ready of a chain is this one, for its generation.
 func (s *apiServer) awaitReady(t testing.TB, name, reason, message string) {
 	t.Helper()
-	eventually(t, name+" is "+reason+": "+message, func() (string, bool) {
-		var c *v1alpha1.HandlerChain
-		s.read(chains+name, &c)
+	s.awaitReadyAt(t, chains+name, reason, message)
+}
+
+// awaitReadyAt is awaitReady for an object at a path.
+func (s *apiServer) awaitReadyAt(t testing.TB, path, reason, message string) {
+	t.Helper()
+	eventually(t, path+" is "+reason+": "+message, func() (string, bool) {
+		var c struct {
+			metav1.ObjectMeta `json:"metadata"`
+			Status            v1alpha1.HandlerChainStatus `json:"status"`
+		}
+		s.read(path, &c)
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ReadyCondition)
 		if ready == nil {
 			return "no condition", false

@@ -31,6 +31,7 @@ import (
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/internal/policy"
@@ -73,8 +74,8 @@ type Config struct {
 	Namespace string
 	// SecretInterval is the least time between two looks at the same Secret. Zero means 10 s.
 	SecretInterval time.Duration
-	// WatchFilter limits the ExtensionConfigs, ExtensionPolicies and HandlerChains to those with this value of the label
-	// cluster.x-k8s.io/watch-filter. Empty means all.
+	// WatchFilter limits the ExtensionConfigs, ExtensionPolicies, HandlerChains and HookRules to those with this value of
+	// the label cluster.x-k8s.io/watch-filter. Empty means all.
 	WatchFilter string
 	// LeaderElection decides which replica discovers extensions and writes.
 	LeaderElection LeaderElection
@@ -111,6 +112,7 @@ type Source struct {
 	leadership *leadership
 	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
 	chains     *discovery.ChainSet
+	rules      *discovery.LocalSet
 	clusters   *clusters
 	blocks     *blocks
 }
@@ -152,6 +154,7 @@ func New(c Config) (*Source, error) {
 		config: c, served: served, core: core, compiler: compiler, types: types,
 		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
 		chains:     discovery.NewChainSet(served, true, c.Logger),
+		rules:      discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, served, c.Catalog, c.Logger),
 		clusters:   ofClusters,
 		blocks:     newBlocks(),
 	}, nil
@@ -171,6 +174,9 @@ func (s *Source) Policies() (policies []status.Policy, missed int) {
 
 // Chains is Policies for HandlerChains.
 func (s *Source) Chains() (chains []status.Chain, missed int) { return s.chains.Listed() }
+
+// Rules is Policies for HookRules.
+func (s *Source) Rules() (rules []status.Local, missed int) { return s.rules.Listed() }
 
 // NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
 // whether the cache has the namespace. Callers must not change the map.
@@ -380,6 +386,7 @@ func (s *Source) newOwn(mgr manager.Manager, r *reconciler, problems *watchProbl
 	}
 	o.kinds = []followed{
 		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
+		newRules(s.rules, hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now), o),
 		newChains(s.chains, s.config.Catalog, s.clusters.need, o),
 	}
 	problems.missing = o.setAbsent

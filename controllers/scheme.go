@@ -14,6 +14,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/hookrule"
 )
 
 // The kinds of which only metadata is watched.
@@ -31,7 +32,7 @@ const (
 // ownKind is a kind of Hookgate's own, and what those want who install it.
 type ownKind struct{ name, wanted string }
 
-var ownKinds = []ownKind{{policyKind, "policies"}, {chainKind, "chains"}}
+var ownKinds = []ownKind{{policyKind, "policies"}, {chainKind, "chains"}, {hookrule.Kind, "rules"}}
 
 // newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in a group.
 func newScheme(group string) *runtime.Scheme {

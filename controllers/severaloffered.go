@@ -32,7 +32,7 @@ func severalOffered(s *registry.Snapshot, hooks *catalog.Catalog) map[string]str
 		of := map[string]bool{}
 		_, steps := s.StandsFor(h.GroupHook())
 		for _, e := range s.Handlers(h.GroupHook()) {
-			if !steps[e.Name] {
+			if !steps[e.Name] && e.Registration.Local == nil {
 				of[e.Registration.Name] = true
 			}
 		}

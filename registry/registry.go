@@ -124,7 +124,8 @@ func (r *Registry) RemoveAll(names []string) {
 	defer r.mu.Unlock()
 	var d *draft
 	for _, name := range names {
-		_, registered := r.current.Load().byConfig[name]
+		c, registered := r.current.Load().byConfig[name]
+		registered = registered && c.registration.Local == nil
 		if _, awaited := r.current.Load().findUndiscovered(name); registered || awaited {
 			if d == nil {
 				d = r.current.Load().draft()

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
@@ -25,6 +26,7 @@ import (
 type LocalSet struct {
 	kind     string
 	registry Registry
+	hooks    *catalog.Catalog
 	locals   map[string]*registry.Registration // by name
 	refused  map[string]string                 // messages, by name
 	reported *reports
@@ -38,9 +40,9 @@ type localListing struct {
 }
 
 // NewLocalSet returns a LocalSet without objects. kind is their kind, such as HookRule, and word what the log calls one.
-func NewLocalSet(kind, word string, r Registry, logger *slog.Logger) *LocalSet {
+func NewLocalSet(kind, word string, r Registry, hooks *catalog.Catalog, logger *slog.Logger) *LocalSet {
 	attribute := strings.ToLower(kind[:1]) + kind[1:]
-	s := &LocalSet{kind: kind, registry: r, reported: newReports(word, attribute, logger)}
+	s := &LocalSet{kind: kind, registry: r, hooks: hooks, reported: newReports(word, attribute, logger)}
 	s.listed.Store(&localListing{})
 	return s
 }
@@ -67,7 +69,7 @@ func (s *LocalSet) Verdicts() map[string]extensionconfig.Verdict {
 	snapshot := s.registry.Snapshot()
 	verdicts := make(map[string]extensionconfig.Verdict, len(s.locals)+len(s.refused))
 	for name, reg := range s.locals {
-		verdicts[name] = extensionconfig.JudgeLocal(snapshot, reg)
+		verdicts[name] = extensionconfig.JudgeLocal(snapshot, reg, s.hooks)
 	}
 	for name, message := range s.refused {
 		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: message}
@@ -95,7 +97,10 @@ func (s *LocalSet) Report(verdicts map[string]extensionconfig.Verdict, at func(n
 			continue // the source has reported its mistake
 		}
 		level, says := slog.LevelInfo, "is ready"
-		if !verdict.Ready() {
+		switch {
+		case verdict.Reason == v1alpha1.SeveralOfferedReason:
+			level, says = slog.LevelWarn, "is offered beside others"
+		case !verdict.Ready():
 			level, says = slog.LevelWarn, "is not ready"
 		}
 		s.reported.log(level, name, report{reg.Local, verdict}, says, at)

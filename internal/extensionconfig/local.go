@@ -7,18 +7,27 @@ import (
 	"fmt"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// JudgeLocal returns the verdict on a valid registration without a server, such as that of a HookRule.
-func JudgeLocal(s *registry.Snapshot, reg *registry.Registration) Verdict {
+// JudgeLocal returns the verdict on a valid registration without a server, such as that of a HookRule, which has one
+// handler.
+func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog.Catalog) Verdict {
 	if taken := s.TakenLocal(reg.Local.Kind(), reg.Name); taken != "" {
-		return Verdict{v1alpha1.NameCollisionReason, fmt.Sprintf("Not served: the name is %s, too: rename one of the two", taken)}
+		return Verdict{v1alpha1.NameCollisionReason, fmt.Sprintf("Not served: %q is %s, too: rename one of the two",
+			reg.Name, taken)}
 	}
 	if withheld := s.Withheld(reg.Name); len(withheld) > 0 {
 		return Verdict{v1alpha1.WithheldReason, fmt.Sprintf("Not served: spec.hooks of %s does not have %s",
 			s.Policies(reg.Name).All, withheld[0].Hook.Hook)}
 	}
 	h := reg.Handlers[0]
+	hub, _ := hooks.Lookup(h.Hook)
+	if _, steps := s.StandsFor(h.Hook.GroupHook()); hub != nil && !steps[h.Name+"."+reg.Name] {
+		if message := SeveralOffered(s, hub); message != "" {
+			return Verdict{v1alpha1.SeveralOfferedReason, message}
+		}
+	}
 	return Verdict{v1alpha1.ReadyReason, fmt.Sprintf("Answers %s as handler %s.%s", h.Hook.Hook, h.Name, reg.Name)}
 }

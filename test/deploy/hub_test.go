@@ -395,6 +395,7 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 		s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: %s}\nspec: {targetRef: {name: acme, handler: %s}, failurePolicy: Fail}\n",
 			name, strings.ToLower(hook)))
 	}
+	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: rule}\nspec: {hook: BeforeClusterDelete, fail: [{if: 'false', message: '\"\"'}]}\n"))
 	if readOnly {
 		return // and see in the end that it did no more than look
 	}
@@ -408,6 +409,11 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	eventually(t, "the chain is ready", func() bool {
 		err := s.client.Get(t.Context(), client.ObjectKey{Name: "machines"}, chain)
 		return err == nil && meta.IsStatusConditionTrue(chain.Status.Conditions, v1alpha1.ReadyCondition)
+	})
+	rule := &v1alpha1.HookRule{}
+	eventually(t, "the rule is ready", func() bool {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: "rule"}, rule)
+		return err == nil && meta.IsStatusConditionTrue(rule.Status.Conditions, v1alpha1.ReadyCondition)
 	})
 	x.broken.Store(true)
 	s.await(t, group, metav1.ConditionFalse)
@@ -587,17 +593,19 @@ func (s *server) block(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
 	}
 }
 
-// write writes ExtensionConfigs, policies and chains as those to whom one of the two roles for that is bound: each may do its
+// write writes ExtensionConfigs, policies, chains and rules as those to whom one of the two roles for that is bound: each may do its
 // own, and not the other's.
 func (s *server) write(t *testing.T, group string, roles []rights.Role) {
 	t.Helper()
 	config := `{"apiVersion":"` + group + `/v1beta2","kind":"ExtensionConfig","metadata":{"name":"new"},"spec":{"clientConfig":{"url":"https://new.example"}}}`
 	policy := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"ExtensionPolicy","metadata":{"name":"new"},"spec":{"targetRef":{"name":"new"},"hooks":["AfterClusterUpgrade"]}}`
 	chain := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"HandlerChain","metadata":{"name":"newer"},"spec":{"hook":"AfterClusterUpgrade","steps":[{"handler":"a.new"}]}}`
+	rule := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"HookRule","metadata":{"name":"newest"},"spec":{"hook":"AfterClusterUpgrade","fail":[{"if":"false","message":"request.cluster.metadata.name"}]}}`
 	objects := []struct{ writer, kind, name, text string }{
 		{"hookgate-registrar", "extensionconfigs." + group, "new", config},
 		{"hookgate-policy-author", "extensionpolicies", "new", policy},
 		{"hookgate-policy-author", "handlerchains", "newer", chain},
+		{"hookgate-policy-author", "hookrules", "newest", rule},
 	}
 	for _, role := range []string{"hookgate-registrar", "hookgate-policy-author"} {
 		s.bind(t, role, role, roles)
