@@ -150,7 +150,10 @@ func (s *Snapshot) TakenName(name string) string {
 	if e, ok := s.byOwnName[name]; ok {
 		return fmt.Sprintf("the name under which handler %q is offered", e.Name)
 	}
-	return s.meaning(name)
+	if taken := s.meaning(name); taken != "" {
+		return taken
+	}
+	return s.TakenByLocal(name)
 }
 
 // meaning says what a name means, besides a chain and the own name of a handler; nothing if it means nothing.

@@ -96,30 +96,67 @@ func (s *Snapshot) localOf(name string) *Registration {
 	if _, undiscovered := s.findUndiscovered(name); undiscovered {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(s.locals, name, func(r *Registration, name string) int {
-		return cmp.Compare(r.Name, name)
-	})
-	if !ok || i+1 < len(s.locals) && s.locals[i+1].Name == name {
-		return nil
+	if named := s.localsNamed(name); len(named) == 1 {
+		return named[0]
 	}
-	return s.locals[i]
+	return nil
 }
 
 // TakenLocal says what else the name of a local registration means, so that it is not served, for a message; nothing
-// if it is served.
+// if it is served, or would be.
 func (s *Snapshot) TakenLocal(kind, name string) string {
-	c, served := s.byConfig[name]
-	_, undiscovered := s.findUndiscovered(name)
-	switch {
-	case served && c.registration.Local != nil && c.registration.Local.Kind() == kind:
+	if c, served := s.byConfig[name]; served {
+		if of := c.registration.Local; of == nil || of.Kind() != kind {
+			return "the name of " + c.registration.Describe()
+		}
 		return ""
-	case served, undiscovered:
-		return fmt.Sprintf("the name of ExtensionConfig %q", name)
 	}
-	for _, l := range s.locals {
-		if l.Name == name && l.Local.Kind() != kind {
-			return fmt.Sprintf("the name of %s", l.Describe())
+	if i, undiscovered := s.findUndiscovered(name); undiscovered {
+		return "the name of " + s.undiscovered[i].String()
+	}
+	for _, l := range s.localsNamed(name) {
+		if l.Local.Kind() != kind {
+			return "the name of " + l.Describe()
 		}
 	}
 	return ""
+}
+
+// TakenByLocal says which local registration has a name, be it served or not, for a message; nothing if none has.
+func (s *Snapshot) TakenByLocal(name string) string {
+	if named := s.localsNamed(name); len(named) > 0 {
+		return "the name of " + named[0].Describe()
+	}
+	return ""
+}
+
+// TakenNameOfLocal says what keeps a new local registration of a kind from having a name, for a message; nothing if it
+// is free. handler is the name of its handler. A chain and a handler that is offered under its own name would lose
+// theirs.
+func (s *Snapshot) TakenNameOfLocal(kind, name, handler string) string {
+	if taken := s.TakenLocal(kind, name); taken != "" {
+		return taken
+	}
+	if c, ok := s.Chain(name); ok {
+		return fmt.Sprintf("the name of HandlerChain %q", c.Name)
+	}
+	label := Label(handler + "." + name)
+	if c, ok := s.Chain(label); ok {
+		return fmt.Sprintf("in %q the name of a HandlerChain", c.Name)
+	}
+	if e, ok := s.byOwnName[label]; ok {
+		return fmt.Sprintf("in %q the name under which handler %q is offered", label, e.Name)
+	}
+	return ""
+}
+
+// localsNamed returns the local registrations with a name.
+func (s *Snapshot) localsNamed(name string) []*Registration {
+	byName := func(r *Registration, name string) int { return cmp.Compare(r.Name, name) }
+	i, _ := slices.BinarySearchFunc(s.locals, name, byName)
+	n := i
+	for n < len(s.locals) && s.locals[n].Name == name {
+		n++
+	}
+	return s.locals[i:n]
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // extensionConfigs applies the defaults and the rules of ExtensionConfigs: the rules of Cluster API, and the rule that
-// no ExtensionConfig calls this gateway or has the name of a HandlerChain.
+// no ExtensionConfig calls this gateway or has the name of a HandlerChain or a HookRule.
 type extensionConfigs struct {
 	group string
 	own   extensionconfig.Addresses
@@ -54,15 +54,20 @@ func (w extensionConfigs) ValidateCreate(
 	return warnings(nil, config), w.validate(config, w.nameTaken(config.Name))
 }
 
-// nameTaken returns an error if a HandlerChain has the name of a new ExtensionConfig.
+// nameTaken returns an error if a HandlerChain or a HookRule has the name of a new ExtensionConfig.
 func (w extensionConfigs) nameTaken(name string) *field.Error {
-	if s := w.registered(); s != nil {
-		if c, ok := s.Chain(name); ok {
-			return field.Invalid(field.NewPath("metadata", "name"), name, fmt.Sprintf(
-				"is the name of HandlerChain %q, too: choose another name", c.Name))
-		}
+	s := w.registered()
+	if s == nil {
+		return nil
 	}
-	return nil
+	taken := s.TakenByLocal(name)
+	if c, ok := s.Chain(name); ok {
+		taken = fmt.Sprintf("the name of HandlerChain %q", c.Name)
+	}
+	if taken == "" {
+		return nil
+	}
+	return field.Invalid(field.NewPath("metadata", "name"), name, "is "+taken+", too: choose another name")
 }
 
 // ValidateUpdate checks the new state of an ExtensionConfig. It allows one that is being deleted, and one whose spec

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -46,6 +48,11 @@ func PolicyPath() string {
 // ChainPath returns the path of the validating webhook for HandlerChains.
 func ChainPath() string {
 	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "handlerchain")
+}
+
+// RulePath returns the path of the validating webhook for HookRules.
+func RulePath() string {
+	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "hookrule")
 }
 
 // Path returns the path of a webhook for a kind as controller-runtime has it.
@@ -93,6 +100,9 @@ func New(c Config) (http.Handler, error) {
 			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog, types: types}),
 		ChainPath(): admission.WithValidator[*v1alpha1.HandlerChain](
 			scheme, handlerChains{hooks: c.Catalog, registered: registered}),
+		RulePath(): admission.WithValidator[*v1alpha1.HookRule](scheme, hookRules{
+			compiler: hookrule.NewCompiler(c.Catalog, compiler, types, time.Now), registered: registered,
+		}),
 	}, c.Logger)
 	mux.Handle("POST "+ConvertPath, recovered(conversionBounds().around(convert), c.Logger))
 	return mux, nil

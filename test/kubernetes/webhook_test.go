@@ -68,7 +68,8 @@ func newWebhookClient(t *testing.T, group string) (*webhookServer, *rest.Config)
 	t.Helper()
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	config, _ := emptyServer(t, filepath.Join(crds, group+"_extensionconfigs.yaml"),
-		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"), filepath.Join(crds, "hookgate.dev_handlerchains.yaml"))
+		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"), filepath.Join(crds, "hookgate.dev_handlerchains.yaml"),
+		filepath.Join(crds, "hookgate.dev_hookrules.yaml"))
 	s := &webhookServer{}
 	config.WarningHandler = s
 	scheme := runtime.NewScheme()
@@ -269,6 +270,7 @@ status: {conditions: [{type: Paused, status: "False", reason: NotPaused, message
 	t.Run("Refused", s.testRefused)
 	t.Run("Policies", s.testPolicies)
 	t.Run("Chains", s.testChains)
+	t.Run("Rules", s.testRules)
 	t.Run("Warnings", s.testWarnings)
 	t.Run("Older", s.testOlder)
 	t.Run("Status", s.testStatus)
