@@ -37,7 +37,8 @@ type HookRule struct {
 }
 
 // HookRuleSpec is the desired rule. What it may have depends on the hook: hold, fail and windows are for lifecycle
-// hooks, allow for CanUpdateMachine and CanUpdateMachineSet.
+// hooks, allow for CanUpdateMachine and CanUpdateMachineSet, patches for GeneratePatches, variables for
+// DiscoverVariables and validations for ValidateTopology.
 type HookRuleSpec struct {
 	// hook is the name of the hook that the rule answers, such as BeforeClusterUpgrade.
 	// +kubebuilder:validation:MinLength=1
@@ -115,6 +116,30 @@ type HookRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Windows []HookRuleWindow `json:"windows,omitempty"`
+
+	// patches are the answer to GeneratePatches. For each template they are made in this order, and each sees what those
+	// before it did.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Patches []HookRulePatch `json:"patches,omitempty"`
+
+	// variables are the answer to DiscoverVariables.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Variables []HookRuleVariable `json:"variables,omitempty"`
+
+	// validations make ValidateTopology fail: the answer is Failure if one of them applies. The message is that of all
+	// that do, in their order.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Validations []HookRuleValidation `json:"validations,omitempty"`
 }
 
 // HookRuleHold holds the caller of a blocking hook.
@@ -138,7 +163,7 @@ type HookRuleFailure struct {
 }
 
 // HookRuleDecision says when something applies, and what the answer says then. Its expressions have the variables
-// request, which is the JSON of the request, now, the time of the call, and params.
+// request, which is the JSON of the request, params, and, for lifecycle hooks, now, the time of the call.
 type HookRuleDecision struct {
 	// if is an expression that is true if this applies.
 	// +kubebuilder:validation:MinLength=1

@@ -35,7 +35,7 @@ func After(request, answer proto.Message, g jsonpatch.Guard) ([]Object, error) {
 		objects := make([]Object, len(p.objects))
 		for i, item := range request.GetItems() {
 			o := &objects[i]
-			o.UID, o.Name, o.JSON = item.GetUid(), nameOf(item), p.objects[i].json()
+			o.UID, o.Name, o.JSON = item.GetUid(), ItemName(item.GetHolderReference()), p.objects[i].json()
 			o.Changed = !bytes.Equal(o.JSON, item.GetObject().GetRaw())
 		}
 		return objects, nil

@@ -69,6 +69,15 @@ func withObject(
 	}
 }
 
+// Object returns the object of an item, by its index, as patched so far.
+func (p *Patches) Object(i int) []byte { return p.objects[i].json() }
+
+// Kept reports whether Cluster API keeps all that a parsed patch changes in a template. It drops the rest, and what is
+// removed with one of the places that it keeps stays.
+func Kept(t hooksv1alpha1.PatchType, patch any) bool {
+	return jsonpatch.Within(t, patch, keptOfTemplates)
+}
+
 // Add applies the patches of a step's answer. An error that is not a *hook.Error is one of the answer.
 func (p *Patches) Add(answer *hooksv1alpha1.GeneratePatchesResponse) error {
 	for i, item := range answer.GetItems() {
@@ -76,18 +85,23 @@ func (p *Patches) Add(answer *hooksv1alpha1.GeneratePatchesResponse) error {
 		if !ok {
 			return fmt.Errorf("items[%d] is for a uid that the request does not have", i)
 		}
-		changed, err := p.objects[at].apply(item.GetPatchType(), item.GetPatch(), keptOfTemplates, p.guard)
-		if err != nil {
+		if err := p.Apply(at, item); err != nil {
 			return fmt.Errorf("patch of %s: %w", described(p.request.GetItems()[at]), err)
 		}
-		if !changed {
-			continue
-		}
-		if p.bytes += len(item.GetUid()) + len(item.GetPatch()); p.bytes > limits.BodyBytes {
-			return fmt.Errorf("the patches of all steps so far have more than %d MiB", limits.BodyBytes>>20)
-		}
-		p.items, p.changed = append(p.items, item), true
 	}
+	return nil
+}
+
+// Apply applies a patch to the object of an item, by its index. An error that is not a *hook.Error is one of the patch.
+func (p *Patches) Apply(i int, item *hooksv1alpha1.GeneratePatchesResponseItem) error {
+	changed, err := p.objects[i].apply(item.GetPatchType(), item.GetPatch(), keptOfTemplates, p.guard)
+	if err != nil || !changed {
+		return err
+	}
+	if p.bytes += len(item.GetUid()) + len(item.GetPatch()); p.bytes > limits.BodyBytes {
+		return fmt.Errorf("with it, the patches of all steps so far have more than %d MiB", limits.BodyBytes>>20)
+	}
+	p.items, p.changed = append(p.items, item), true
 	return nil
 }
 
@@ -96,10 +110,12 @@ func (p *Patches) Add(answer *hooksv1alpha1.GeneratePatchesResponse) error {
 func (p *Patches) Items() []*hooksv1alpha1.GeneratePatchesResponseItem { return p.items }
 
 // described names an item by what it is for, because its uid is another one in each call.
-func described(item *hooksv1alpha1.GeneratePatchesRequestItem) string { return "item " + nameOf(item) }
+func described(item *hooksv1alpha1.GeneratePatchesRequestItem) string {
+	return "item " + ItemName(item.GetHolderReference())
+}
 
-func nameOf(item *hooksv1alpha1.GeneratePatchesRequestItem) string {
-	h := item.GetHolderReference()
+// ItemName returns the name of the item of a request by what it is for.
+func ItemName(h *hooksv1alpha1.HolderReference) string {
 	return text.Cut(fmt.Sprintf("%s %s/%s %s", h.GetKind(), h.GetNamespace(), h.GetName(), h.GetFieldPath()),
 		2*limits.QuotedBytes)
 }

@@ -98,7 +98,15 @@ type category struct {
 }
 
 // categories are all of them.
-func categories() []category { return []category{lifecycle(), inPlace()} }
+func categories() []category {
+	return []category{
+		lifecycle(),
+		inPlace(),
+		patches(),
+		variables(),
+		validations(),
+	}
+}
 
 // category finds the hook of a rule, and what the rule may say. It notes a mistake if there is none.
 func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) category {

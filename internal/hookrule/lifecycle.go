@@ -65,10 +65,11 @@ func compileLifecycle(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.
 		if retry < 1 || retry > limits.RuleRetrySeconds {
 			in.errs = append(in.errs, field.Invalid(at.Child("retryAfterSeconds"), retry, fmt.Sprintf("must be between 1 and %d", limits.RuleRetrySeconds)))
 		}
-		rule.hold = append(rule.hold, hold{in.decision(&from.HookRuleDecision, at), retry})
+		rule.hold = append(rule.hold, hold{in.decision(&from.HookRuleDecision, at, policy.NowVariable), retry})
 	}
 	for i := range in.bounded(len(spec.Fail), path.Child("fail")) {
-		rule.fail = append(rule.fail, in.decision(&spec.Fail[i].HookRuleDecision, path.Child("fail").Index(i)))
+		at := path.Child("fail").Index(i)
+		rule.fail = append(rule.fail, in.decision(&spec.Fail[i].HookRuleDecision, at, policy.NowVariable))
 	}
 	return rule
 }
@@ -89,16 +90,19 @@ func (in *compilation) bounded(n int, path *field.Path) int {
 	return n
 }
 
-func (in *compilation) decision(from *v1alpha1.HookRuleDecision, path *field.Path) decision {
-	d := decision{message: in.expression(from.Message, policy.String, path.Child("message"), policy.NowVariable)}
+// decision compiles a decision, whose expressions have variables besides request.
+func (in *compilation) decision(
+	from *v1alpha1.HookRuleDecision, path *field.Path, variables ...string,
+) decision {
+	d := decision{message: in.expression(from.Message, policy.String, path.Child("message"), variables...)}
 	switch {
 	case (from.If == "") == (from.Unless == ""):
 		in.errs = append(in.errs, field.Required(path, "must have one of if and unless"))
 	case from.If != "":
 		d.applies = true
-		d.expression = in.expression(from.If, policy.Bool, path.Child("if"), policy.NowVariable)
+		d.expression = in.expression(from.If, policy.Bool, path.Child("if"), variables...)
 	default:
-		d.expression = in.expression(from.Unless, policy.Bool, path.Child("unless"), policy.NowVariable)
+		d.expression = in.expression(from.Unless, policy.Bool, path.Child("unless"), variables...)
 	}
 	return d
 }

@@ -61,9 +61,8 @@ func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.G
 		v.Set(policy.ParamsVariable, params)
 	}
 	answer, err := r.answer.answer(v, request)
-	var evaluation *policy.EvaluationError
-	if errors.As(err, &evaluation) {
-		return nil, hook.Errorf(hook.Policy, "HookRule %q: %s", r.name, evaluation).WithCause(evaluation.Cause)
+	if evaluation, ok := errors.AsType[*policy.EvaluationError](err); ok {
+		return nil, hook.Errorf(hook.Policy, "HookRule %q: %s", r.name, err).WithCause(evaluation.Cause)
 	}
 	return answer, err
 }

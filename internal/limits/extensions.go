@@ -96,6 +96,11 @@ const (
 	RuleWatches     = 64
 	RuleSelfObjects = 10_000
 	RuleSelfBytes   = 128 << 20
+	// RulePathBytes is the length of a path that a rule patches, RuleClassBytes that of a class of workers that it
+	// selects, and RuleSchemaBytes the size of the schema of a variable.
+	RulePathBytes   = 512
+	RuleClassBytes  = 256
+	RuleSchemaBytes = 64 << 10
 )
 
 // The limits of ExtensionPolicies.

@@ -119,6 +119,7 @@ func counts() []Limit {
 		{"rule", "params; objects in one of `objects`", count(RuleParams) + "; " + count(RuleParamObjects), refused + "; `Policy`", "", ""},
 		{"rule", "JSON of an object that is a param; of all params", size(RuleParamBytes) + "; " + size(RuleParamsBytes), "`Policy`", "", ""},
 		{"process", "objects and lists that rules read; objects of a kind that are kept for `self`, and their JSON", count(RuleWatches) + "; " + count(RuleSelfObjects) + ", " + size(RuleSelfBytes), "`NotReady`; `Policy`", "", ""},
+		{"rule", "length of a path that is patched; of the name of a class; size of the schema of a variable", count(RulePathBytes) + "; " + count(RuleClassBytes) + " bytes; " + size(RuleSchemaBytes), refused, "", ""},
 		{"policy", "match conditions; length of each", count(MatchConditions) + "; " + count(ConditionCharacters) + " characters", refused, "", ""},
 		{"policy", "cost of a match condition; of all (one for each step and 10 bytes of text)", count(ConditionCost) + "; " + count(PolicyCost), "`Policy`", "", ""},
 		{"process", "calls that wait for memory", count(MemoryWaits) + ", and " + count(SmallMemoryWaits) + " of at most " + size(SmallCallBytes) + "; " + count(OwnMemoryWaits) + " of one caller", overloaded, "", "`hookgate_memory_waiting_calls`"},

@@ -141,12 +141,13 @@ func (e *encoder) elements(v traits.Lister, depth int) error {
 // errLong means that a value is longer than any patch may be.
 var errLong = fmt.Errorf("%w: its value has more than %d MiB", ErrCost, limits.BodyBytes>>20)
 
-// reserve is called before so many bytes are added to the text, which may grow to twice its size.
+// reserve is called before so many bytes are added to the text, which may grow to twice its size, and become part of
+// another.
 func (e *encoder) reserve(n int) {
 	if len(e.text)+n > limits.BodyBytes {
 		e.r.abort(errLong)
 	}
-	e.r.take(2 * n)
+	e.r.take(3 * n)
 }
 
 func (e *encoder) add(text string) {

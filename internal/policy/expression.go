@@ -153,8 +153,8 @@ func (v *Evaluation) Time(name string) time.Time {
 	return at.Time
 }
 
-// Bool returns the value of an expression of kind Bool. Its error is an *EvaluationError, one of the request's Guard, or
-// that of the context.
+// Bool returns the value of an expression of kind Bool. Its error is an *EvaluationError, one of the request's Guard,
+// or that of the context.
 func (v *Evaluation) Bool(e *Expression) (bool, error) {
 	value, err := v.value(e)
 	if err != nil {
@@ -180,9 +180,9 @@ func (v *Evaluation) String(e *Expression) (string, error) {
 	return string(s), nil
 }
 
-// JSON returns the value of an expression of kind JSON or Object as JSON: integers as they are, members of objects in the
-// order of their names, and what is read from the request or a variable as it is written there. Its errors are those of
-// Bool.
+// JSON returns the value of an expression of kind JSON or Object as JSON: integers as they are, members of objects in
+// the order of their names, and what is read from the request or a variable as it is written there. Its errors are
+// those of Bool.
 func (v *Evaluation) JSON(e *Expression) ([]byte, error) {
 	value, err := v.value(e)
 	if err != nil {

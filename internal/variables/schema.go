@@ -43,8 +43,8 @@ type Schema struct {
 // at is where a schema is in the definition of a variable.
 var at = field.NewPath("openAPIV3Schema")
 
-// Parse reads an openAPIV3Schema as Cluster API does, with its Go type, and returns an error if Cluster API does not take
-// it, whatever its values are.
+// Parse reads an openAPIV3Schema as Cluster API does, with its Go type, and returns an error if Cluster API does not
+// take it, whatever its values are.
 func Parse(openAPIV3Schema []byte) (*Schema, error) {
 	if len(openAPIV3Schema) == 0 {
 		return nil, errors.New("it has no schema.openAPIV3Schema")
