@@ -79,9 +79,10 @@ func keyOf(ctx context.Context, c extension.Call) (cacheKey, bool, error) {
 	return key, ok, nil
 }
 
-// cacheTTL returns for how long answers of a handler's extension are kept.
+// cacheTTL returns for how long answers of a handler's extension are kept. Those of this process depend on more than
+// the request, such as the time, and cost no call.
 func cacheTTL(e *registry.Entry) time.Duration {
-	if p := e.ExtensionPolicy; p != nil {
+	if p := e.ExtensionPolicy; p != nil && e.Registration.Local == nil {
 		return p.CacheTTL
 	}
 	return 0

@@ -32,7 +32,7 @@ func (s *Snapshot) setOffered() {
 	claims := map[string][]*Entry{}
 	for _, r := range s.registrations {
 		for _, e := range s.byConfig[r.Name].entries {
-			if p := e.ExtensionPolicy; p == nil || p.OfferAs != policy.Original {
+			if p := e.ExtensionPolicy; p == nil || p.OfferAs != policy.Original || r.Local != nil {
 				break // it is the policy of the others, too
 			}
 			if _, merged := s.merged[strings.ToLower(e.Handler.Hook.Hook)]; !merged {

@@ -177,7 +177,11 @@ func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
 	for i := range s.policies {
 		p := &s.policies[i]
 		handlers, _ := s.registry.of(p.Target.ExtensionConfig)
-		v := p.Judge(verdicts[p.Name], s.types, handlers)
+		v := verdicts[p.Name]
+		if reg := s.registry.local(p.Target.ExtensionConfig); reg != nil && v.Accepted() {
+			v = p.JudgeLocal(reg)
+		}
+		v = p.Judge(v, s.types, handlers)
 		if v.Accepted() && p.Target.Handler == "" {
 			if collisions := snapshot.Collisions(p.Target.ExtensionConfig); len(collisions) > 0 {
 				v = p.JudgeNames(collisions)
@@ -193,8 +197,9 @@ func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
 
 // missing returns an error if the target of a policy does not exist.
 func (s *PolicySet) missing(t extensionconfig.Target) error {
-	if !s.exists(t.ExtensionConfig) {
-		return fmt.Errorf("there is no ExtensionConfig %q", t.ExtensionConfig)
+	local := s.registry.local(t.ExtensionConfig)
+	if local == nil && !s.exists(t.ExtensionConfig) {
+		return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule", t.ExtensionConfig)
 	}
 	if t.Handler == "" {
 		return nil
@@ -204,6 +209,8 @@ func (s *PolicySet) missing(t extensionconfig.Target) error {
 	switch {
 	case !known:
 		return fmt.Errorf("ExtensionConfig %q has not been discovered yet", t.ExtensionConfig)
+	case !has && local != nil:
+		return fmt.Errorf("%s has no handler %q", local.Describe(), t.Handler)
 	case !has:
 		return fmt.Errorf("ExtensionConfig %q has no handler %q", t.ExtensionConfig, t.Handler)
 	}

@@ -38,11 +38,7 @@ func (r *TrackingRegistry) ApplyAll(regs []registry.Registration) []error {
 		if errs[i] != nil {
 			continue
 		}
-		handlers := make(map[string]hook.GroupHook, len(regs[i].Handlers))
-		for _, h := range regs[i].Handlers {
-			handlers[h.Name] = h.Hook.GroupHook()
-		}
-		r.handlers[regs[i].Name] = handlers
+		r.handlers[regs[i].Name] = hooksOf(&regs[i])
 		r.changed.Notify()
 	}
 	return errs
@@ -59,11 +55,31 @@ func (r *TrackingRegistry) RemoveAll(names []string) {
 	r.changed.Notify()
 }
 
-// of returns the hooks of an ExtensionConfig's handlers by their names, and whether they are known at all. Callers must
-// not change the map.
-func (r *TrackingRegistry) of(extensionConfig string) (handlers map[string]hook.GroupHook, known bool) {
+// of returns the hooks of an ExtensionConfig's handlers by their names, and whether they are known at all; of a
+// registration without a server if that has the name. Callers must not change the map.
+func (r *TrackingRegistry) of(name string) (handlers map[string]hook.GroupHook, known bool) {
+	if reg := r.local(name); reg != nil {
+		return hooksOf(reg), true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	handlers, known = r.handlers[extensionConfig]
+	handlers, known = r.handlers[name]
 	return handlers, known
+}
+
+// local returns the registration without a server that is served under a name, or nil.
+func (r *TrackingRegistry) local(name string) *registry.Registration {
+	if reg, ok := r.Snapshot().Registration(name); ok && reg.Local != nil {
+		return reg
+	}
+	return nil
+}
+
+// hooksOf returns the hooks of handlers by their names.
+func hooksOf(reg *registry.Registration) map[string]hook.GroupHook {
+	handlers := make(map[string]hook.GroupHook, len(reg.Handlers))
+	for _, h := range reg.Handlers {
+		handlers[h.Name] = h.Hook.GroupHook()
+	}
+	return handlers
 }

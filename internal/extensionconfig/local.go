@@ -5,11 +5,34 @@ package extensionconfig
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/registry"
 )
+
+// JudgeLocal returns the verdict on a policy that is in effect for a registration without a server, which some fields
+// mean nothing to.
+func (p *Policy) JudgeLocal(reg *registry.Registration) Verdict {
+	var idle []string
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"protocol", p.spec.Protocol != ""}, {"circuit", p.spec.Circuit != nil}, {"cache", p.spec.Cache != nil},
+		{"onUndiscovered", p.spec.OnUndiscovered != ""}, {"offerAs", p.spec.OfferAs != ""},
+	} {
+		if field.set {
+			idle = append(idle, "spec."+field.name)
+		}
+	}
+	if len(idle) > 0 {
+		return Verdict{v1alpha1.InvalidReason, fmt.Sprintf("In effect for %s, except for %s: only for an extension with a "+
+			"server do these mean anything", reg.Describe(), strings.Join(idle, ", "))}
+	}
+	return Verdict{v1alpha1.AcceptedReason, "In effect for " + reg.Describe()}
+}
 
 // JudgeLocal returns the verdict on a valid registration without a server, such as that of a HookRule, which has one
 // handler.

@@ -167,8 +167,12 @@ func (p *Policy) Judge(v Verdict, types *policy.Types, handlers map[string]hook.
 	if len(errs) == 0 {
 		return v
 	}
+	effect := fmt.Sprintf("In effect for %s", p.Target)
+	if v.Accepted() {
+		effect = v.Message
+	}
 	return Verdict{
 		Reason:  v1alpha1.InvalidReason,
-		Message: fmt.Sprintf("In effect for %s, and its calls fail: %s", p.Target, problems.Join(errs)),
+		Message: fmt.Sprintf("%s, and its calls fail: %s", effect, problems.Join(errs)),
 	}
 }
