@@ -26,12 +26,12 @@ func newLintCommand(hooks *catalog.Catalog) *cobra.Command {
 	output := formatText
 	cmd := &cobra.Command{
 		Use:   "lint DIR|FILE...",
-		Short: "Find mistakes in manifests of ExtensionConfigs, policies and chains",
+		Short: "Find mistakes in manifests of ExtensionConfigs, policies, rules and chains",
 		Long: "Find mistakes in manifests, before they are applied or a gateway reads them: what is not as the\n" +
-			"schemas say, policies in conflict, and match conditions that do not suit the requests of the hooks\n" +
-			"that they are for. Those of the handlers in status.handlers are known; without them, a condition\n" +
-			"has to suit one hook, and the steps of a HandlerChain are taken to exist. lint needs no gateway and\n" +
-			"no cluster.\n\n" +
+			"schemas say, policies in conflict, and expressions that do not suit the requests of the hooks that\n" +
+			"they are for. Those of the handlers in status.handlers are known; without them, a match condition has\n" +
+			"to suit one hook, and the steps of a HandlerChain are taken to exist. lint needs no gateway and no\n" +
+			"cluster.\n\n" +
 			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2 for\n" +
 			"wrong usage. Warnings, such as about objects of other kinds, do not count.",
 		Example: "  hookgate lint manifests/\n" +

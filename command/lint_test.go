@@ -181,3 +181,53 @@ func TestLintChains(t *testing.T) {
 		}
 	}
 }
+
+// lintRule returns a rule that fails with an expression as its message, on line 7.
+func lintRule(name, hookName, message string) string {
+	return "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: " + name + "}\nspec:\n  hook: " + hookName + "\n  fail:\n  - {if: 'true', message: '" + message + "'}\n"
+}
+
+// TestLintRules compiles rules, and finds what keeps them, and chains of them, from being called.
+func TestLintRules(t *testing.T) {
+	config, _, _ := strings.Cut(lintConfig, "status:")
+	policy := func(spec string) string {
+		return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: r}, " + spec + "}\n"
+	}
+	for reason, tt := range map[string]struct {
+		files []string
+		want  []string
+	}{
+		"a rule, a policy of it, and chains of one in the files and of one elsewhere": {
+			[]string{lintRule("r", "BeforeClusterUpgrade", `"no"`), policy("timeoutSeconds: 3"), lintChain("c", "BeforeClusterUpgrade", "rule.r", "rule.elsewhere")}, nil,
+		},
+		"an unknown member": {
+			[]string{lintRule("r", "BeforeClusterUpgrade", "request.nothing")},
+			[]string{`0.yaml:7: error: HookRule "r": spec.fail[0].message: Invalid value: line 1, column 8: undefined field 'nothing'`},
+		},
+		"the name of an ExtensionConfig": {
+			[]string{config, lintRule("acme", "BeforeClusterUpgrade", `"no"`)},
+			[]string{`1.yaml:3: error: HookRule "acme": metadata.name: it is the name of ExtensionConfig "acme", too: rename one of the two`},
+		},
+		"steps that a rule does not have, or has of another hook": {
+			[]string{lintRule("r", "BeforeClusterUpgrade", `"no"`), lintChain("c", "BeforeClusterCreate", "rule.r", "v.r")},
+			[]string{
+				`1.yaml:7: error: HandlerChain "c": spec.steps[0].handler: handler "rule.r" serves the hook BeforeClusterUpgrade, not BeforeClusterCreate`,
+				`1.yaml:8: error: HandlerChain "c": spec.steps[1].handler: no handler "v.r" is registered`,
+			},
+		},
+		"a policy that means nothing to it": {
+			[]string{lintRule("r", "BeforeClusterUpgrade", `"no"`), policy("cache: {ttlSeconds: 5}")},
+			[]string{`1.yaml:1: error: ExtensionPolicy "p": In effect for HookRule "r", except for spec.cache: only for an extension with a server do these mean anything`},
+		},
+	} {
+		files := map[string]string{}
+		for i, text := range tt.files {
+			files[string(rune('0'+i))+".yaml"] = text
+		}
+		lintFiles(t, files)
+		got := hookgate(t, "", "lint", ".")
+		if want := strings.Join(append(tt.want, ""), "\n"); got.out != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.out, want)
+		}
+	}
+}

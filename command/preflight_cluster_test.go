@@ -30,7 +30,7 @@ func apiServer(t *testing.T, lists map[string][]any) string {
 		var body any = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound}
 		if ok {
 			kind := map[string]string{
-				"extensionconfigs": "ExtensionConfigList", "extensionpolicies": "ExtensionPolicyList", "handlerchains": "HandlerChainList", "providers": "ProviderList",
+				"extensionconfigs": "ExtensionConfigList", "extensionpolicies": "ExtensionPolicyList", "handlerchains": "HandlerChainList", "hookrules": "HookRuleList", "providers": "ProviderList",
 			}[resource]
 			body = map[string]any{"kind": kind, "apiVersion": strings.TrimSuffix(version, "/"), "items": items}
 		} else {

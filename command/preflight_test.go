@@ -109,6 +109,9 @@ func TestPreflight(t *testing.T) {
 		"Both":        {"both targets at once", nil, append(to114, "--for", "hookgate=v0.1.0"), exitFailed, []string{"cluster-api=v1.14, hookgate=v0.1.0 from cluster-api=v1.12 (--from): "}, ""},
 		"BadManifest": {"what cannot be read may be anything", map[string]string{"z.yaml": "kind: ExtensionConfig\napiVersion: runtime.cluster.x-k8s.io/v1beta2\nmetadata: {name: z}\nspec: {clientConfig: {}}\n"}, to114, exitFailed, []string{"unreadable", `z.yaml:4`, "must have url or service"}, ""},
 		"Conflict":    {"a policy that is not in effect is no statement", map[string]string{"p.yaml": policies, "q.yaml": strings.ReplaceAll(policies, "-cluster-api", "-zzz")}, to114, exitDone, []string{"policy-ignored", `ExtensionPolicy "acme-cluster-api" is for ExtensionConfig "acme", too`}, ""},
+		"Rule":        {"a rule reads objects, too", map[string]string{"p.yaml": policies, "r.yaml": lintRule("r", "BeforeClusterUpgrade", `"no"`)}, to114, exitFailed, []string{"break   rule.r", "objects-change", "state the version whose members its expressions read with spec.clusterAPIVersion of the HookRule", "ExtensionConfigs, 1 HookRule: "}, "r-cluster-api"},
+		"RuleStates":  {"a rule that states its version gets that", map[string]string{"p.yaml": policies, "r.yaml": lintRule("r", "BeforeClusterUpgrade", `"no"`) + "  clusterAPIVersion: v1beta2\n"}, to114, exitDone, []string{"ok      rule.r", "1 HookRule: 0 break"}, ""},
+		"BrokenRule":  {"what does not compile may hold anything", map[string]string{"p.yaml": policies, "r.yaml": lintRule("r", "BeforeClusterUpgrade", "request.nothing")}, to114, exitFailed, []string{"unreadable", "r.yaml:7", "undefined field 'nothing'"}, ""},
 		"Empty":       {"nothing is registered", nil, append(to114, "--extension-configs", t.TempDir()), exitFailed, nil, "LEVEL"},
 	} {
 		t.Run(name, func(t *testing.T) {

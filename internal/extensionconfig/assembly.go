@@ -31,13 +31,19 @@ type Assembled struct {
 	Known bool
 }
 
-// Assemble returns the Assembly of ExtensionConfigs with their policies, and of chains. The error of each
-// ExtensionConfig that the registry refuses is by its name. Steps of ExtensionConfigs that are not among them are taken
-// to exist.
+// Assemble returns the Assembly of ExtensionConfigs with their policies, of registrations without a server, which are
+// those of HookRules, and of chains. The error of each ExtensionConfig that the registry refuses is by its name. Steps
+// of ExtensionConfigs and rules that are not among them are taken to exist.
 func Assemble(
-	configs []Assembled, policies map[string]registry.Policies, chains []registry.Chain, hooks *catalog.Catalog,
+	configs []Assembled, locals []registry.Registration, policies map[string]registry.Policies, chains []registry.Chain,
+	hooks *catalog.Catalog,
 ) (*Assembly, map[string]error) {
 	a := &Assembly{assumed: map[string]bool{}}
+	byKind, isLocal := map[string][]registry.Registration{}, map[string]bool{}
+	for i := range locals {
+		kind := locals[i].Local.Kind()
+		byKind[kind], isLocal[locals[i].Name] = append(byKind[kind], locals[i]), true
+	}
 	byName := make(map[string]*Assembled, len(configs))
 	for i := range configs {
 		config := configs[i]
@@ -49,6 +55,9 @@ func Assemble(
 		for _, step := range chains[i].Steps {
 			handler, name, _ := strings.Cut(step.Handler, ".")
 			config := byName[name]
+			if config == nil && isLocal[name] {
+				continue
+			}
 			if config == nil {
 				config = &Assembled{Registration: registry.Registration{
 					Name: name, ClientConfig: registry.ClientConfig{URL: "https://" + name},
@@ -77,6 +86,9 @@ func Assemble(
 		if err != nil {
 			refused[names[i]] = err
 		}
+	}
+	for kind, of := range byKind {
+		r.SetLocal(kind, of)
 	}
 	r.SetChains(slices.Clone(chains))
 	a.Snapshot = r.Snapshot()

@@ -19,8 +19,8 @@ import (
 )
 
 // Lint returns what is wrong in manifests, each of which is a file or a directory, in the order of places: what a
-// gateway of a directory with all of them would say, and how the policies and the chains fit together and with the
-// handlers in the status of ExtensionConfigs. The error is that of a path that cannot be read.
+// gateway of a directory with all of them would say, and how the policies, the rules and the chains fit together and
+// with the handlers in the status of ExtensionConfigs. The error is that of a path that cannot be read.
 func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	words, err := NewDecoder(hooks)
 	if err != nil {
@@ -92,6 +92,16 @@ func (v *Inventory) lintPolicies(
 			})
 		}
 		handlers := map[string]hook.GroupHook{}
+		if rule := v.Rules[p.Target.ExtensionConfig].Rule; rule != nil {
+			for _, h := range rule.Handlers {
+				handlers[h.Name] = h.Hook.GroupHook()
+			}
+			if verdict := p.JudgeLocal(rule); !verdict.Accepted() {
+				problems = append(problems, Problem{
+					Place: at, Object: fmt.Sprintf("ExtensionPolicy %q", p.Name), Err: errors.New(verdict.Message),
+				})
+			}
+		}
 		if x := v.Extensions[p.Target.ExtensionConfig].Extension; x != nil {
 			for _, h := range x.LastKnown {
 				handlers[h.Name] = h.Hook.GroupHook()

@@ -13,7 +13,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// lintChains returns what keeps chains from being called, and which handlers would be offered beside others though
+// lintChains returns what keeps chains and rules from being called, and which handlers would be offered beside others though
 // Cluster API takes one. Steps of an ExtensionConfig without handlers in its status, or that is not defined here, are
 // taken to exist.
 func (v *Inventory) lintChains(
@@ -26,16 +26,28 @@ func (v *Inventory) lintChains(
 		config.Handlers = x.LastKnown
 		configs = append(configs, config)
 	}
+	var rules []registry.Registration
+	for _, name := range slices.Sorted(maps.Keys(v.Rules)) {
+		rules = append(rules, *v.Rules[name].Rule)
+	}
 	var chains []registry.Chain
 	for _, name := range slices.Sorted(maps.Keys(v.Chains)) {
 		chains = append(chains, *v.Chains[name].Chain)
 	}
 	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
-	all, refused := extensionconfig.Assemble(configs, resolved, chains, hooks)
+	all, refused := extensionconfig.Assemble(configs, rules, resolved, chains, hooks)
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
 		if _, ok := v.Extensions[name]; ok {
 			problems = append(problems, v.ofExtension(name, fmt.Errorf("status.handlers: %w", refused[name])))
+		}
+	}
+	for i := range rules {
+		if taken := all.TakenLocal(rules[i].Local.Kind(), rules[i].Name); taken != "" {
+			d := documents[v.Rules[rules[i].Name].Place]
+			d.name = rules[i].Name
+			problems = append(problems, d.problemAt("metadata.name",
+				fmt.Errorf("metadata.name: it is %s, too: rename one of the two", taken)))
 		}
 	}
 	for _, c := range all.Chains() {
@@ -60,7 +72,7 @@ func (v *Inventory) lintChains(
 	return problems
 }
 
-// severalOf returns a warning for each ExtensionConfig with handlers of a hook of which Cluster API takes one, if more
+// severalOf returns a warning for each ExtensionConfig and rule with handlers of a hook of which Cluster API takes one, if more
 // are offered.
 func (v *Inventory) severalOf(all *extensionconfig.Assembly, h *catalog.Hook) []Problem {
 	err := all.Several(h)
@@ -70,12 +82,17 @@ func (v *Inventory) severalOf(all *extensionconfig.Assembly, h *catalog.Hook) []
 	var problems []Problem
 	warned := map[string]bool{}
 	for _, e := range all.Handlers(h.GroupHook()) {
-		if name := e.Registration.Name; !warned[name] {
-			warned[name] = true
-			p := v.ofExtension(name, err)
-			p.Warning = true
-			problems = append(problems, p)
+		name := e.Registration.Name
+		if warned[name] {
+			continue
 		}
+		warned[name] = true
+		p := v.ofExtension(name, err)
+		if e.Registration.Local != nil {
+			p.Place, p.Object = v.Rules[name].Place, e.Registration.Describe()
+		}
+		p.Warning = true
+		problems = append(problems, p)
 	}
 	return problems
 }

@@ -19,10 +19,11 @@ import (
 
 // Manifests holds the objects of a directory, read once.
 type Manifests struct {
-	// ExtensionConfigs are by name, and so are Policies and Chains.
+	// ExtensionConfigs are by name, and so are Policies, Chains and Rules.
 	ExtensionConfigs []Config
 	Policies         []Policy
 	Chains           []Chain
+	Rules            []Rule
 	// Definitions are the CustomResourceDefinitions, by name, of which only the labels matter.
 	Definitions []convert.CRD
 	// Errors are the reasons why a directory source would not use a manifest, or a part of it.
@@ -48,6 +49,12 @@ type Policy struct {
 // Chain is a HandlerChain in a manifest.
 type Chain struct {
 	Chain registry.Chain
+	Place Place
+}
+
+// Rule is a HookRule in a manifest.
+type Rule struct {
+	Rule  registry.Registration
 	Place Place
 }
 
@@ -104,6 +111,10 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	for _, name := range slices.Sorted(maps.Keys(defined.Chains)) {
 		o := defined.Chains[name]
 		read.Chains = append(read.Chains, Chain{Chain: *o.Chain, Place: o.Place})
+	}
+	for _, name := range slices.Sorted(maps.Keys(defined.Rules)) {
+		o := defined.Rules[name]
+		read.Rules = append(read.Rules, Rule{Rule: *o.Rule, Place: o.Place})
 	}
 	for _, name := range slices.Sorted(maps.Keys(defined.Definitions)) {
 		if o := defined.Definitions[name]; o.Contracts != nil {

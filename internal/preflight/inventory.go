@@ -11,7 +11,7 @@ import (
 
 // Inventory holds all registrations of a gateway.
 type Inventory struct {
-	// Extensions are the ExtensionConfigs.
+	// Extensions are the ExtensionConfigs, and the HookRules, whose handlers are called alike.
 	Extensions []Extension
 	// Chains are the HandlerChains of the gateway.
 	Chains []Chain
@@ -73,9 +73,11 @@ func (l Location) String() string {
 	return fmt.Sprintf("%s:%d", l.File, l.Line)
 }
 
-// Extension is one ExtensionConfig.
+// Extension is one ExtensionConfig, or one HookRule.
 type Extension struct {
-	Name     string
+	Name string
+	// Rule reports whether it is a HookRule.
+	Rule     bool
 	Location Location
 	// Group is the API group of the ExtensionConfig, in a cluster.
 	Group string

@@ -16,7 +16,6 @@ import (
 func Judge(inventory Inventory, t Target) Report {
 	r := Report{
 		Targets: t.names(), Findings: []Finding{}, Policies: []ProposedPolicy{},
-		ExtensionConfigs: len(inventory.Extensions),
 	}
 	t.Lossy = memoize(t.Lossy)
 	if t.From != nil {
@@ -41,7 +40,11 @@ func Judge(inventory Inventory, t Target) Report {
 	}
 	named := map[string]int{}
 	for i := range inventory.Extensions {
-		named[inventory.Extensions[i].Name]++
+		if named[inventory.Extensions[i].Name]++; inventory.Extensions[i].Rule {
+			r.HookRules++
+		} else {
+			r.ExtensionConfigs++
+		}
 	}
 	for i := range inventory.Extensions {
 		x := inventory.Extensions[i]
@@ -103,9 +106,13 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 		found := t.hookFindings(x, h)
 		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Level == Break }) && t.ClusterAPI != nil {
 			objects, version := t.objectFindings(x, h, v)
-			if x.Direct {
+			switch {
+			case x.Direct:
 				version = "" // nothing that a policy could state
 				t.remedyDirect(objects.findings)
+			case x.Rule:
+				version = "" // which the rule states itself
+				remedyRule(objects.findings)
 			}
 			policies = append(policies, objects.policies...)
 			if version != "" {
@@ -130,6 +137,9 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 // about returns a finding about a handler.
 func about(x *Extension, h *Handler, level Level, rule string) Finding {
 	f := Finding{Level: level, Rule: rule, ExtensionConfig: x.Name, Handler: h.Name, Location: h.Location}
+	if x.Rule {
+		f.ExtensionConfig, f.HookRule = "", x.Name
+	}
 	if h.Useless == "" {
 		f.Hook = h.Hook.String()
 	}

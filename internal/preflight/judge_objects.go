@@ -83,6 +83,15 @@ func (t *Target) remedyDirect(findings []Finding) {
 	}
 }
 
+// remedyRule sets what to do about the objects of a HookRule for which no version is stated.
+func remedyRule(findings []Finding) {
+	for i := range findings {
+		if f := &findings[i]; f.Rule == ruleObjectsChange || f.Rule == ruleVariables || f.Rule == ruleNotStated {
+			f.Remedy = "state the version whose members its expressions read with spec.clusterAPIVersion of the HookRule"
+		}
+	}
+}
+
 // metadataMember returns the name of the member of a variable that holds its metadata.
 func metadataMember(version string) string {
 	if version == hook.ClusterAPIV1Beta1 {

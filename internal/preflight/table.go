@@ -61,13 +61,16 @@ func (r *Report) summary() string {
 	if r.From != "" {
 		from = fmt.Sprintf(" from %s (%s)", r.From, r.FromSource)
 	}
-	chains := ""
+	others := ""
+	if r.HookRules > 0 {
+		others = ", " + text.Plural(r.HookRules, "HookRule")
+	}
 	if r.HandlerChains > 0 {
-		chains = ", " + text.Plural(r.HandlerChains, "HandlerChain")
+		others += ", " + text.Plural(r.HandlerChains, "HandlerChain")
 	}
 	return fmt.Sprintf("%s%s%s: %s of %s%s: %d break, %d degrade, %d warn, %d ok\n", separator,
 		strings.Join(r.Targets, ", "), from,
-		text.Plural(r.Handlers, "handler"), text.Plural(r.ExtensionConfigs, "ExtensionConfig"), chains,
+		text.Plural(r.Handlers, "handler"), text.Plural(r.ExtensionConfigs, "ExtensionConfig"), others,
 		r.Count(Break), r.Count(Degrade), r.Count(Warn), r.Count(OK))
 }
 
@@ -78,8 +81,9 @@ func groups(findings []Finding) [][]*Finding {
 		f := &findings[i]
 		at := slices.IndexFunc(groups, func(g []*Finding) bool {
 			o := g[0]
-			return o.Rule == f.Rule && o.ExtensionConfig == f.ExtensionConfig && o.HandlerChain == f.HandlerChain &&
-				o.Problem == f.Problem && o.Remedy == f.Remedy && slices.Equal(o.Lost, f.Lost)
+			return o.Rule == f.Rule && o.ExtensionConfig == f.ExtensionConfig && o.HookRule == f.HookRule &&
+				o.HandlerChain == f.HandlerChain && o.Problem == f.Problem && o.Remedy == f.Remedy &&
+				slices.Equal(o.Lost, f.Lost)
 		})
 		if at < 0 {
 			groups = append(groups, []*Finding{f})

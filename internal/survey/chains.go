@@ -22,10 +22,20 @@ type locatedChain struct {
 	location preflight.Location
 }
 
+// ruled returns a HookRule with its one handler.
+func ruled(rule *registry.Registration, at preflight.Location) preflight.Extension {
+	h := &rule.Handlers[0]
+	return preflight.Extension{
+		Name: rule.Name, Rule: true, Location: at,
+		Handlers: []preflight.Handler{{Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at}},
+	}
+}
+
 // decideChains adds chains to v, with what keeps them from being called now, and the hooks of which several handlers
 // are offered to Cluster API though it takes one.
 func decideChains(
-	v *preflight.Inventory, policies []locatedPolicy, located []locatedChain, hooks *catalog.Catalog,
+	v *preflight.Inventory, policies []locatedPolicy, rules []registry.Registration, located []locatedChain,
+	hooks *catalog.Catalog,
 ) {
 	chains := make([]registry.Chain, len(located))
 	locations := map[string]preflight.Location{}
@@ -40,7 +50,7 @@ func decideChains(
 	for i := range v.Extensions {
 		x := &v.Extensions[i]
 		switch {
-		case preflight.IsGateway(x, hooks): // its handlers are those of others
+		case x.Rule, preflight.IsGateway(x, hooks): // a gateway's handlers are those of others
 		case x.Direct:
 			for j := range x.Handlers {
 				h := &x.Handlers[j]
@@ -50,7 +60,7 @@ func decideChains(
 			configs = append(configs, assembled(x))
 		}
 	}
-	all, _ := extensionconfig.Assemble(configs, resolved, chains, hooks) // what is refused there was found before
+	all, _ := extensionconfig.Assemble(configs, rules, resolved, chains, hooks) // what is refused there was found before
 	for _, c := range all.Chains() {
 		judged := preflight.Chain{Name: c.Name, Location: locations[c.Name], Hook: c.Hook}
 		for i := range c.Steps {

@@ -80,7 +80,7 @@ func TestSeveralHandlers(t *testing.T) {
 	ignores := []locatedPolicy{{Policy: extensionconfig.Policy{
 		Name: "p", Target: extensionconfig.Target{ExtensionConfig: "acme"}, Compiled: &policy.Policy{FailurePolicy: hook.Ignore},
 	}}}
-	decideChains(&v, ignores, []locatedChain{{Chain: registry.Chain{
+	decideChains(&v, ignores, nil, []locatedChain{{Chain: registry.Chain{
 		Name: "chain", Hook: hook.GroupHook{Group: hook.Group, Hook: "CanUpdateMachine"}, Sole: true, Strict: true,
 		Steps: []registry.ChainStep{{Handler: "a.acme"}},
 	}}}, hooks)

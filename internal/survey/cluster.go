@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,9 +26,11 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/preflight"
 	"github.com/hookgate/hookgate/internal/problems"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // providerKind is the kind of clusterctl's inventory objects, one for each installed provider.
@@ -57,6 +60,7 @@ func NewCluster(config *rest.Config, watchFilter string, groups ...string) (*Clu
 	}
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("HandlerChain"), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(hookrule.Kind), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
 	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
@@ -129,6 +133,11 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	if err != nil && !absent(err) {
 		return v, err
 	}
+	var ruleList v1alpha1.HookRuleList
+	err = c.list(ctx, &ruleList, "hookrules", v1alpha1.GroupVersion.Group, options...)
+	if err != nil && !absent(err) {
+		return v, err
+	}
 	for _, group := range c.groups {
 		for i := range configs[group] {
 			v.Registrations = append(v.Registrations, registration(group, &configs[group][i]))
@@ -159,14 +168,48 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 			v.Ignored = append(v.Ignored, ignored)
 		}
 	}
+	rules, err := c.rules(&v, compiler, ruleList.Items, hooks)
+	if err != nil {
+		return v, err
+	}
 	decide(&v, policies)
-	c.chains(&v, policies, chains.Items, hooks)
+	c.chains(&v, policies, rules, chains.Items, hooks)
 	return v, c.references(ctx, &v)
+}
+
+// rules adds the HookRules, and returns those that are valid for this version of Hookgate.
+func (*Cluster) rules(
+	v *preflight.Inventory, compiler *policy.Compiler, items []v1alpha1.HookRule, hooks *catalog.Catalog,
+) ([]registry.Registration, error) {
+	types, err := policy.NewTypes(hooks)
+	if err != nil {
+		return nil, err
+	}
+	rules := hookrule.NewCompiler(hooks, compiler, types, time.Now)
+	var valid []registry.Registration
+	for i := range items {
+		item := &items[i]
+		v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, item))
+		if !item.DeletionTimestamp.IsZero() {
+			continue
+		}
+		rule, errs := rules.Compile(item)
+		if len(errs) > 0 {
+			v.Unreadable = append(v.Unreadable, preflight.Unreadable{
+				Object: fmt.Sprintf("%s %q", hookrule.Kind, item.Name), Reason: problems.Join(errs).Error(),
+			})
+			continue
+		}
+		valid = append(valid, rule)
+		v.Extensions = append(v.Extensions, ruled(&rule, preflight.Location{}))
+	}
+	return valid, nil
 }
 
 // chains adds the HandlerChains, with what is wrong with them.
 func (*Cluster) chains(
-	v *preflight.Inventory, policies []locatedPolicy, items []v1alpha1.HandlerChain, hooks *catalog.Catalog,
+	v *preflight.Inventory, policies []locatedPolicy, rules []registry.Registration, items []v1alpha1.HandlerChain,
+	hooks *catalog.Catalog,
 ) {
 	var valid []locatedChain
 	for i := range items {
@@ -181,7 +224,7 @@ func (*Cluster) chains(
 			v.Chains = append(v.Chains, preflight.Chain{Name: item.Name, Broken: problems.Join(errs).Error()})
 		}
 	}
-	decideChains(v, policies, valid, hooks)
+	decideChains(v, policies, rules, valid, hooks)
 }
 
 // registration names an object as it is now. deploy/upgrade-guard/registrations.yaml does the same.

@@ -68,12 +68,17 @@ func Directory(
 		})
 	}
 	_ = group.Wait() // failures are recorded in each extension
+	rules := make([]registry.Registration, len(manifests.Rules))
+	for i, r := range manifests.Rules {
+		rules[i] = r.Rule
+		v.Extensions = append(v.Extensions, ruled(&rules[i], located(r.Place)))
+	}
 	decide(&v, policies)
 	chains := make([]locatedChain, len(manifests.Chains))
 	for i, c := range manifests.Chains {
 		chains[i] = locatedChain{Chain: c.Chain, location: located(c.Place)}
 	}
-	decideChains(&v, policies, chains, hooks)
+	decideChains(&v, policies, rules, chains, hooks)
 	definedReferences(&v, manifests.Definitions)
 	return v, ctx.Err()
 }

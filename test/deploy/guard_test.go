@@ -32,6 +32,7 @@ func TestUpgradeGuardApprovals(t *testing.T) {
 	apply("crd", "runtime.cluster.x-k8s.io_extensionconfigs.yaml")
 	apply("crd", "hookgate.dev_extensionpolicies.yaml") // and no runtime.hookgate.dev
 	apply("crd", "hookgate.dev_handlerchains.yaml")
+	apply("crd", "hookgate.dev_hookrules.yaml")
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: system}\n"))
 	for name, version := range map[string]string{"cluster-api": "v1.12.4", "runtime-extension-hookgate": "v0.0.9"} {
 		s.apply(t, []byte(`
@@ -127,6 +128,11 @@ spec:
 	}
 	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChain\nmetadata: {name: c}\nspec: {hook: GeneratePatches, steps: [{handler: p.acme}]}\n"))
 	refused(gateway, stop, "HandlerChain c of hookgate.dev is new or was changed since")
+	if out, ok := preflight(both...); !ok {
+		t.Fatal(out)
+	}
+	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: r}\nspec: {hook: BeforeClusterUpgrade, fail: [{if: 'false', message: '\"\"'}]}\n"))
+	refused(gateway, stop, "HookRule r of hookgate.dev is new or was changed since")
 	if out, ok := preflight(both...); !ok {
 		t.Fatal(out)
 	}

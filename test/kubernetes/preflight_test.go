@@ -196,6 +196,7 @@ func TestPreflightRights(t *testing.T) {
 	})
 	grant("hookgate.dev", "extensionpolicies")
 	grant("hookgate.dev", "handlerchains")
+	grant("hookgate.dev", "hookrules")
 	if err := c.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
