@@ -47,14 +47,19 @@ func (d *draft) apply(reg *Registration) error {
 	return nil
 }
 
-// put replaces the registration name with added. If added is nil, it removes the registration.
+// put replaces the registration name with added, which is known then. If added is nil, it removes the registration.
 func (d *draft) put(name string, added *config) {
+	d.discover(name)
+	d.place(name, added)
+}
+
+// place is put of a registration whose ExtensionConfig, if there is one, stays undiscovered.
+func (d *draft) place(name string, added *config) {
 	if before := d.byConfig[name]; before != nil {
 		for _, e := range before.entries {
 			d.relabel(e, nil)
 		}
 	}
-	d.discover(name)
 	if delete(d.byConfig, name); added != nil {
 		d.byConfig[name] = added
 		for _, e := range added.entries {

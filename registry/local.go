@@ -80,12 +80,12 @@ func (r *Registry) store(d *draft) {
 func (d *draft) placeLocals() {
 	for name, c := range d.byConfig {
 		if c.registration.Local != nil && d.localOf(name) != c.registration {
-			d.put(name, nil)
+			d.place(name, nil)
 		}
 	}
 	for _, reg := range d.locals {
 		if c := d.byConfig[reg.Name]; c == nil && d.localOf(reg.Name) == reg {
-			d.put(reg.Name, d.newConfig(reg, d.policies[reg.Name]))
+			d.place(reg.Name, d.newConfig(reg, d.policies[reg.Name]))
 		}
 	}
 }
