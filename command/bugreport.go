@@ -52,7 +52,7 @@ func newBugReportCommand() *cobra.Command {
 		Use:   "bug-report",
 		Short: "Collect what a maintainer needs to know about a gateway",
 		Long: "Write a ZIP file with the state of a gateway: versions, status, handlers, metrics and readiness, and\n" +
-			"of a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies and chains.\n" +
+			"of a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains and rules.\n" +
 			"Names of Clusters, namespaces and hosts are in it.\n\n" +
 			"Secrets are removed: tokens, keys, credentials in URLs and headers, and the values of settings. What\n" +
 			"has no such shape cannot be recognized, so look at the files, which are listed, before you share them.",
@@ -176,6 +176,7 @@ func (o *bugReportOptions) collectCluster(ctx context.Context, report *bugreport
 		},
 		"extensionpolicies": v1alpha1.GroupVersion.WithResource("extensionpolicies"),
 		"handlerchains":     v1alpha1.GroupVersion.WithResource("handlerchains"),
+		"hookrules":         v1alpha1.GroupVersion.WithResource("hookrules"),
 	} {
 		list, err := objects.Resource(kind).List(ctx, metav1.ListOptions{Limit: reportObjects})
 		if err != nil {

@@ -77,6 +77,9 @@ func TestBugReport(t *testing.T) {
 		"/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs": {object("in-core")},
 		"/apis/runtime.hookgate.dev/v1beta2/extensionconfigs":     {object("in-hub")},
 		"/apis/hookgate.dev/v1alpha1/extensionpolicies":           {},
+		"/apis/hookgate.dev/v1alpha1/hookrules": {map[string]any{
+			"apiVersion": "hookgate.dev/v1alpha1", "kind": "HookRule", "metadata": map[string]any{"name": "approved"},
+		}},
 		"/apis/hookgate.dev/v1alpha1/handlerchains": {map[string]any{
 			"apiVersion": "hookgate.dev/v1alpha1", "kind": "HandlerChain", "metadata": map[string]any{"name": "chain"},
 			"spec": map[string]any{"hook": "GeneratePatches", "steps": []any{
@@ -113,6 +116,7 @@ func TestBugReport(t *testing.T) {
 		"cluster/extensionconfigs.runtime.hookgate.dev.json":     "inject-ca-from-secret",
 		"cluster/extensionpolicies.json":                         "[]",
 		"cluster/handlerchains.json":                             `"mode": "[removed]"`,
+		"cluster/hookrules.json":                                 `"name": "approved"`,
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s lacks %q:\n%s", name, want, files[name])

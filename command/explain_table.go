@@ -110,7 +110,7 @@ func (t *explanationTable) called(rows []row) error {
 	w.Header(columns([]string{"TURN", "HANDLER", "TIMEOUT", "FAILURE POLICY"}, "VERSION", "OBJECTS", "CACHE")...)
 	for _, r := range rows {
 		object, cache := "as sent", ""
-		if r.Kind != "" {
+		if r.Kind == "HandlerChain" {
 			object = ""
 		}
 		if r.ClusterAPIVersion != "" {

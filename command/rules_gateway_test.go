@@ -4,9 +4,13 @@
 package command
 
 import (
+	"io"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // heldRule is the manifest of a rule that holds each upgrade, and says to which version.
@@ -38,5 +42,83 @@ func TestRulesAreHandlers(t *testing.T) {
 	got := hookgate(t, "", "explain", "BeforeClusterUpgrade", "-f", request, "--kubeconfig", g.kubeconfig, "--ca", g.ca)
 	if got.code != exitDone || !strings.Contains(got.out, "rule.approved") {
 		t.Errorf("explain: %+v", got)
+	}
+}
+
+// TestRulesAreListed shows a rule that is served, one that was never valid, and one whose name is taken.
+func TestRulesAreListed(t *testing.T) {
+	config, _, _ := strings.Cut(strings.Replace(lintConfig, `, caBundle: ""`, "", 1), "status:")
+	g := newClusterGateway(t, heldRule+"---\n"+lintRule("wrong", "BeforeClusterCreate", "1")+"---\n"+config+"---\n"+lintRule("acme", "BeforeClusterDelete", `"no"`)+
+		"---\n"+lintChain("chain", "BeforeClusterUpgrade", "rule.approved")+
+		"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: acme}, onUndiscovered: Ignore}\n")
+	call := hookgate(t, "", "call", "BeforeClusterUpgrade", "--kubeconfig", g.kubeconfig, "--ca", g.ca,
+		"-f", filepath.Join("..", "examples", "requests", "before-cluster-upgrade.yaml"))
+	if call.code != exitDone {
+		t.Errorf("call: %+v", call)
+	}
+	ask := func(args ...string) string {
+		t.Helper()
+		got := hookgate(t, "", append(args, "--diagnostics", "http://"+g.address)...)
+		if got.code != exitDone || got.errOut != "" {
+			t.Errorf("%v: exit status %d: %s", args, got.code, got.errOut)
+		}
+		return got.out
+	}
+	list, messages, _ := strings.Cut(ask("get", "rules"), "\n\n")
+	if diff := cmp.Diff([][]string{
+		{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"},
+		{"acme", "BeforeClusterDelete", "False", "NameCollision", "-", "-"},
+		{"approved", "BeforeClusterUpgrade", "True", "Ready", "1", "0"},
+		{"wrong", "-", "False", "Invalid", "-", "-"},
+	}, columns(list)); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{`"acme" is the name of ExtensionConfig "acme", too`, "spec.fail[0].message: Invalid value: must be a text"} {
+		if !strings.Contains(messages, want) {
+			t.Errorf("lacks %q:\n%s", want, messages)
+		}
+	}
+	for of, want := range map[string]struct {
+		shown string
+		words []string
+	}{
+		"the rule":       {ask("describe", "rule", "approved"), []string{"Ready:", "True, Ready", "rule.approved", "step of chain", "payments-eu-west-1"}},
+		"the other one":  {ask("describe", "rules/wrong"), []string{"False, Invalid", "must be a text"}},
+		"the handlers":   {ask("get", "handlers"), []string{"beforeclusterupgrade", "rule.approved", "Ready"}},
+		"the chain":      {ask("describe", "chain", "chain"), []string{"rule.approved", "Ready"}},
+		"the extensions": {ask("get", "extensions", "-o", "name"), []string{"acme\n"}},
+	} {
+		for _, word := range want.words {
+			if !strings.Contains(want.shown, word) {
+				t.Errorf("%s lack %q:\n%s", of, word, want.shown)
+			}
+		}
+	}
+	if got := hookgate(t, "", "describe", "approved", "--diagnostics", "http://"+g.address); got.code != exitFailed || !strings.Contains(got.errOut, `"approved" is a HookRule: hookgate describe rule approved`) {
+		t.Errorf("describe: %+v", got)
+	}
+	if got := hookgate(t, "", "describe", "rule", "aproved", "--diagnostics", "http://"+g.address); got.code != exitFailed || !strings.Contains(got.errOut, `there is no HookRule "aproved": did you mean "approved"?`) {
+		t.Errorf("describe: %+v", got)
+	}
+
+	response, err := http.Get("http://" + g.address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	metrics, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`hookgate_hook_rule_ready{hook="BeforeClusterUpgrade",rule="approved"} 1`, `hookgate_hook_rule_ready{hook="",rule="wrong"} 0`,
+		`hookgate_handler_calls_total{handler="rule.approved",hook="BeforeClusterUpgrade",kind="",outcome="success"} 1`,
+	} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	if strings.Contains(string(metrics), `extension="approved"`) {
+		t.Errorf("a rule has metrics of an extension:\n%s", metrics)
 	}
 }

@@ -114,6 +114,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if s, ok := source.(interface{ Chains() ([]status.Chain, int) }); ok {
 		reporter.Chains = s.Chains
 	}
+	if s, ok := source.(interface{ Rules() ([]status.Local, int) }); ok {
+		reporter.Rules = s.Rules
+	}
 	metrics.Report(reporter)
 	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
 		metrics.Leading(leader.Leads)

@@ -221,6 +221,9 @@ func (e *explainer) unlessFailed() *Exclusion {
 
 // describe adds how a handler is called.
 func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *registry.Entry, v verdict) {
+	if l := h.Registration.Local; l != nil {
+		x.Kind = l.Kind()
+	}
 	x.TimeoutSeconds = timeoutWithin(ctx, h)
 	x.FailurePolicy = string(hook.Fail)
 	if h.Handler.FailurePolicy == hook.Ignore && !e.r.Hook.FailOnly {

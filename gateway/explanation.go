@@ -34,7 +34,8 @@ type ExplainedError struct {
 // handlers are not known. If it is not known either, as a step may be, there is no more than its name and the reason.
 type ExplainedHandler struct {
 	Name string `json:"name"`
-	// Kind is empty for a handler, and otherwise HandlerChain or ExtensionConfig.
+	// Kind is empty for a handler of an extension, and otherwise HandlerChain, ExtensionConfig or, for a handler without a
+	// server, that of its object, such as HookRule.
 	Kind string `json:"kind,omitempty"`
 	// Turn counts from 1. Handlers with the same turn are called at the same time. Zero means that it is not called.
 	Turn int `json:"turn"`

@@ -39,7 +39,7 @@ const (
 	freshness = limits.PageAge
 )
 
-// maxRows is the number of extensions, of chains, of policies, and of Clusters in a list. A search finds the others.
+// maxRows is the number of extensions, of rules, of chains, of policies, and of Clusters in a list. A search finds the others.
 const maxRows = 200
 
 // policy lets the page load its own files, and nothing else.
@@ -160,6 +160,8 @@ type overview struct {
 	More         int // extensions beyond the limit
 	Holds        []status.Hold
 	MoreHolds    int
+	Rules        []status.Local
+	MoreRules    int
 	Chains       []status.Chain
 	MoreChains   int
 	Policies     []status.Policy
@@ -210,7 +212,9 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 	if o.MoreHolds = len(g.Holds) - maxRows; o.MoreHolds > 0 {
 		o.Holds = g.Holds[:maxRows]
 	}
-	shown := min(len(g.Chains), maxRows)
+	shown := min(len(g.Rules), maxRows)
+	o.Rules, o.MoreRules = g.Rules[:shown], len(g.Rules)-shown+g.MissedRules
+	shown = min(len(g.Chains), maxRows)
 	o.Chains, o.MoreChains = g.Chains[:shown], len(g.Chains)-shown+g.MissedChains
 	shown = min(len(g.Policies), maxRows)
 	o.Policies, o.MorePolicies = g.Policies[:shown], len(g.Policies)-shown+g.MissedPolicies

@@ -27,6 +27,7 @@ type gateways struct {
 	holds      []status.Hold
 	policies   []status.Policy
 	chains     []status.Chain
+	rules      []status.Local
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
 }
 
@@ -34,7 +35,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (g *gateways) Gateway() *status.Gateway {
 	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
-	s.Policies, s.Chains = g.policies, g.chains
+	s.Policies, s.Chains, s.Rules = g.policies, g.chains, g.rules
 	for _, x := range g.extensions {
 		if state := g.state.Load(); state != nil {
 			x.State = *state
@@ -232,6 +233,23 @@ func TestChains(t *testing.T) {
 	}
 }
 
+// TestRules shows rules on the first page, to which steps link.
+func TestRules(t *testing.T) {
+	g := &gateways{rules: []status.Local{
+		{Name: "approved", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers", Handler: &status.Handler{
+			Name: "rule.approved", Kind: "HookRule", State: status.Failing, Error: "no <b>key</b>", Calls: status.Calls{Total: 7, Failures: 3}, Chains: []string{"all"},
+		}},
+		{Name: "new", Reason: "Invalid", Message: "spec: none"},
+	}, chains: []status.Chain{{Name: "all", Steps: []status.ChainStep{{Handler: "rule.approved", Kind: "HookRule", Registered: true}}}}}
+	_, body := get(t, New(g), "/")
+	text, links, _ := textOf(t, body)
+	const want = "Rules Rule Hook Ready Reason Calls Failed Message approved step of all BeforeClusterUpgrade True Ready 7 3 Answers (no <b>key</b>) " +
+		"new False Invalid spec: none"
+	if !strings.Contains(text, want) || !strings.Contains(body, `id="rule-approved"`) || !slices.Contains(links, "/#rule-approved") {
+		t.Errorf("want %s and a link to the rule, got %s %s", want, text, links)
+	}
+}
+
 func TestListsAreBounded(t *testing.T) {
 	g := &gateways{}
 	for n := range maxRows + 3 {
@@ -239,14 +257,15 @@ func TestListsAreBounded(t *testing.T) {
 		g.holds = append(g.holds, status.Hold{Namespace: "n", Cluster: fmt.Sprintf("c-%d", n)})
 		g.policies = append(g.policies, status.Policy{Name: fmt.Sprintf("p-%d", n)})
 		g.chains = append(g.chains, status.Chain{Name: fmt.Sprintf("s-%d", n)})
+		g.rules = append(g.rules, status.Local{Name: fmt.Sprintf("r-%d", n)})
 	}
 	_, body := get(t, New(g), "/")
 	text, _, elements := textOf(t, body)
 	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
-	if rows != 4*maxRows+4 {
-		t.Errorf("%d rows, want %d of each kind and four heads", rows, maxRows)
+	if rows != 5*maxRows+5 {
+		t.Errorf("%d rows, want %d of each kind and five heads", rows, maxRows)
 	}
-	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
+	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get rules", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q", want)
 		}

@@ -116,10 +116,12 @@ func chainStatus(
 	}
 	for i := range c.Steps {
 		step := &c.Steps[i]
-		_, registered := snapshot.Handler(step.Handler)
-		shown.Steps = append(shown.Steps, status.ChainStep{
-			Handler: step.Handler, Registered: registered, Optional: step.Optional,
-		})
+		e, registered := snapshot.Handler(step.Handler)
+		of := status.ChainStep{Handler: step.Handler, Registered: registered, Optional: step.Optional}
+		if registered && e.Registration.Local != nil {
+			of.Kind = e.Registration.Local.Kind()
+		}
+		shown.Steps = append(shown.Steps, of)
 	}
 	return shown
 }

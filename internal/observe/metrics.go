@@ -171,7 +171,7 @@ func NewMetrics(
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
-		func() int { return len(snapshots.Snapshot().Registrations()) })
+		func() int { return extensionsIn(snapshots.Snapshot()) })
 	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
 		func() int { return len(snapshots.Snapshot().All()) })
 	m.leading = newLeadingCollector(d)
@@ -227,4 +227,14 @@ func (m *Metrics) Document(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// extensionsIn returns the number of registrations that have a server.
+func extensionsIn(s *registry.Snapshot) (n int) {
+	for _, r := range s.Registrations() {
+		if r.Local == nil {
+			n++
+		}
+	}
+	return n
 }

@@ -26,7 +26,7 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Policies, Chains and Notices are required. It is safe for concurrent use.
+// All fields but Policies, Chains, Rules and Notices are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -38,6 +38,8 @@ type Reporter struct {
 	Policies func() (policies []status.Policy, missed int)
 	// Chains is Policies for HandlerChains.
 	Chains func() (chains []status.Chain, missed int)
+	// Rules is Policies for HookRules.
+	Rules func() (rules []status.Local, missed int)
 	// Notices may be nil.
 	Notices func() []status.Notice
 }
@@ -49,7 +51,9 @@ func (r *Reporter) Gateway() *status.Gateway {
 	discoveries := r.Observer.discoveries.Last()
 	inChains := chainsOf(snapshot)
 	for _, registration := range snapshot.Registrations() {
-		g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries, inChains))
+		if registration.Local == nil {
+			g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries, inChains))
+		}
 	}
 	g.Extensions = append(g.Extensions, unregistered(snapshot, discoveries)...)
 	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
@@ -57,6 +61,7 @@ func (r *Reporter) Gateway() *status.Gateway {
 		g.Policies, g.MissedPolicies = r.Policies()
 	}
 	g.Chains, g.MissedChains = r.chains(now, snapshot)
+	g.Rules, g.MissedRules = r.rules(now, snapshot, inChains)
 	return g
 }
 
@@ -72,7 +77,7 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 	chains, _ := r.chains(now, snapshot)
 	g.Chains = hasSteps(chains, name)
 	registration, ok := snapshot.Registration(name)
-	if !ok {
+	if !ok || registration.Local != nil {
 		others := unregistered(snapshot, discoveries)
 		i := slices.IndexFunc(others, func(x status.Extension) bool { return x.Name == name })
 		if i >= 0 {
@@ -81,20 +86,28 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 		return g, i >= 0
 	}
 	x := r.extension(now, snapshot, registration, discoveries, chainsOf(snapshot))
-	if s := r.Observer.extensions.Known(name); s != nil {
-		for _, f := range s.Failures.List() {
-			x.Failures = append(x.Failures, status.Failure{
-				At: f.At, CallID: f.CallID, Hook: f.Hook, Handler: f.Handler, Outcome: f.Outcome.String(), Kind: f.Kind,
-				Message: f.Message, Took: status.InSeconds(f.Took), Times: f.Times,
-			})
-		}
-	}
+	x.Failures = r.failuresOf(name)
 	for i := range x.Handlers {
 		of := r.Observer.handlers.Of(x.Handlers[i].Name, now)
 		x.Handlers[i].Calls.Points = points(&of.Calls)
 	}
 	g.Extensions = append(g.Extensions, x)
 	return g, true
+}
+
+// failuresOf returns the last failures of the handlers of a registration.
+func (r *Reporter) failuresOf(name string) (failures []status.Failure) {
+	s := r.Observer.extensions.Known(name)
+	if s == nil {
+		return nil
+	}
+	for _, f := range s.Failures.List() {
+		failures = append(failures, status.Failure{
+			At: f.At, CallID: f.CallID, Hook: f.Hook, Handler: f.Handler, Outcome: f.Outcome.String(), Kind: f.Kind,
+			Message: f.Message, Took: status.InSeconds(f.Took), Times: f.Times,
+		})
+	}
+	return failures
 }
 
 func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.Gateway {
@@ -231,7 +244,10 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 		Objects: e.Handler.ClusterAPIVersion, LastSuccess: timeOf(of.LastSuccess), Calls: callsOf(&of.Calls),
 		Lost: lost,
 	}
-	if x := r.Observer.extensions.Known(e.Registration.Name); x != nil {
+	if l := e.Registration.Local; l != nil {
+		h.Kind = l.Kind()
+		h.Conditional = e.Registration.Selection != nil
+	} else if x := r.Observer.extensions.Known(e.Registration.Name); x != nil {
 		if c := x.HandlerCircuit(e.Name); c.Entered[circuit.Open] > 0 {
 			s := circuitStatus(c)
 			h.Circuit = &s
@@ -239,7 +255,7 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 	}
 	if p := e.Policy; p != nil {
 		h.Policy, h.Order = p.Name, p.Order
-		h.Conditional = p.Conditions != nil || p.ObjectSelector != nil && !p.ObjectSelector.Empty()
+		h.Conditional = h.Conditional || p.Conditions != nil || p.ObjectSelector != nil && !p.ObjectSelector.Empty()
 	}
 	if hook, ok := r.Catalog.Lookup(e.Handler.Hook); ok {
 		if since, instead, ok := hook.Deprecated(); ok {
@@ -282,10 +298,10 @@ func points(c *activity.Calls) status.Points {
 	return p
 }
 
-// noExtension says that no extension has a name, and which name is nearly the same, or that a chain has it.
+// noExtension says that no extension has a name, and which name is nearly the same, or what else has it.
 func (r *Reporter) noExtension(name string) string {
-	if _, ok := r.Chain(name); ok {
-		return fmt.Sprintf("%q is a HandlerChain: hookgate describe chain %s", name, name)
+	if elsewhere := r.listedElsewhere(name); elsewhere != "" {
+		return elsewhere
 	}
 	var names []string
 	for _, x := range r.Gateway().Extensions {
@@ -304,9 +320,12 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	query, ok := req.URL.Query(), true
 	missing := r.noExtension
 	name := query.Get("extension")
-	switch chain := query.Get("chain"); {
+	switch chain, rule := query.Get("chain"), query.Get("rule"); {
 	case name != "":
 		body, ok = r.Extension(name)
+	case rule != "":
+		name, missing = rule, r.noRule
+		body, ok = r.Rule(name)
 	case chain != "":
 		name, missing = chain, r.noChain
 		body, ok = r.Chain(name)

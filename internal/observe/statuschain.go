@@ -55,6 +55,7 @@ func (r *Reporter) chainStep(now time.Time, snapshot *registry.Snapshot, c *regi
 	}
 	if registered {
 		of := r.hooked(now, e)
+		shown.Kind = of.Kind
 		of.OfferedAs, of.Collision = r.offeredAs(snapshot, e)
 		shown.Details = &of
 	}

@@ -48,8 +48,12 @@ func (r *Reporter) hooked(now time.Time, e *registry.Entry) status.HookedHandler
 	h := r.handler(e, &of, nil)
 	x := r.evidence(e.Registration.Name, activity.Discovery{})
 	x.handlers = []handlerEvidence{r.handlerEvidence(e, of.Seen)}
-	_, verdicts := judge(&x)
-	h.State, h.Error = verdicts[0].state, verdicts[0].reason
+	v := judgeLocal(&x.handlers[0])
+	if e.Registration.Local == nil {
+		_, verdicts := judge(&x)
+		v = verdicts[0]
+	}
+	h.State, h.Error = v.state, v.reason
 	return status.HookedHandler{Handler: h, Extension: e.Registration.Name}
 }
 

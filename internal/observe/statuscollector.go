@@ -20,7 +20,8 @@ import (
 type statusCollector struct {
 	atomic.Pointer[Reporter]
 
-	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, ready *prometheus.Desc
+	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, ready,
+	ruleReady *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*statusCollector)(nil)
@@ -55,6 +56,9 @@ func newStatusCollector(d *definer) *statusCollector {
 	c.ready = d.described("gauge", "hookgate_handler_chain_ready",
 		"1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was never "+
 			"valid.", "hook", "handler")
+	c.ruleReady = d.described("gauge", "hookgate_hook_rule_ready",
+		"1 for a HookRule that is in effect, and 0 for one that is not. rule is its name; hook is empty if it was never "+
+			"valid.", "hook", "rule")
 	d.registerer.MustRegister(c)
 	return c
 }
@@ -66,6 +70,7 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.ready,
+		c.ruleReady,
 	} {
 		descs <- d
 	}
@@ -79,6 +84,9 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	now, snapshot, discoveries := time.Now(), r.Registry.Snapshot(), r.Observer.discoveries.Last()
 	for _, registration := range snapshot.Registrations() {
+		if registration.Local != nil {
+			continue // its handler is what there is to see
+		}
 		c.extension(metrics, r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name]))
 		if n := len(snapshot.Withheld(registration.Name)); n > 0 {
 			metrics <- prometheus.MustNewConstMetric(c.withheld, prometheus.GaugeValue, float64(n), registration.Name)
@@ -102,6 +110,7 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 		c.timestamp(metrics, c.heldSince, &held.Since, by.Hook, by.Handler)
 	}
 	c.chains(metrics, r)
+	c.rules(metrics, r)
 }
 
 func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) {
@@ -110,12 +119,28 @@ func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) 
 	}
 	listed, _ := r.Chains()
 	for i := range listed {
-		ready := 0.
-		if listed[i].Ready {
-			ready = 1
-		}
-		metrics <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, ready, listed[i].Hook, listed[i].Name)
+		metrics <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
+			listed[i].Name)
 	}
+}
+
+func (c *statusCollector) rules(metrics chan<- prometheus.Metric, r *Reporter) {
+	if r.Rules == nil {
+		return
+	}
+	listed, _ := r.Rules()
+	for i := range listed {
+		metrics <- prometheus.MustNewConstMetric(c.ruleReady, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
+			listed[i].Name)
+	}
+}
+
+// one returns 1 for true, and 0 for false.
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func (c *statusCollector) extension(metrics chan<- prometheus.Metric, x status.Extension) {

@@ -143,7 +143,7 @@ func chained(c *status.Chain, registered map[string]*status.Handler) status.Hook
 		Name: c.Name, OfferedAs: c.OfferedAs, Hook: c.Hook, State: status.Up, FailurePolicy: "Fail", Calls: c.Calls,
 	}
 	var timeout status.Seconds
-	worst := []status.State{status.Down, status.Failing, status.Slow, status.Unknown, status.Up}
+	worst := []status.State{status.Down, status.Failing, status.Slow, status.Unknown, status.Up, status.Ready}
 	for i := range c.Steps {
 		if of := registered[c.Steps[i].Handler]; of != nil {
 			h.APIVersion = of.APIVersion

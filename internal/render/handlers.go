@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/table"
 )
 
-// Registered returns the handlers of all extensions of a gateway, and its chains, which have no extension: by the name
+// Registered returns the handlers of all extensions and rules of a gateway, and its chains, which have no extension: by the name
 // under which the gateway offers them, and those that it offers as one in the order in which it calls them, but chains
 // before their steps.
 func Registered(g *status.Gateway) []status.HookedHandler {
@@ -25,6 +25,12 @@ func Registered(g *status.Gateway) []status.HookedHandler {
 		for j := range x.Handlers {
 			handlers = append(handlers, status.HookedHandler{Handler: x.Handlers[j], Extension: x.Name})
 			registered[x.Handlers[j].Name] = &x.Handlers[j]
+		}
+	}
+	for i := range g.Rules {
+		if h := g.Rules[i].Handler; h != nil {
+			handlers = append(handlers, status.HookedHandler{Handler: *h, Extension: g.Rules[i].Name})
+			registered[h.Name] = h
 		}
 	}
 	for i := range g.Chains {

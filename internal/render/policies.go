@@ -20,6 +20,11 @@ func Policies(w io.Writer, g *status.Gateway, wide bool) error {
 			handlers[g.Extensions[i].Handlers[j].Policy]++
 		}
 	}
+	for i := range g.Rules {
+		if h := g.Rules[i].Handler; h != nil {
+			handlers[h.Policy]++
+		}
+	}
 	t := table.New(w)
 	columns := []string{"NAME", "TARGET", "ACCEPTED", "REASON"}
 	if wide {

@@ -8,7 +8,8 @@ package status
 import "time"
 
 // Path is where the diagnostics address serves a Gateway. With the query parameter extension, it has one extension
-// with all that is known of it; with chain, one HandlerChain.
+// with all that is known of it; with chain, one HandlerChain; with
+// rule, one HookRule.
 const Path = "/status"
 
 // Gateway is what one process knows. Times are in RFC 3339, and durations in seconds.
@@ -58,6 +59,7 @@ const (
 	Failing State = "Failing" // its calls, or those of one of its handlers, fail, or its discovery
 	Down    State = "Down"    // its server is gone, or the circuit of its server is open
 	Unknown State = "Unknown" // this process has not called it
+	Ready   State = "Ready"   // it has no server, and nothing is wrong with its calls
 )
 
 // Extension is a registered extension, or one that cannot be registered because its discovery fails.
@@ -146,6 +148,8 @@ type Points struct {
 // Handler is a handler with what is in effect for it.
 type Handler struct {
 	Name string `json:"name"` // its registered name
+	// Kind is the kind of the object that answers without a server, such as HookRule. It is absent if an extension does.
+	Kind string `json:"kind,omitempty"`
 	// OfferedAs is the name under which the gateway's discovery offers it. All handlers of a lifecycle hook share one. Of
 	// a hook of which Cluster API takes one handler, a step has the name of its chain.
 	OfferedAs string `json:"offeredAs"`
@@ -222,9 +226,10 @@ type Chain struct {
 	Steps             []ChainStep `json:"steps,omitempty"`
 }
 
-// ChainStep is a step of a Chain. All but the first three are there only if the chain was asked for.
+// ChainStep is a step of a Chain. All but the first four are there only if the chain was asked for.
 type ChainStep struct {
 	Handler    string `json:"handler"`
+	Kind       string `json:"kind,omitempty"` // of the handler, as Handler has it
 	Registered bool   `json:"registered"`
 	Optional   bool   `json:"optional,omitempty"`
 	// Problem is what keeps the step from being called.
@@ -245,6 +250,12 @@ type Local struct {
 	Ready   bool   `json:"ready"`
 	Reason  string `json:"reason"` // of the condition Ready
 	Message string `json:"message"`
+	// Selector is the namespaceSelector.
+	Selector string `json:"namespaceSelector,omitempty"`
+	// Handler is absent if none is served.
+	Handler *Handler `json:"handler,omitempty"`
+	// Failures are the last ones, newest first. They are there only if the object was asked for.
+	Failures []Failure `json:"failures,omitempty"`
 }
 
 // Policy is an ExtensionPolicy, and whether it is in effect.
@@ -277,7 +288,7 @@ type Hook struct {
 	Handlers []HookedHandler `json:"handlers"`
 }
 
-// HookedHandler is a handler of a hook, and its extension.
+// HookedHandler is a handler of a hook, and the name of its extension, or of the object that is its Kind.
 type HookedHandler struct {
 	Handler
 	Extension string `json:"extension"`

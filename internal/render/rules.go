@@ -1,0 +1,98 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"io"
+
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/table"
+)
+
+// Rules writes a row for each HookRule of a gateway, and below what there is to say about those that are not just
+// ready. If wide, rows have what is in effect for the handlers, and the messages of all.
+func Rules(w io.Writer, g *status.Gateway, wide bool) error {
+	t := table.New(w)
+	columns := []string{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"}
+	if wide {
+		columns = append(columns, "P99", "OFFERED AS", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "MESSAGE")
+	}
+	t.Row(columns...)
+	attention := false
+	for i := range g.Rules {
+		r := &g.Rules[i]
+		row := append([]string{r.Name, r.Hook, Condition(r.Ready), r.Reason}, make([]string, len(columns)-4)...)
+		if h := r.Handler; h != nil {
+			calls := activityOf(h)
+			copy(row[4:], calls[:2])
+			if wide {
+				copy(row[6:], append([]string{calls[3], h.OfferedAs}, inEffect(h)[2:]...))
+			}
+		}
+		if wide {
+			row[len(row)-1] = r.Message
+		}
+		t.Row(row...)
+		attention = attention || r.Reason != readyReason
+	}
+	if err := t.Flush(); err != nil || wide || !attention {
+		return err
+	}
+	messages := table.New(w)
+	messages.Header("NAME", "MESSAGE")
+	for i := range g.Rules {
+		if r := &g.Rules[i]; r.Reason != readyReason {
+			messages.Row(r.Name, r.Message)
+		}
+	}
+	return messages.Flush()
+}
+
+// readyReason is the reason of what is ready, with nothing more to say about it.
+const readyReason = "Ready"
+
+// Rule describes the first rule of g, which is all that g has, with its handler and the last failures.
+func Rule(w io.Writer, g *status.Gateway) error {
+	r := &g.Rules[0]
+	t := table.New(w)
+	t.Row("Name:", r.Name)
+	t.Row("Hook:", r.Hook)
+	t.Row("Ready:", Condition(r.Ready)+", "+r.Reason)
+	t.Row("Message:", r.Message)
+	if r.Selector != "" {
+		t.Row("Namespaces:", "those with "+r.Selector)
+	}
+	h := r.Handler
+	if h == nil {
+		return t.Flush()
+	}
+	t.Row("Offered as:", h.OfferedAs)
+	if h.LastSuccess != nil {
+		t.Row("Last answer:", age(h.LastSuccess, g.Now)+" ago")
+	}
+	t.Row("Calls:", callsOf(&h.Calls, g.Window))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	handlers := table.New(w)
+	handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
+		"CALLS", "FAILED", "P50", "P99")
+	handlers.Row(append(inEffect(h), activityOf(h)...)...)
+	if err := handlers.Flush(); err != nil {
+		return err
+	}
+	x := &status.Extension{Handlers: []status.Handler{*h}, Failures: r.Failures}
+	if err := notes(w, x); err != nil {
+		return err
+	}
+	if len(g.Holds) > 0 {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := Holds(w, g); err != nil {
+			return err
+		}
+	}
+	return failures(w, x, g.Now)
+}
