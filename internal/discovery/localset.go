@@ -39,7 +39,8 @@ type localListing struct {
 	missed int
 }
 
-// NewLocalSet returns a LocalSet without objects. kind is their kind, such as HookRule, and word what the log calls one.
+// NewLocalSet returns a LocalSet without objects. kind is their kind, such as HookRule, and word what the log calls
+// one.
 func NewLocalSet(kind, word string, r Registry, hooks *catalog.Catalog, logger *slog.Logger) *LocalSet {
 	attribute := strings.ToLower(kind[:1]) + kind[1:]
 	s := &LocalSet{kind: kind, registry: r, hooks: hooks, reported: newReports(word, attribute, logger)}

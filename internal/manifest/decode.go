@@ -52,7 +52,8 @@ type Object struct {
 
 // Valid reports whether o has content.
 func (o *Object) Valid() bool {
-	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Rule != nil || o.Labels != nil || o.Contracts != nil
+	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Rule != nil || o.Labels != nil ||
+		o.Contracts != nil
 }
 
 // Decoder decodes the documents of manifests.

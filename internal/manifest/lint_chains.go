@@ -13,9 +13,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// lintChains returns what keeps chains and rules from being called, and which handlers would be offered beside others though
-// Cluster API takes one. Steps of an ExtensionConfig without handlers in its status, or that is not defined here, are
-// taken to exist.
+// lintChains returns what keeps chains and rules from being called, and which handlers would be offered beside others
+// though Cluster API takes one. Steps of an ExtensionConfig without handlers in its status, or that is not defined here,
+// are taken to exist.
 func (v *Inventory) lintChains(
 	policies []extensionconfig.Policy, documents map[Place]*document, hooks *catalog.Catalog,
 ) []Problem {
@@ -72,8 +72,8 @@ func (v *Inventory) lintChains(
 	return problems
 }
 
-// severalOf returns a warning for each ExtensionConfig and rule with handlers of a hook of which Cluster API takes one, if more
-// are offered.
+// severalOf returns a warning for each ExtensionConfig and rule with handlers of a hook of which Cluster API takes one,
+// if more are offered.
 func (v *Inventory) severalOf(all *extensionconfig.Assembly, h *catalog.Hook) []Problem {
 	err := all.Several(h)
 	if err == nil {

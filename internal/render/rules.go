@@ -16,7 +16,8 @@ func Rules(w io.Writer, g *status.Gateway, wide bool) error {
 	t := table.New(w)
 	columns := []string{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"}
 	if wide {
-		columns = append(columns, "P99", "OFFERED AS", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "MESSAGE")
+		columns = append(columns,
+			"P99", "OFFERED AS", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "MESSAGE")
 	}
 	t.Row(columns...)
 	attention := false

@@ -30,7 +30,8 @@ var _ admission.Validator[*v1alpha1.HookRule] = hookRules{}
 func (w hookRules) ValidateCreate(_ context.Context, r *v1alpha1.HookRule) (admission.Warnings, error) {
 	var errs field.ErrorList
 	if taken := w.taken(r); taken != "" {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), r.Name, "is "+taken+", too: choose another name"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), r.Name,
+			"is "+taken+", too: choose another name"))
 	}
 	return nil, w.validate(r, errs)
 }

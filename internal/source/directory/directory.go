@@ -78,8 +78,8 @@ type Config struct {
 //
 // It reads the files *.yaml, *.yml and *.json, but neither subdirectories nor hidden files, with any number of
 // documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy, HandlerChain and
-// HookRule of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition, whose name
-// and contract labels resolve unversioned references. It follows changes, and never writes.
+// HookRule of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition,
+// whose name and contract labels resolve unversioned references. It follows changes, and never writes.
 type Source struct {
 	dir      string
 	registry discovery.Registry
@@ -295,8 +295,8 @@ func (d *Source) settle() {
 	d.reportVerdicts()
 }
 
-// reportVerdicts logs the verdicts on the policies, the rules and the chains. Before the first attempts are over, most of the
-// handlers that they name are missing, and it logs nothing.
+// reportVerdicts logs the verdicts on the policies, the rules and the chains. Before the first attempts are over, most
+// of the handlers that they name are missing, and it logs nothing.
 func (d *Source) reportVerdicts() {
 	if !d.settled {
 		return
@@ -408,7 +408,8 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	errs := d.report(d.problems)
 	d.reportVerdicts()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
-		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains), "hookRules", len(d.inventory.Rules),
+		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains),
+		"hookRules", len(d.inventory.Rules),
 		"namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
 	return true
 }
