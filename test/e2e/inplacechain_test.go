@@ -28,12 +28,13 @@ import (
 const untouched = 2 * time.Minute
 
 // TestChainInPlace updates a control plane and the Machines of a MachineDeployment in place, half of which one extension
-// does, and half another.
+// does, and half another. That the first can do it, HookRules say in its place.
 func TestChainInPlace(t *testing.T) {
 	w := begin(t, true)
 	u := &halves{}
-	d := w.startDirectory(map[string]int{"files": w.half(u, "files", "files"), "commands": w.half(u, "commands", "preKubeadmCommands")})
+	d := w.startDirectory(map[string]int{"files": w.serve(w.updates(u, "files")), "commands": w.half(u, "commands", "preKubeadmCommands")})
 	d.inPlaceChains("Replace", "files", "commands")
+	d.allowFilesByRules()
 	d.discovered()
 	w.registerGateway(gateway)
 	w.createInPlaceClass()
@@ -186,8 +187,7 @@ type halves struct {
 	calls map[string][]string // of UpdateMachine, by Machine
 }
 
-// half serves an extension that covers members of the bootstrap config. It waits in the first call of UpdateMachine for
-// a Machine, and is done in the second.
+// half serves an extension that covers members of the bootstrap config, and updates Machines.
 func (w *fixture) half(u *halves, name string, members ...string) int {
 	w.t.Helper()
 	return w.serve(
@@ -205,15 +205,21 @@ func (w *fixture) half(u *halves, name string, members ...string) int {
 			a.BootstrapConfigTemplatePatch, err = covering(r.Desired.BootstrapConfigTemplate.Raw, members, "spec", "template", "spec")
 			return err
 		})},
-		handler{"update", "UpdateMachine", answering(w, func(r *runtimehooksv1.UpdateMachineRequest, a *runtimehooksv1.UpdateMachineResponse) error {
-			a.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("UpdateMachineResponse"))
-			a.Status = runtimehooksv1.ResponseStatusSuccess
-			if u.call(r.Desired.Machine.Name, name) {
-				a.RetryAfterSeconds = 1
-			}
-			return nil
-		})},
+		w.updates(u, name),
 	)
+}
+
+// updates is the handler of an extension that waits in the first call of UpdateMachine for a Machine, and is done in the
+// second.
+func (w *fixture) updates(u *halves, extension string) handler {
+	return handler{"update", "UpdateMachine", answering(w, func(r *runtimehooksv1.UpdateMachineRequest, a *runtimehooksv1.UpdateMachineResponse) error {
+		a.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("UpdateMachineResponse"))
+		a.Status = runtimehooksv1.ResponseStatusSuccess
+		if u.call(r.Desired.Machine.Name, extension) {
+			a.RetryAfterSeconds = 1
+		}
+		return nil
+	})}
 }
 
 // covering returns the patch that sets members at a path as they are in the desired object.
@@ -289,6 +295,24 @@ func (d *directory) inPlaceChains(onPartialCoverage string, extensions ...string
 		}
 		spec["steps"] = steps
 		d.chain(c.name, c.hook, spec)
+	}
+}
+
+// allowFilesByRules puts a HookRule in the place of the extension files in the chains of the hooks that ask what can be
+// done.
+func (d *directory) allowFilesByRules() {
+	d.w.t.Helper()
+	for _, c := range []struct{ hook, chain, path, next string }{
+		{"CanUpdateMachine", "machine-in-place", "/bootstrapConfig/spec/files", "can-machine.commands"},
+		{"CanUpdateMachineSet", "machine-set-in-place", "/bootstrapConfigTemplate/spec/template/spec/files", "can-set.commands"},
+	} {
+		name := "files-of-" + c.chain
+		d.write(object("hookgate.dev/v1alpha1", "HookRule", name, map[string]any{
+			"hook": c.hook, "allow": []any{map[string]any{"path": c.path}},
+		}))
+		d.chain(c.chain, c.hook, map[string]any{
+			"steps": []any{map[string]any{"handler": "rule." + name}, map[string]any{"handler": c.next}},
+		})
 	}
 }
 
