@@ -91,23 +91,32 @@ func (w *fixture) hold(h held) {
 // restartGateway ends the gateway, waits until Cluster API has noticed, and starts it again at the same address.
 func (w *fixture) restartGateway() {
 	w.t.Helper()
-	failed := func() int {
-		sent := append(w.core.scrape(w.t, callerMetric), w.controlPlane.scrape(w.t, callerMetric)...)
-		return total(sent) - total(sent, "code", "200", "status", "Success")
-	}
-	if n := failed(); n != 0 {
-		w.t.Errorf("%d requests of Cluster API failed before the gateway was restarted", n)
+	w.replaceGateway(func() { w.retire(w.gateway.process) })
+}
+
+// replaceGateway is restartGateway with another way to end the gateway.
+func (w *fixture) replaceGateway(end func()) {
+	w.t.Helper()
+	if n := w.failed(); n != w.lost {
+		w.t.Errorf("%d requests of Cluster API failed while the gateway was there", n-w.lost)
 	}
 	w.callsBefore = append(w.callsBefore, w.gateway.scrape(w.t, "hookgate_handler_calls_total")...)
 	w.requestsBefore = append(w.requestsBefore, w.gateway.scrape(w.t, "hookgate_requests_total")...)
-	w.retire(w.gateway.process)
+	end()
 	w.eventually("Cluster API misses the gateway", func() (string, bool) {
-		n := failed()
+		n := w.failed() - w.lost
 		return fmt.Sprintf("%d requests failed", n), n > 0
 	})
 	w.gateway.process = w.gateway.start()
 	w.ready(w.gateway)
-	w.lost = failed()
+	w.lost = w.failed()
+}
+
+// failed returns how many requests to extensions have failed, as Cluster API has counted them.
+func (w *fixture) failed() int {
+	w.t.Helper()
+	sent := append(w.core.scrape(w.t, callerMetric), w.controlPlane.scrape(w.t, callerMetric)...)
+	return total(sent) - total(sent, "code", "200", "status", "Success")
 }
 
 // answers returns the extension's ConfigMap of the Cluster: what it is to answer, and what it last did.

@@ -263,21 +263,26 @@ func beginWithHub(t *testing.T) *fixture {
 // startHub starts a program, which is a build of Cluster API's own extension, and a gateway.
 func (w *fixture) startHub(extension string) {
 	w.t.Helper()
-	hookgate := folder(w.t, "HOOKGATE_BIN")
 	w.extension = w.manager("test-extension", extension)
-	w.gateway = newServer(w.t)
-	w.gateway.start = func() *process {
-		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group",
-			ownGroup,
-			"--cert-dir", w.certs, "--allowed-client-names", caller, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
-			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health),
-			"--gateway-address", loopback(w.gateway.port))
-	}
+	w.prepareGateway()
 	for _, s := range []*server{w.extension, w.gateway} {
 		s.process = s.start()
 	}
 	for _, s := range []*server{w.extension, w.gateway} {
 		w.ready(s)
+	}
+}
+
+// prepareGateway prepares a gateway that reads its objects in the cluster.
+func (w *fixture) prepareGateway() {
+	w.t.Helper()
+	w.gateway = newServer(w.t)
+	w.gateway.start = func() *process {
+		return w.launch("hookgate", folder(w.t, "HOOKGATE_BIN"), "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group",
+			ownGroup,
+			"--cert-dir", w.certs, "--allowed-client-names", caller, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
+			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health),
+			"--gateway-address", loopback(w.gateway.port))
 	}
 }
 

@@ -247,7 +247,7 @@ func (w *fixture) arrived() {
 			w.t.Errorf("Cluster API called %s, which is not the gateway", s.labels["host"])
 		}
 	}
-	if lost := total(sent) - total(sent, "code", "200", "status", "Success"); lost != w.lost {
+	if lost := w.failed(); lost != w.lost {
 		w.t.Errorf("%d requests of Cluster API failed, and %d of them while the gateway was away", lost, w.lost)
 	}
 }

@@ -95,11 +95,16 @@ func (w *fixture) startProviders(cloud string) []*server {
 // kill kills a process, in the middle of whatever it does, and starts it again.
 func (w *fixture) kill(s *server) {
 	w.t.Helper()
+	w.end(s)
+	s.process = s.start()
+}
+
+// end kills a process, in the middle of whatever it does.
+func (w *fixture) end(s *server) {
 	old := s.process
 	w.running = slices.DeleteFunc(w.running, func(p *process) bool { return p == old })
 	_ = old.cmd.Process.Kill()
 	<-old.done
-	s.process = s.start()
 }
 
 // object returns an object of the cluster scope.
