@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ruled are the Clusters of TestRules, each of one control plane Machine.
+// ruled are the Clusters of TestRules, each of one control plane Machine and with an image repository of its own.
 var ruled = []string{"c1", "c2", "c3", "c4"}
 
 // TestRules upgrades four Clusters whose every hook is answered by a HookRule: there is no extension. The gateway is
@@ -42,6 +42,14 @@ func TestRules(t *testing.T) {
 	w.registerGateway(gateway)
 	w.logf("Cluster API has discovered %d rules", len(rules))
 
+	w.eventually("the ClusterClass has the variable of the rule", func() (string, bool) {
+		class := &clusterv1.ClusterClass{}
+		if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "ruled"}, class); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprint(class.Status.Variables, class.Status.Conditions), len(class.Status.Variables) == 1 &&
+			class.Status.Variables[0].Name == "imageRepository" && class.Status.Variables[0].Definitions[0].From == "rules"
+	})
 	for _, name := range ruled {
 		w.create(w.ruledCluster(name))
 	}
@@ -54,6 +62,10 @@ func TestRules(t *testing.T) {
 	w.allHeld()
 	w.logf("all upgrades wait for their approval")
 	w.replaceGateway(func() { w.end(w.gateway) })
+	w.eventually("Cluster API has asked again about all of them", func() (string, bool) {
+		n := total(w.gateway.scrape(t, "hookgate_handler_calls_total"), "handler", "rule.approval")
+		return fmt.Sprintf("%d calls", n), n >= len(ruled)
+	})
 	w.allHeld()
 	if got := h.versions(); !slices.Equal(got, []string{oldVersion}) {
 		t.Errorf("no upgrade is approved, and Machines have the versions %v", got)
@@ -71,8 +83,9 @@ func TestRules(t *testing.T) {
 	w.eventuallyWithin(stepPatience, "all Clusters are upgraded", func() (string, bool) { return w.allAt(newVersion) })
 	w.logf("the gateway was killed again, and all Clusters run %s", newVersion)
 
-	want := fmt.Sprintf("control plane: %[1]s, %[2]s; Machines: %[1]s, %[2]s", oldVersion, newVersion)
 	for _, name := range ruled {
+		want := fmt.Sprintf("control plane: %[1]s of %[3]s/%[4]s, %[2]s of %[3]s/%[4]s; Machines: %[1]s, %[2]s",
+			oldVersion, newVersion, repository, name)
 		if got := h.of(name); got != want {
 			t.Errorf("Cluster %s had\n%s; want\n%s", name, got, want)
 		}
@@ -106,7 +119,7 @@ func (w *fixture) ruledCluster(name string) *unstructured.Unstructured {
 	set(w.t, c, "ruled", "spec", "topology", "classRef", "name")
 	set(w.t, c, int64(1), "spec", "topology", "controlPlane", "replicas")
 	unstructured.RemoveNestedField(c.Object, "spec", "topology", "workers")
-	unstructured.RemoveNestedField(c.Object, "spec", "topology", "variables")
+	set(w.t, c, []any{map[string]any{"name": "imageRepository", "value": repository + "/" + name}}, "spec", "topology", "variables")
 	return c
 }
 
@@ -190,7 +203,7 @@ func (w *fixture) onlyRules(rules []string) {
 // history is what has happened to the control planes and Machines of each Cluster. It is safe for concurrent use.
 type history struct {
 	mu            sync.Mutex
-	controlPlanes map[string][]string // each version that was wanted, in order
+	controlPlanes map[string][]string // each version and image repository that was wanted, in order
 	machines      map[string][]string // the version of each, in order
 	seen          map[types.UID]bool  // Machines
 }
@@ -234,8 +247,9 @@ func (h *history) note(o any) {
 		}
 	case *controlplanev1.KubeadmControlPlane:
 		name := o.Labels[clusterv1.ClusterNameLabel]
-		if before := h.controlPlanes[name]; len(before) == 0 || before[len(before)-1] != o.Spec.Version {
-			h.controlPlanes[name] = append(before, o.Spec.Version)
+		now := o.Spec.Version + " of " + o.Spec.KubeadmConfigSpec.ClusterConfiguration.ImageRepository
+		if before := h.controlPlanes[name]; len(before) == 0 || before[len(before)-1] != now {
+			h.controlPlanes[name] = append(before, now)
 		}
 	}
 }
