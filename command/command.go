@@ -120,7 +120,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newExplainCommand(hooks, versions),
-		newChainCommand(hooks, versions),
+		newChainCommand(hooks, versions), newRuleCommand(hooks, versions),
 		newGetCommand(hooks), newDescribeCommand(),
 		newDashboardCommand(), newBugReportCommand(), newCheckCommand(hooks), newPreflightCommand(hooks, versions),
 		newLintCommand(hooks), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),

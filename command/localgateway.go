@@ -78,19 +78,27 @@ func openLocal(
 		crds = append(crds, *inventory.Definitions[name].Contracts)
 	}
 	references.Set(crds)
+	g, reg := newLocalGateway(hooks, versions, mandated, localNamespaces(inventory.Namespaces), references)
+	if err := fill(ctx, reg, inventory, decoder, g.transports, discover, notes); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// newLocalGateway returns a gateway, and its registry, which is empty.
+func newLocalGateway(
+	hooks *catalog.Catalog, versions *hookversion.Converter, mandated *codec.Codec, namespaces gateway.Namespaces,
+	references *convert.References,
+) (*localGateway, *registry.Registry) {
 	reg := registry.New(hooks.Merged()...)
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes,
 	})
-	if err := fill(ctx, reg, inventory, decoder, transports, discover, notes); err != nil {
-		transports.Close()
-		return nil, err
-	}
 	return &localGateway{transports: transports, Dispatcher: gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: versions, Codec: mandated, Registry: reg,
-		Namespaces: localNamespaces(inventory.Namespaces), Transport: transports.Call,
-		Objects: convert.NewObjects(references),
-	})}, nil
+		Catalog: hooks, Versions: versions, Codec: mandated, Registry: reg, Namespaces: namespaces,
+		Transport: transports.Call, Objects: convert.NewObjects(references),
+	})}, reg
 }
 
 // Close closes the connections to extensions.

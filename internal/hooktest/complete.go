@@ -18,16 +18,20 @@ import (
 )
 
 const (
-	holder  = `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","namespace":"default","name":"cluster","fieldPath":"spec.infrastructureRef"}`
-	builtin = `{"name":"builtin","value":{"cluster":{"name":"cluster","namespace":"default"}}}`
-	machine = `"metadata":{"name":"machine","namespace":"default","labels":{"cluster.x-k8s.io/cluster-name":"cluster"}},"spec":{"clusterName":"cluster"}`
+	cluster = `{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+		"metadata": {"name": "cluster", "namespace": "default"}, "spec": {}}`
+	holder = `{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "namespace": "default", "name": "cluster",
+		"fieldPath": "spec.infrastructureRef"}`
+	builtin = `{"name": "builtin", "value": {"cluster": {"name": "cluster", "namespace": "default"}}}`
+	machine = `{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "%s", "metadata": {"name": "machine",
+		"namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "cluster"}}, "spec": {"clusterName": "cluster"}}`
 )
 
 // filled has what a request is filled with, by the names of its members.
 func filled(member string) string {
 	switch member {
 	case "cluster":
-		return `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"cluster","namespace":"default"},"spec":{}}`
+		return cluster
 	case "fromKubernetesVersion", "fromControlPlaneKubernetesVersion", "fromWorkersKubernetesVersion":
 		return `"v1.35.0"`
 	case "toKubernetesVersion", "kubernetesVersion":
@@ -35,9 +39,9 @@ func filled(member string) string {
 	case "variables":
 		return `[` + builtin + `]`
 	case "machine":
-		return `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine",` + machine + `}`
+		return fmt.Sprintf(machine, "Machine")
 	case "machineSet":
-		return `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"MachineSet",` + machine + `}`
+		return fmt.Sprintf(machine, "MachineSet")
 	}
 	return ""
 }
@@ -179,12 +183,11 @@ func unknownMember(m protoreflect.Message) (found string) {
 
 // decoded returns the request that a case gives.
 func (r *Runner) decoded(h *catalog.Hook, given *Given) (proto.Message, error) {
-	body, err := []byte(given.Request), error(nil)
+	complete := func() ([]byte, error) { return Complete(h, given.Request) }
 	if given.RequestFile != "" {
-		body, err = r.Read(given.RequestFile)
-	} else {
-		body, err = Complete(h, body)
+		complete = func() ([]byte, error) { return r.Read(given.RequestFile) }
 	}
+	body, err := complete()
 	if err != nil {
 		return nil, err
 	}

@@ -89,9 +89,9 @@ func (r *Runner) run(ctx context.Context, h *catalog.Hook, c *Case) []string {
 	case failed != want.Error && want.Error == "":
 		return []string{"error: " + failed}
 	case failed != want.Error && failed == "":
-		return []string{"there is no error, want " + quoted(want.Error)}
+		return []string{"there is no error", "want error: " + want.Error}
 	case failed != want.Error:
-		return []string{"error: " + failed, "want " + quoted(want.Error)}
+		return []string{"error: " + failed, "want error: " + want.Error}
 	case failed != "":
 		return nil
 	}

@@ -98,8 +98,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		return decodeHandlerChain(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == hookrule.Kind:
 		return decodeHookRule(d, words)
-	case group == v1alpha1.GroupVersion.Group && d.kind == "HandlerChainTest":
-		return nil, nil // which is beside its chain, for "hookgate chain test"
+	case group == v1alpha1.GroupVersion.Group && (d.kind == "HandlerChainTest" || d.kind == "HookRuleTest"):
+		return nil, nil // which is beside its chain or rule, for "hookgate chain test" and "hookgate rule test"
 	case d.apiVersion == "v1" && d.kind == "Namespace":
 		return decodeNamespace(d)
 	case group == convert.CRDKind.Group && d.kind == convert.CRDKind.Kind:

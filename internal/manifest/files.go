@@ -24,6 +24,9 @@ type File struct {
 	err     error // why it could not be read
 }
 
+// Name returns the path of f.
+func (f *File) Name() string { return f.file }
+
 // Equal reports whether f and o have the same name and content, or cannot be read either of them.
 func (f *File) Equal(o *File) bool {
 	return f.file == o.file && bytes.Equal(f.content, o.content) && (f.err == nil) == (o.err == nil)

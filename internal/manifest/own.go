@@ -30,8 +30,8 @@ func (o *Own[T]) At(path string) Place { return o.doc.at(path) }
 // Problems returns the problems that validation found.
 func (o *Own[T]) Problems(errs field.ErrorList) []Problem { return o.doc.fieldProblems(errs) }
 
-// DecodeOwn decodes the objects of a kind of hookgate.dev in a file, without their status. Unknown members are problems,
-// and so are objects of other kinds unless they are passed over. With problems, there are no objects.
+// DecodeOwn decodes the objects of a kind of hookgate.dev in a file, without their status. Unknown members are
+// problems, and so are objects of other kinds unless they are passed over. With problems, there are no objects.
 func DecodeOwn[T any](f *File, kind string, passOver bool) ([]Own[T], []Problem) {
 	docs, problems := f.documents()
 	objects := make([]Own[T], 0, len(docs))

@@ -27,6 +27,7 @@ var notForTheAPIServer = map[string]string{
 	"# metadata.yaml\n":   "clusterctl; test/clusterctl gives it this",
 	"# callers.yaml\n":    "the gateway; a test of this package starts it with this",
 	"apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChainTest\n": "hookgate chain test; command tests it",
+	"apiVersion: hookgate.dev/v1alpha1\nkind: HookRuleTest\n":     "hookgate rule test; command tests it",
 	"lint:\n":                        "buf; the example of hooks of one's own has it",
 	"# rack.yaml\n":                  "hookgate check; it describes infrastructure to try",
 	"# Part of a ClusterClass\n":     "Cluster API core, which has the kind",
@@ -34,7 +35,8 @@ var notForTheAPIServer = map[string]string{
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }
 
-// TestManifestsOfTheDocs applies every manifest of the pages to a real API server with the kinds of deploy/.
+// TestManifestsOfTheDocs applies every manifest of the pages, and the examples of rules, to a real API server with the
+// kinds of deploy/.
 func TestManifestsOfTheDocs(t *testing.T) {
 	if os.Getenv(assetsVariable) == "" {
 		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
@@ -63,29 +65,42 @@ func TestManifestsOfTheDocs(t *testing.T) {
 	}
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: hookgate-system}\n"))
 	applied := 0
+	apply := func(file, text string) {
+		for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
+			document, err := reader.Read()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if refused := kubectlApply(s.admin, document, "--dry-run=server"); refused != "" {
+				t.Errorf("%s: %s\n%s", file, refused, document)
+			}
+			applied++
+		}
+	}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, match := range block.FindAllStringSubmatch(string(text), -1) {
-			if isForAnother(match[1]) {
-				continue
-			}
-			for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader([]byte(match[1])))); ; {
-				document, err := reader.Read()
-				if errors.Is(err, io.EOF) {
-					break
-				}
-				if err != nil {
-					t.Fatalf("%s: %v", page, err)
-				}
-				if refused := kubectlApply(s.admin, document, "--dry-run=server"); refused != "" {
-					t.Errorf("%s: %s\n%s", page, refused, document)
-				}
-				applied++
+			if !isForAnother(match[1]) {
+				apply(page, match[1])
 			}
 		}
+	}
+	rules, err := filepath.Glob(filepath.Join(root, "examples", "rules", "*", "rule.yaml"))
+	if err != nil || len(rules) == 0 {
+		t.Fatalf("%d examples of rules: %v", len(rules), err)
+	}
+	for _, file := range rules {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply(file, string(text))
 	}
 	if applied < 5 {
 		t.Errorf("%d manifests were found: the pages have more", applied)

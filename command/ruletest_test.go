@@ -1,0 +1,137 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const testedRule = `apiVersion: hookgate.dev/v1alpha1
+kind: HookRule
+metadata: {name: approval}
+spec:
+  hook: BeforeClusterUpgrade
+  namespaceSelector: {matchLabels: {team: red}}
+  hold:
+  - if: now < timestamp("2026-07-04T01:00:00Z")
+    message: '"not before July"'
+  - unless: request.cluster.spec.topology.version == request.toKubernetesVersion
+    message: '"never"'
+`
+
+// ruleFolder returns a folder with the rule, and with tests of it that have the cases.
+func ruleFolder(t *testing.T, rule, cases string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"rule.yaml": rule,
+		"test.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: HookRuleTest\nmetadata: {name: approval}\n" +
+			"spec:\n  rule: approval\n  cases:\n" + cases,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Cases are judged as a gateway judges calls: by the clock, the labels of the namespace, and what an expression that
+// cannot be evaluated makes of the call.
+func TestRuleTest(t *testing.T) {
+	dir := ruleFolder(t, testedRule, `
+  - name: early
+    given: {namespaceLabels: {team: red}}
+    want: {message: not before July, retryAfterSeconds: 30}
+  - name: late
+    given: {now: "2026-07-04T01:00:00Z", namespaceLabels: {team: red}, request: {cluster: {spec: {topology: {version: v1.36.0}}}}}
+  - name: other team
+    want: {excluded: true}
+  - name: no topology
+    given: {now: "2026-07-04T01:00:00Z", namespaceLabels: {team: red}}
+    want: {error: 'handler "rule.approval": HookRule "approval": spec.hold[1].unless: the expression fails for this request: no such key: topology'}
+  - name: wrong message
+    given: {namespaceLabels: {team: red}}
+    want: {message: not before June}
+  - name: wrongly excluded
+    given: {namespaceLabels: {team: red}}
+    want: {excluded: true}
+  - name: wrongly included
+    want: {retryAfterSeconds: 1}
+  - name: misspelt
+    given: {namespaceLabels: {team: red}, request: {toKubernetesVerson: v1.36.0}}
+`)
+	for _, path := range []string{dir, filepath.Join(dir, "test.yaml")} {
+		got := hookgate(t, "", "rule", "test", path)
+		if got.code != exitFailed || !strings.HasSuffix(got.errOut, "hookgate: rule test: 4 of 8 cases failed\n") {
+			t.Errorf("%s: exit status %d: %s", path, got.code, got.errOut)
+		}
+		golden(t, "rule/test.table", strings.ReplaceAll(got.out, dir+string(filepath.Separator), ""))
+	}
+	got := hookgate(t, "", "rule", "test", dir, "-o", "json")
+	golden(t, "rule/test.json", strings.ReplaceAll(got.out, dir+string(filepath.Separator), ""))
+
+	var suite struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Cases    []struct {
+			Name    string  `xml:"name,attr"`
+			Line    int     `xml:"line,attr"`
+			Failure *string `xml:"failure"`
+		} `xml:"testcase"`
+	}
+	got = hookgate(t, "", "rule", "test", dir, "-o", "junit")
+	if err := xml.Unmarshal([]byte(got.out), &suite); err != nil {
+		t.Fatal(err)
+	}
+	if suite.Tests != 8 || suite.Failures != 4 || len(suite.Cases) != 8 || suite.Cases[3].Failure != nil ||
+		suite.Cases[4].Line != 18 || suite.Cases[4].Failure == nil ||
+		!strings.HasSuffix(*suite.Cases[4].Failure, "test.yaml:18\nmessage: got \"not before July\", want \"not before June\"\n"+
+			"retryAfterSeconds: got 30, want 0") {
+		t.Errorf("got %s", got.out)
+	}
+}
+
+// Each example has tests, which pass.
+func TestExampleRules(t *testing.T) {
+	folders, err := filepath.Glob("../examples/rules/*")
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("%d folders: %v", len(folders), err)
+	}
+	for _, folder := range folders {
+		if got := hookgate(t, "", "rule", "test", folder); got.code != exitDone {
+			t.Errorf("exit status %d: %s\n%s", got.code, got.errOut, got.out)
+		}
+	}
+}
+
+func TestRuleTestMistakes(t *testing.T) {
+	good := "  - {name: one, want: {excluded: true}}\n"
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"Nothing":      {nil, exitUsage, "want files with HookRuleTests"},
+		"Format":       {[]string{"-o", "xml", "."}, exitUsage, `--output "xml": want table, json or junit`},
+		"Absent":       {[]string{"none.yaml"}, exitFailed, "none.yaml"},
+		"NoTest":       {[]string{filepath.Join(ruleFolder(t, testedRule, good), "rule.yaml")}, exitFailed, "rule.yaml has no HookRuleTest"},
+		"OtherRule":    {[]string{ruleFolder(t, strings.Replace(testedRule, "approval", "other", 1), good)}, exitFailed, `test.yaml:5: HookRuleTest "approval": spec.rule: no HookRule "approval" is in `},
+		"Twice":        {[]string{ruleFolder(t, testedRule+"---\n"+testedRule, good)}, exitFailed, `rule.yaml:15: HookRule "approval" is defined twice`},
+		"Expression":   {[]string{ruleFolder(t, strings.Replace(testedRule, "now <", "now =", 1), good)}, exitFailed, `rule.yaml:8: HookRule "approval": spec.hold[0].if: Invalid value:`},
+		"UnknownField": {[]string{ruleFolder(t, strings.Replace(testedRule, "hold:", "held:", 1), good)}, exitFailed, `rule.yaml:7: HookRule "approval": unknown field "spec.held"`},
+		"Case":         {[]string{ruleFolder(t, testedRule, good+"  - {name: two, wants: {}}\n")}, exitFailed, `test.yaml:8: HookRuleTest "approval": unknown field "spec.cases[1].wants"`},
+	} {
+		got := hookgate(t, "", append([]string{"rule", "test"}, tt.args...)...)
+		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
+			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.code, tt.code, got.errOut, tt.want)
+		}
+	}
+	if got := hookgate(t, "", "rule"); got.code != exitUsage || !strings.Contains(got.errOut, "say what to do with rules: test") {
+		t.Errorf("exit status %d: %s", got.code, got.errOut)
+	}
+}
