@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
@@ -25,7 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/hooktest"
 	"github.com/hookgate/hookgate/internal/manifest"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -63,7 +63,7 @@ func newRuleTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			if err := results.check(); err != nil {
 				return err
 			}
-			tester, err := newRuleTester(hooks, versions)
+			tester, err := newRuleTester(hooks, versions, cmd.ErrOrStderr())
 			if err != nil {
 				return fmt.Errorf("rule test: %w", err)
 			}
@@ -88,24 +88,18 @@ type ruleTester struct {
 	hooks    *catalog.Catalog
 	versions *hookversion.Converter
 	codec    *codec.Codec
-	compiler *hookrule.Compiler
+	decoder  *manifest.Decoder
+	notes    io.Writer
 	now      time.Time // the clock of the rules
 	// namespaceLabels are those of every namespace.
 	namespaceLabels map[string]string
 }
 
-func newRuleTester(hooks *catalog.Catalog, versions *hookversion.Converter) (*ruleTester, error) {
-	cel, err := policy.NewCompiler()
-	if err != nil {
-		return nil, err
-	}
-	types, err := policy.NewTypes(hooks)
-	if err != nil {
-		return nil, err
-	}
-	t := &ruleTester{hooks: hooks, versions: versions, codec: codec.New(hooks)}
-	t.compiler = hookrule.NewCompiler(hooks, cel, types, func() time.Time { return t.now })
-	return t, nil
+func newRuleTester(hooks *catalog.Catalog, versions *hookversion.Converter, notes io.Writer) (*ruleTester, error) {
+	t := &ruleTester{hooks: hooks, versions: versions, codec: codec.New(hooks), notes: notes}
+	var err error
+	t.decoder, err = manifest.NewDecoderAt(hooks, func() time.Time { return t.now })
+	return t, err
 }
 
 // NamespaceLabels implements gateway.Namespaces.
@@ -153,7 +147,7 @@ func (t *ruleTester) run(ctx context.Context, path string) ([]hooktest.Result, e
 				return nil, fmt.Errorf("%s: %s %q: spec.rule: no HookRule %q is in %s",
 					test.Place("spec.rule"), hooktest.RuleKind, test.Name, test.Spec.Rule, dir)
 			}
-			results = append(results, t.test(ctx, test, rule)...)
+			results = append(results, t.test(ctx, test, *rule.Rule)...)
 		}
 	}
 	if tests == 0 {
@@ -162,28 +156,18 @@ func (t *ruleTester) run(ctx context.Context, path string) ([]hooktest.Result, e
 	return results, nil
 }
 
-// rules compiles the rules in files.
-func (t *ruleTester) rules(all []manifest.File) (map[string]registry.Registration, error) {
-	rules := map[string]registry.Registration{}
+// rules returns the rules in files. Warnings about the files are notes.
+func (t *ruleTester) rules(all []manifest.File) (map[string]manifest.Object, error) {
+	inventory, problems := (&manifest.Inventory{}).Next(all, t.decoder)
 	var errs []error
-	for i := range all {
-		objects, problems := manifest.DecodeOwn[v1alpha1.HookRule](&all[i], hookrule.Kind, true)
-		for j := range objects {
-			rule, mistakes := t.compiler.Compile(objects[j].Object)
-			problems = append(problems, objects[j].Problems(mistakes)...)
-			if _, twice := rules[rule.Name]; twice {
-				errs = append(errs, fmt.Errorf("%s: %s %q is defined twice", objects[j].At("metadata.name"), hookrule.Kind,
-					rule.Name))
-			}
-			rules[rule.Name] = rule
+	for i := range problems {
+		if problems[i].Warning {
+			_, _ = fmt.Fprintf(t.notes, "%s\n", text.Printable(problems[i].Error()))
+			continue
 		}
-		for j := range problems {
-			if !problems[j].Warning {
-				errs = append(errs, &problems[j])
-			}
-		}
+		errs = append(errs, &problems[i])
 	}
-	return rules, errors.Join(errs...)
+	return inventory.Rules, errors.Join(errs...)
 }
 
 // test runs a test of a rule.

@@ -67,7 +67,10 @@ type Decoder struct {
 }
 
 // NewDecoder returns a Decoder for the hooks of a catalog.
-func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
+func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) { return NewDecoderAt(hooks, time.Now) }
+
+// NewDecoderAt returns a Decoder of rules whose clock is now.
+func NewDecoderAt(hooks *catalog.Catalog, now func() time.Time) (*Decoder, error) {
 	conditions, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err
@@ -78,7 +81,7 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	}
 	return &Decoder{
 		hooks: hooks, conditions: conditions, types: types,
-		rules: hookrule.NewCompiler(hooks, conditions, types, time.Now).WithoutCluster(),
+		rules: hookrule.NewCompiler(hooks, conditions, types, now).WithoutCluster(),
 	}, nil
 }
 

@@ -6,8 +6,6 @@ package manifest
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/limits"
 )
@@ -26,9 +24,6 @@ type Own[T any] struct {
 
 // At returns the place of the field at a path, or of the innermost field around it that the document has.
 func (o *Own[T]) At(path string) Place { return o.doc.at(path) }
-
-// Problems returns the problems that validation found.
-func (o *Own[T]) Problems(errs field.ErrorList) []Problem { return o.doc.fieldProblems(errs) }
 
 // DecodeOwn decodes the objects of a kind of hookgate.dev in a file, without their status. Unknown members are
 // problems, and so are objects of other kinds unless they are passed over. With problems, there are no objects.
