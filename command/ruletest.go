@@ -98,6 +98,10 @@ type ruleTester struct {
 func newRuleTester(hooks *catalog.Catalog, versions *hookversion.Converter, notes io.Writer) (*ruleTester, error) {
 	t := &ruleTester{hooks: hooks, versions: versions, codec: codec.New(hooks), notes: notes}
 	var err error
+	t.now, err = (&hooktest.Given{}).Time()
+	if err != nil {
+		return nil, err
+	}
 	t.decoder, err = manifest.NewDecoderAt(hooks, func() time.Time { return t.now })
 	return t, err
 }
