@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
@@ -90,7 +91,8 @@ type ruleTester struct {
 	codec    *codec.Codec
 	decoder  *manifest.Decoder
 	notes    io.Writer
-	now      time.Time // the clock of the rules
+	now      time.Time       // the clock of the rules
+	params   hooktest.Params // what they read
 	// namespaceLabels are those of every namespace.
 	namespaceLabels map[string]string
 }
@@ -98,12 +100,19 @@ type ruleTester struct {
 func newRuleTester(hooks *catalog.Catalog, versions *hookversion.Converter, notes io.Writer) (*ruleTester, error) {
 	t := &ruleTester{hooks: hooks, versions: versions, codec: codec.New(hooks), notes: notes}
 	var err error
-	t.now, err = (&hooktest.Given{}).Time()
-	if err != nil {
+	if t.now, err = (&hooktest.Given{}).Time(); err != nil {
 		return nil, err
 	}
-	t.decoder, err = manifest.NewDecoderAt(hooks, func() time.Time { return t.now })
-	return t, err
+	if t.decoder, err = manifest.NewDecoder(hooks); err != nil {
+		return nil, err
+	}
+	t.decoder.TakeParams(t, func() time.Time { return t.now })
+	return t, nil
+}
+
+// Read implements hookrule.Params.
+func (t *ruleTester) Read(of hookrule.Reference, self types.NamespacedName) ([][]byte, error) {
+	return t.params.Read(of, self)
 }
 
 // NamespaceLabels implements gateway.Namespaces.
@@ -181,13 +190,18 @@ func (t *ruleTester) test(ctx context.Context, test *hooktest.Test, rule registr
 	reg.SetLocal(hookrule.Kind, []registry.Registration{rule}) // which the compiler has accepted
 	reg.SetReady()
 	h, _ := t.hooks.Lookup(rule.Handlers[0].Hook) // which the compiler has found
+	reads, _ := rule.Local.(*hookrule.Rule)       // which the decoder has made
 	runner := hooktest.Runner{
 		Hooks: t.hooks, Codec: t.codec, Read: beside(test.Place("").File),
 		Call: func(
 			ctx context.Context, h *catalog.Hook, given *hooktest.Given, request proto.Message,
 		) (proto.Message, error) {
+			var err error
 			t.now, _ = given.Time() // which the parser has read
 			t.namespaceLabels = given.NamespaceLabels
+			if t.params, err = given.Objects(reads.References()); err != nil {
+				return nil, err
+			}
 			r := gateway.Request{Hook: h, Message: request}
 			x, err := local.Explain(ctx, r)
 			if err != nil {
@@ -198,6 +212,7 @@ func (t *ruleTester) test(ctx context.Context, test *hooktest.Test, rule registr
 					return nil, &hooktest.Excluded{Reason: by.Message}
 				}
 			}
+			r.Handler = hookrule.HandlerName + "." + rule.Name // whose answer it is, as it is
 			return local.Dispatch(ctx, r)
 		},
 	}

@@ -5,7 +5,6 @@ package hooktest
 
 import (
 	"fmt"
-	"strconv"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -66,7 +65,7 @@ func Complete(h *catalog.Hook, request []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := completeLists(given); err != nil {
+	if err := completeLists(given, fields.ByName("items")); err != nil {
 		return nil, err
 	}
 	desired, both := given["desired"]
@@ -103,8 +102,8 @@ func fill(out map[string]any, field protoreflect.FieldDescriptor) error {
 	return err
 }
 
-// completeLists completes the elements of the lists in a request.
-func completeLists(given map[string]any) error {
+// completeLists completes the elements of the lists in a request. Its items, if it can have any, are of the field.
+func completeLists(given map[string]any, field protoreflect.FieldDescriptor) error {
 	if variables, ok := given["variables"].([]any); ok {
 		at := len(variables)
 		for i := range variables {
@@ -122,7 +121,11 @@ func completeLists(given map[string]any) error {
 	}
 	items, _ := given["items"].([]any)
 	for i := range items {
-		if err := complete(items, i, `{"uid":"`+strconv.Itoa(i+1)+`","holderReference":`+holder+`}`); err != nil {
+		least := `{"holderReference":` + holder + `}`
+		if field != nil && field.Message().Fields().ByName("uid") != nil {
+			least = fmt.Sprintf(`{"uid":"%d",%s`, i+1, least[1:])
+		}
+		if err := complete(items, i, least); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,8 @@ type Given struct {
 	RequestFile string          `json:"requestFile,omitempty"`
 	// Now is the time of the call, for a rule, in RFC 3339. Without it, it is the beginning of 2026.
 	Now string `json:"now,omitempty"`
+	// Params are the objects that the params of a rule read, as they are in the cluster.
+	Params []json.RawMessage `json:"params,omitempty"`
 	// NamespaceLabels are the labels of the namespace of the request, for a rule.
 	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
 }
@@ -121,8 +123,8 @@ func ParseChainTests(f *manifest.File, hooks *catalog.Catalog) ([]*Test, error) 
 		}
 		for i := range t.Spec.Cases {
 			given, at := &t.Spec.Cases[i].Given, fmt.Sprintf("spec.cases[%d]", i)
-			if given.Now != "" || given.NamespaceLabels != nil || t.Spec.Cases[i].Want.Excluded {
-				mistakes = append(mistakes, mistake{at, "now, namespaceLabels and excluded are for rules"})
+			if given.Now != "" || given.NamespaceLabels != nil || given.Params != nil || t.Spec.Cases[i].Want.Excluded {
+				mistakes = append(mistakes, mistake{at, "now, params, namespaceLabels and excluded are for rules"})
 			}
 		}
 		if t.Spec.Rule != "" {

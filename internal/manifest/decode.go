@@ -67,10 +67,7 @@ type Decoder struct {
 }
 
 // NewDecoder returns a Decoder for the hooks of a catalog.
-func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) { return NewDecoderAt(hooks, time.Now) }
-
-// NewDecoderAt returns a Decoder of rules whose clock is now.
-func NewDecoderAt(hooks *catalog.Catalog, now func() time.Time) (*Decoder, error) {
+func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	conditions, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err
@@ -81,8 +78,13 @@ func NewDecoderAt(hooks *catalog.Catalog, now func() time.Time) (*Decoder, error
 	}
 	return &Decoder{
 		hooks: hooks, conditions: conditions, types: types,
-		rules: hookrule.NewCompiler(hooks, conditions, types, now).WithoutCluster(),
+		rules: hookrule.NewCompiler(hooks, conditions, types, time.Now).WithoutCluster(),
 	}, nil
+}
+
+// TakeParams makes w take rules for a cluster, too, whose params are read from p and whose clock is now.
+func (w *Decoder) TakeParams(p hookrule.Params, now func() time.Time) {
+	w.rules = hookrule.NewCompiler(w.hooks, w.conditions, w.types, now).WithParams(p)
 }
 
 // Types returns the types of requests, against which conditions are checked.
