@@ -64,7 +64,7 @@ func TestParams(t *testing.T) {
 	for object, want := range map[string]string{
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`: "given.params[0]: no param of the rule reads a Secret of v1",
 		`{"apiVersion":"v1","kind":"ConfigMap"}`:                      "given.params[0]: want an object with apiVersion, kind and metadata.name",
-		`[]`: "given.params[0]: want an object with apiVersion, kind and metadata.name",
+		`[]`:                                                          "given.params[0]: want an object with apiVersion, kind and metadata.name",
 	} {
 		given := Given{Params: []json.RawMessage{[]byte(object)}}
 		if _, err := given.Objects([]hookrule.Reference{{Kind: configMap}}); err == nil || err.Error() != want {
