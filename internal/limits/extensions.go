@@ -108,6 +108,9 @@ const (
 	// MatchConditions is the number of match conditions of a policy, and ConditionCharacters the length of one.
 	MatchConditions     = 64
 	ConditionCharacters = 4096
+	// ExpressionNesting is how deep lists, maps, macros and optional values of an expression are nested: to find their
+	// types takes time with the fourth power of it.
+	ExpressionNesting = 32
 	// ConditionCost bounds one evaluation of a condition, and PolicyCost those of a policy for one request: one for each
 	// step, and for each ten bytes of text that a step reads. PolicyReadBytes is what they read of the request.
 	ConditionCost   = 1_000_000

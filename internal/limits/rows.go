@@ -121,6 +121,7 @@ func counts() []Limit {
 		{"process", "objects and lists that rules read; objects of a kind that are kept for `self`, and their JSON", count(RuleWatches) + "; " + count(RuleSelfObjects) + ", " + size(RuleSelfBytes), "`NotReady`; `Policy`", "", ""},
 		{"rule", "length of a path that is patched; of the name of a class; size of the schema of a variable", count(RulePathBytes) + "; " + count(RuleClassBytes) + " bytes; " + size(RuleSchemaBytes), refused, "", ""},
 		{"policy", "match conditions; length of each", count(MatchConditions) + "; " + count(ConditionCharacters) + " characters", refused, "", ""},
+		{"policy, rule", "lists, maps, macros and optional values of an expression that are nested in one another", count(ExpressionNesting), refused, "", ""},
 		{"policy", "cost of a match condition; of all (one for each step and 10 bytes of text)", count(ConditionCost) + "; " + count(PolicyCost), "`Policy`", "", ""},
 		{"process", "calls that wait for memory", count(MemoryWaits) + ", and " + count(SmallMemoryWaits) + " of at most " + size(SmallCallBytes) + "; " + count(OwnMemoryWaits) + " of one caller", overloaded, "", "`hookgate_memory_waiting_calls`"},
 		{"process", "bodies of more than " + size(HeavyBytes) + " that are worked on at the same time", "`GOMAXPROCS` less one, at least one; all if no small call has ended for " + long(HeavyQuiet), "waits, within the deadline: `Timeout`", "", "`hookgate_heavy_work_waits_total`, `hookgate_heavy_work_wait_seconds_total`"},

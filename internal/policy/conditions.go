@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 
@@ -62,10 +63,11 @@ type Condition struct {
 type Compiler struct {
 	env        *cel.Env
 	conditions *cel.Env
+	weighed    weighed
 }
 
-// NewCompiler returns a Compiler for standard CEL with optional values (request.?settings) and comparisons between
-// numbers of different types.
+// NewCompiler returns a Compiler for CEL with optional values (request.?settings), comparisons between numbers of
+// different types, and the libraries of Kubernetes.
 func NewCompiler() (*Compiler, error) {
 	env, err := cel.NewEnv(append(options(), cel.Variable(variable, cel.DynType))...)
 	if err != nil {
@@ -75,19 +77,23 @@ func NewCompiler() (*Compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
-	return &Compiler{env: env, conditions: conditions}, nil
+	weighed, err := weighedOf(env)
+	if err != nil {
+		return nil, fmt.Errorf("set up CEL: %w", err)
+	}
+	return &Compiler{env: env, conditions: conditions, weighed: weighed}, nil
 }
 
-// options returns the language of expressions.
+// options returns the language of expressions: that of Kubernetes, without its authorizer.
 func options() []cel.EnvOption {
-	return []cel.EnvOption{
+	return append(libraries(),
 		cel.OptionalTypes(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.EagerlyValidateDeclarations(true),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals()),
 		cel.ParserExpressionSizeLimit(limits.ConditionCharacters),
-	}
+	)
 }
 
 // alike returns the rule that the values of a literal list or map are of one type.
@@ -144,6 +150,10 @@ func compileIn(env *cel.Env, expression string) (*cel.Ast, *diagnostics) {
 	// Env.Compile does the same, and makes a text of each mistake with the square of its column in bytes.
 	ast, issues := env.Parse(expression)
 	if len(issues.Errors()) == 0 {
+		if n := nesting(celast.NavigateAST(ast.NativeRep())); n > limits.ExpressionNesting {
+			return nil, &diagnostics{text: fmt.Sprintf("must nest no more than %d lists, maps, macros such as map(), and "+
+				"optional values in one another, and nests %d", limits.ExpressionNesting, n)}
+		}
 		ast, issues = env.Check(ast)
 	}
 	if errs := issues.Errors(); len(errs) > 0 {
@@ -157,19 +167,37 @@ func compileIn(env *cel.Env, expression string) (*cel.Ast, *diagnostics) {
 	return ast, nil
 }
 
+// nesting returns how deep an expression nests what has types that are made of others. CEL takes time with the fourth
+// power of it.
+func nesting(e celast.NavigableExpr) int {
+	most := 0
+	for _, part := range e.Children() {
+		most = max(most, nesting(part))
+	}
+	switch e.Kind() {
+	case celast.ListKind, celast.MapKind, celast.ComprehensionKind:
+		most++
+	case celast.CallKind:
+		if name := e.AsCall().FunctionName(); strings.HasPrefix(name, "optional") || name == "of" || name == "ofNonZeroValue" || name == "type" {
+			most++
+		}
+	}
+	return most
+}
+
 func (c *Compiler) compile(expression string) (cel.Program, error) {
 	ast, wrong := compileAs(c.conditions, expression, Bool)
 	if wrong != nil {
 		return nil, errors.New(wrong.text)
 	}
-	return programOf(c.conditions, ast)
+	return c.program(c.conditions, ast)
 }
 
-// programOf returns the program of an expression, whose steps are counted.
-func programOf(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
+// program returns the program of an expression, whose steps are counted. env extends that of c by variables.
+func (c *Compiler) program(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once
-		cel.CustomDecoratorV2(metered),
+		cel.CustomDecoratorV2(c.weighed.metered),
 	)
 	if err != nil {
 		return nil, err

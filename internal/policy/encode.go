@@ -49,7 +49,7 @@ func (e *encoder) value(value ref.Val, depth int) error {
 	if depth > limits.JSONDepth {
 		return fmt.Errorf("%w: it is nested deeper than %d levels", ErrNotJSON, limits.JSONDepth)
 	}
-	e.r.step(value, weight{})
+	e.r.step(value)
 	switch v := value.(type) {
 	case types.Null:
 		e.add("null")
@@ -112,7 +112,7 @@ func (e *encoder) members(v traits.Mapper, depth int) error {
 		if i > 0 {
 			e.add(",")
 		}
-		e.r.step(types.String(name), weight{})
+		e.r.step(types.String(name))
 		e.str(name)
 		e.add(":")
 		if err := e.value(v.Get(types.String(name)), depth+1); err != nil {

@@ -89,7 +89,7 @@ func (c *Compiler) Expression(
 	if wrong != nil {
 		return nil, errors.New(wrong.text)
 	}
-	program, err := programOf(untyped, ast)
+	program, err := c.program(untyped, ast)
 	if err != nil {
 		return nil, err
 	}

@@ -55,8 +55,14 @@ func FuzzConditions(f *testing.F) {
 	for _, e := range expressions {
 		f.Add(e)
 	}
+	for _, e := range calls {
+		f.Add(e)
+	}
+	for _, e := range costly {
+		f.Add(e)
+	}
 	c := compiler(f)
-	value := decoded(request)
+	value := decoded(`{"short":"ab","text":"x\u00fcb","numbers":[3,1,2],` + librarySample[1:len(librarySample)-1] + `,` + request[1:])
 	f.Fuzz(func(t *testing.T, expression string) {
 		var conditions *Conditions
 		var errs []*CompileError

@@ -55,6 +55,8 @@ type Request struct {
 	stepped    int   // bytes that were looked through since the last Step
 	held       int64 // bytes that were allocated and not reserved
 	err        error // what ended the evaluation
+
+	args []ref.Val // of the functions that are about to be called
 }
 
 // NewRequest returns the Request of a valid JSON text, which must not change.

@@ -259,6 +259,15 @@ func (l *list) elements(value func(start, end int) ref.Val) *iterator {
 	}}
 }
 
+// whole returns a list with the elements of l, for functions that read them more than once.
+func (l *list) whole() ref.Val {
+	var all []ref.Val
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		all = append(all, it.Next()) // what it takes is part of valueCost
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, all)
+}
+
 // Size returns the number of elements.
 func (l *list) Size() ref.Val {
 	if l.size >= 0 {
