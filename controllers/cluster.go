@@ -114,6 +114,7 @@ type Source struct {
 	chains     *discovery.ChainSet
 	rules      *discovery.LocalSet
 	clusters   *clusters
+	params     *ruleParams
 	blocks     *blocks
 }
 
@@ -144,9 +145,10 @@ func New(c Config) (*Source, error) {
 		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
 	})
 	ofClusters, clustersErr := newClusters(c.REST, c.Logger)
+	params, paramsErr := newRuleParams(c.REST, c.Logger)
 	compiler, compilerErr := policy.NewCompiler()
 	types, typesErr := policy.NewTypes(c.Catalog)
-	err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, clustersErr, compilerErr, typesErr)
+	err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, clustersErr, paramsErr, compilerErr, typesErr)
 	if err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
@@ -156,6 +158,7 @@ func New(c Config) (*Source, error) {
 		chains:     discovery.NewChainSet(served, true, c.Logger),
 		rules:      discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, served, c.Catalog, c.Logger),
 		clusters:   ofClusters,
+		params:     params,
 		blocks:     newBlocks(),
 	}, nil
 }
@@ -308,7 +311,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
 		s.types, s.config.Logger)
 	s.policies.Store(r.policies)
-	o, err := s.newOwn(mgr, r, problems)
+	o, err := s.newOwn(ctx, mgr, r, problems)
 	if err != nil {
 		return err
 	}
@@ -346,7 +349,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !synced(ctx) || !o.start(ctx) || !s.clusters.start(ctx) || !d.start(ctx) {
+		if !synced(ctx) || !o.start(ctx) || !s.clusters.start(ctx) || !s.params.start(ctx) || !d.start(ctx) {
 			return nil
 		}
 		if err := r.warmUp(ctx); err != nil {
@@ -372,7 +375,9 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 }
 
 // newOwn returns what follows the kinds of Hookgate's own.
-func (s *Source) newOwn(mgr manager.Manager, r *reconciler, problems *watchProblems) (*own, error) {
+func (s *Source) newOwn(
+	ctx context.Context, mgr manager.Manager, r *reconciler, problems *watchProblems,
+) (*own, error) {
 	objects, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
 		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
@@ -384,9 +389,11 @@ func (s *Source) newOwn(mgr manager.Manager, r *reconciler, problems *watchProbl
 		hooks: s.config.Catalog, reconcile: r.reconcileNamed, served: s.served, client: mgr.GetClient(), cache: objects,
 		leadership: s.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly, changed: notify.NewSignal(),
 	}
+	s.params.changed = o.changed.Notify
+	rules := hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now)
 	o.kinds = []followed{
 		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
-		newRules(s.rules, hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now), o),
+		newRules(ctx, s.rules, rules.WithParams(s.params), s.params, o),
 		newChains(s.chains, s.config.Catalog, s.clusters.need, o),
 	}
 	problems.missing = o.setAbsent

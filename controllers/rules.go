@@ -4,6 +4,8 @@
 package controllers
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -14,19 +16,40 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// newRules returns the follower of HookRules.
+// newRules returns the follower of HookRules, for which params watches what they read until ctx is done.
 func newRules(
-	set *discovery.LocalSet, rules *hookrule.Compiler, shared *own,
+	ctx context.Context, set *discovery.LocalSet, rules *hookrule.Compiler, params *ruleParams, shared *own,
 ) *follower[*v1alpha1.HookRule, registry.Registration] {
 	type object = *v1alpha1.HookRule
+	reads := map[string][]hookrule.Reference{} // by the names of the rules
 	return newFollower(shared, kind[object, registry.Registration]{
 		name: hookrule.Kind, object: &v1alpha1.HookRule{}, list: &v1alpha1.HookRuleList{},
 		compile: func(o object) (registry.Registration, field.ErrorList) { return rules.Compile(o) },
 		apply: func(valid []registry.Registration, invalid map[string]mistaken[object]) []string {
+			clear(reads)
+			var all []hookrule.Reference
+			for i := range valid {
+				if rule, ok := valid[i].Local.(*hookrule.Rule); ok {
+					reads[valid[i].Name] = rule.References()
+					all = append(all, rule.References()...)
+				}
+			}
+			params.use(ctx, all)
 			set.Set(valid, messagesOf(invalid))
 			return nil // no extension is called differently
 		},
-		verdicts: set.Verdicts, report: set.Report,
+		verdicts: func() map[string]extensionconfig.Verdict {
+			verdicts := set.Verdicts()
+			for name, v := range verdicts {
+				if problem := params.problem(reads[name]); v.Ready() && problem != "" {
+					verdicts[name] = extensionconfig.Verdict{
+						Reason: v1alpha1.ParamsNotReadyReason, Message: "Calls fail with NotReady: " + problem,
+					}
+				}
+			}
+			return verdicts
+		},
+		report:     set.Report,
 		condition:  extensionconfig.Verdict.ReadyCondition,
 		conditions: func(o object) *[]metav1.Condition { return &o.Status.Conditions },
 	})

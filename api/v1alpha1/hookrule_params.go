@@ -7,6 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ParamsNotReadyReason is the reason of a condition Ready that is not true because the gateway does not know what the
+// params of the rule name, or may not read it. Calls of the rule fail meanwhile.
+const ParamsNotReadyReason = "ParamsNotReady"
+
 // HookRuleParam is something that the expressions of a rule read besides the request.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.self) && self.self, has(self.object), has(self.objects)].filter(x, x).size() == 1",message="must have one of self, object and objects"
