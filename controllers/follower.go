@@ -74,6 +74,8 @@ type compiled[C any] struct {
 	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation.
 	valid   *C
 	invalid string
+	// written is the version of the object before the last write of its status: a cache that has it has not seen that yet.
+	written string
 }
 
 func newFollower[O client.Object, C any](shared *own, k kind[O, C]) *follower[O, C] {
@@ -176,7 +178,8 @@ func (f *follower[O, C]) judge() map[string]extensionconfig.Verdict {
 func (f *follower[O, C]) write(ctx context.Context, verdicts map[string]extensionconfig.Verdict) (refused bool) {
 	for _, item := range f.items {
 		verdict, ok := verdicts[item.GetName()]
-		if !ok {
+		known := f.compiled[item.GetName()]
+		if !ok || known.written == item.GetResourceVersion() {
 			continue
 		}
 		verdict.Message = text.Cut(verdict.Message, limits.ConditionMessageBytes)
@@ -189,7 +192,10 @@ func (f *follower[O, C]) write(ctx context.Context, verdicts map[string]extensio
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		err := f.client.Status().Patch(ctx, item, patch)
 		switch {
-		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch brings the current state
+		case err == nil:
+			known.written = before.GetResourceVersion()
+			f.compiled[item.GetName()] = known
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch brings the current state
 		case ctx.Err() != nil:
 			return false // this replica no longer leads, or stops
 		default:

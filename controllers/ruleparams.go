@@ -116,7 +116,8 @@ func (p *ruleParams) problem(references []hookrule.Reference) string {
 	return ""
 }
 
-var tooManyWatches = fmt.Sprintf("HookRules read more than %d objects and lists: the others are not read", limits.RuleWatches)
+var tooManyWatches = fmt.Sprintf(
+	"HookRules read more than %d objects and lists: the others are not read", limits.RuleWatches)
 
 func (p *ruleParams) watch(of hookrule.Reference) *paramWatch {
 	p.mu.RLock()

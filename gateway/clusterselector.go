@@ -42,7 +42,9 @@ func (m *matcher) judgeStep(ctx context.Context, c *registry.Chain, step *regist
 }
 
 // judgeStepPolicy decides whether a policy, which may be nil, lets the handler of a step of an in-place hook be called.
-func (m *matcher) judgeStepPolicy(ctx context.Context, c *registry.Chain, step *registry.Entry, p *policy.Policy) verdict {
+func (m *matcher) judgeStepPolicy(
+	ctx context.Context, c *registry.Chain, step *registry.Entry, p *policy.Policy,
+) verdict {
 	if p == nil || p.ObjectSelector == nil || p.ObjectSelector.Empty() {
 		return m.judgePolicy(ctx, p)
 	}

@@ -172,7 +172,8 @@ func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *c
 // readingFor returns how much of a request is read if it is for one handler.
 func readingFor(h *catalog.Hook, e *registry.Entry, objects *convert.Objects) reading {
 	switch {
-	case e.Registration.Local != nil, e.Handler.Hook.Version != h.Version, len(e.Registration.Settings) > 0, cacheTTL(e) != 0,
+	case e.Registration.Local != nil, e.Handler.Hook.Version != h.Version, len(e.Registration.Settings) > 0,
+		cacheTTL(e) != 0,
 		e.Handler.ClusterAPIVersion != "" && objects.Concern(h.Request.Descriptor()):
 		return readWhole
 	case e.Registration.ClientConfig.Protocol == registry.REST:

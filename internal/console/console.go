@@ -39,7 +39,8 @@ const (
 	freshness = limits.PageAge
 )
 
-// maxRows is the number of extensions, of rules, of chains, of policies, and of Clusters in a list. A search finds the others.
+// maxRows is the number of extensions, of rules, of chains, of policies, and of Clusters in a list. A search finds the
+// others.
 const maxRows = 200
 
 // policy lets the page load its own files, and nothing else.

@@ -31,5 +31,6 @@ func callLocal(ctx context.Context, c *Call) (Result, error) {
 		return Result{Inconclusive: true}, hook.Errorf(hook.Timeout, "%s had no answer in time", registration.Describe()).
 			WithCause(err)
 	}
-	return Result{Inconclusive: true}, hook.Errorf(hook.Internal, "%s cannot answer", registration.Describe()).WithCause(err)
+	return Result{Inconclusive: true}, hook.Errorf(hook.Internal, "%s cannot answer", registration.Describe()).
+		WithCause(err)
 }

@@ -63,7 +63,8 @@ func compileLifecycle(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.
 			retry = *from.RetryAfterSeconds
 		}
 		if retry < 1 || retry > limits.RuleRetrySeconds {
-			in.errs = append(in.errs, field.Invalid(at.Child("retryAfterSeconds"), retry, fmt.Sprintf("must be between 1 and %d", limits.RuleRetrySeconds)))
+			in.errs = append(in.errs, field.Invalid(at.Child("retryAfterSeconds"), retry,
+				fmt.Sprintf("must be between 1 and %d", limits.RuleRetrySeconds)))
 		}
 		rule.hold = append(rule.hold, hold{in.decision(&from.HookRuleDecision, at, policy.NowVariable), retry})
 	}
@@ -107,15 +108,15 @@ func (in *compilation) decision(
 	return d
 }
 
-// answer implements answerer: the first failure that applies, or else a hold outside all windows, or else the first hold
-// that applies, or else Success.
+// answer implements answerer: the first failure that applies, or else a hold outside all windows, or else the first
+// hold that applies, or else Success.
 func (r *lifecycleRule) answer(v *policy.Evaluation, _ proto.Message) (proto.Message, error) {
 	for i := range r.fail {
 		if message, applies, err := r.fail[i].of(v); err != nil || applies {
 			return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, message, 0), err
 		}
 	}
-	if message, retryAfterSeconds := r.windows.closed(v.Time(policy.NowVariable)); retryAfterSeconds > 0 {
+	if message, retryAfterSeconds := r.closed(v.Time(policy.NowVariable)); retryAfterSeconds > 0 {
 		return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, message, retryAfterSeconds), nil
 	}
 	for i := range r.hold {

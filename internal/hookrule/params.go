@@ -55,9 +55,10 @@ func (r Reference) String() string {
 
 // Params has the objects that References name. It is safe for concurrent use.
 type Params interface {
-	// Read returns the JSON of the objects of a Reference, by namespace and name, without asking the API server. If Self is
-	// set, it is that of one object, which is there. The JSON must not be changed. If the objects are not known, the error
-	// is a *hook.Error of kind NotReady; if there are too many or one is too large, one of kind Policy.
+	// Read returns the JSON of the objects of a Reference, by namespace and name, without asking the API server. If
+	// Self is set, it is that of one object, which is there. The JSON must not be changed. If the objects are not
+	// known, the error is a *hook.Error of kind NotReady; if there are too many or one is too large, one of kind
+	// Policy.
 	Read(of Reference, self types.NamespacedName) ([][]byte, error)
 }
 
@@ -205,7 +206,8 @@ func (r *Rule) readParams(request proto.Message, guard policy.Guard) ([]byte, er
 		}
 	}
 	if size > limits.RuleParamsBytes {
-		return nil, hook.Errorf(hook.Policy, "HookRule %q: its params have more than %d bytes", r.name, limits.RuleParamsBytes)
+		return nil, hook.Errorf(hook.Policy, "HookRule %q: its params have more than %d bytes", r.name,
+			limits.RuleParamsBytes)
 	}
 	if guard.Reserve != nil {
 		if err := guard.Reserve(int64(size)); err != nil {

@@ -4,7 +4,6 @@
 package hookrule_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -188,7 +187,7 @@ hold:
   message: '"it is a day of week " + string(now.getDayOfWeek()) + ", and 2 h before " + string(now + duration("2h"))'
 `, upgrade("v1.36.0"))
 	const want = "it is a day of week 6, and 2 h before 2026-07-04T03:00:00Z"
-	if message := fmt.Sprint(got.(interface{ GetMessage() string }).GetMessage()); err != nil || message != want {
+	if message := got.(interface{ GetMessage() string }).GetMessage(); err != nil || message != want {
 		t.Errorf("got %q, %v, want %q", message, err, want)
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // lintChains returns what keeps chains and rules from being called, and which handlers would be offered beside others
-// though Cluster API takes one. Steps of an ExtensionConfig without handlers in its status, or that is not defined here,
-// are taken to exist.
+// though Cluster API takes one. Steps of an ExtensionConfig without handlers in its status, or that is not defined
+// here, are taken to exist.
 func (v *Inventory) lintChains(
 	policies []extensionconfig.Policy, documents map[Place]*document, hooks *catalog.Catalog,
 ) []Problem {

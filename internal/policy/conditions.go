@@ -178,7 +178,8 @@ func nesting(e celast.NavigableExpr) int {
 	case celast.ListKind, celast.MapKind, celast.ComprehensionKind:
 		most++
 	case celast.CallKind:
-		if name := e.AsCall().FunctionName(); strings.HasPrefix(name, "optional") || name == "of" || name == "ofNonZeroValue" || name == "type" {
+		name := e.AsCall().FunctionName()
+		if strings.HasPrefix(name, "optional") || name == "of" || name == "ofNonZeroValue" || name == "type" {
 			most++
 		}
 	}

@@ -116,8 +116,8 @@ func costs() map[string]func(r *Request, args []ref.Val) cost {
 	}
 }
 
-// quantityCost is the cost of a number that may have any number of digits, or an exponent that gives it as many: to work
-// with them takes time with the square of their number.
+// quantityCost is the cost of a number that may have any number of digits, or an exponent that gives it as many: to
+// work with them takes time with the square of their number.
 func quantityCost(r *Request, args []ref.Val) cost {
 	s, _ := args[0].(types.String)
 	digits := int64(r.size(args...))
@@ -172,8 +172,8 @@ func flattenCost(r *Request, args []ref.Val) cost {
 	return textCost(w.look)
 }
 
-// formatCost looks at all that is formatted, as often as it is nested in lists and objects: each of them makes a text of
-// its elements.
+// formatCost looks at all that is formatted, as often as it is nested in lists and objects: each of them makes a text
+// of its elements.
 func formatCost(r *Request, args []ref.Val) cost {
 	w := walk{r: r, all: true}
 	w.add(args[1], 1)
@@ -220,8 +220,8 @@ func elements(v ref.Val) int {
 	return 0
 }
 
-// size returns what it takes to look at all of some values: the length of their texts, and elementLook for each element.
-// Lists and objects of the request are one element: they are counted as they are read.
+// size returns what it takes to look at all of some values: the length of their texts, and elementLook for each
+// element. Lists and objects of the request are one element: they are counted as they are read.
 func (r *Request) size(values ...ref.Val) int {
 	w := walk{r: r}
 	for _, v := range values {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func TestLibrariesOfOtherTypes(t *testing.T) {
 func hostile() string {
 	var numbers, texts []string
 	for i := range 3000 {
-		numbers = append(numbers, fmt.Sprint(i*7919%3000))
+		numbers = append(numbers, strconv.Itoa(i*7919%3000))
 		texts = append(texts, fmt.Sprintf("%q", fmt.Sprintf("name-%d", i)))
 	}
 	text := strings.Repeat("ab%f{", 200_000)

@@ -19,8 +19,9 @@ const (
 )
 
 // meter counts the steps of an evaluation: one for each, and one for each ten bytes of a text that is its result, so
-// that functions that read their arguments once are paid with them. Others are weighed. CEL's own costs are the same in kind, but counting them takes time with
-// the square of the number of steps: what they bound to a tenth of a second takes minutes.
+// that functions that read their arguments once are paid with them. Others are weighed. CEL's own costs are the same in
+// kind, but counting them takes time with the square of the number of steps: what they bound to a tenth of a second
+// takes minutes.
 type meter struct {
 	check func() error // of the context
 	limit uint64

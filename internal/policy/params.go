@@ -14,8 +14,8 @@ import (
 // such as params.freeze, and is any JSON. Other members are mistakes.
 const ParamsVariable = "params"
 
-// declareParams returns the declarations of ParamsVariable with the members that variables declare, for the types of env
-// and for an environment without types, and the other variables. Without members, there is no such variable.
+// declareParams returns the declarations of ParamsVariable with the members that variables declare, for the types of
+// env and for an environment without types, and the other variables. Without members, there is no such variable.
 func declareParams(env *cel.Env, variables []string) (typed, untyped []cel.EnvOption, others []string) {
 	members := map[string]*types.Type{}
 	for _, name := range variables {

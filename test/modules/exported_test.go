@@ -37,16 +37,19 @@ var inside = map[string]string{
 	"controllers.Config.References": shared,
 	"controllers.Source.Chains":     "the status of the process lists them",
 	"controllers.Source.Policies":   "the status of the process lists them",
+	"controllers.Source.Rules":      "the status of the process lists them",
 
 	"provider.Config.Gateway": client,
 
-	"registry.Entry.ExtensionPolicy": compiled,
-	"registry.Entry.Policy":          compiled,
-	"registry.Policies.All":          compiled,
-	"registry.Policies.Handlers":     compiled,
-	"registry.Policies.Of":           compiled,
-	"registry.Snapshot.WithheldAs":   compiled,
-	"registry.Undiscovered.Effect":   compiled,
+	"registry.Entry.ExtensionPolicy":  compiled,
+	"registry.Entry.Policy":           compiled,
+	"registry.Local.Answer":           compiled,
+	"registry.Policies.All":           compiled,
+	"registry.Policies.Handlers":      compiled,
+	"registry.Policies.Of":            compiled,
+	"registry.Registration.Selection": compiled,
+	"registry.Snapshot.WithheldAs":    compiled,
+	"registry.Undiscovered.Effect":    compiled,
 }
 
 const (

@@ -41,7 +41,7 @@ func (s *source) eventuallyLists(t *testing.T, name, reason string, words ...str
 	process.Eventually(t, "the status says "+reason+" of "+name, func() bool {
 		rules, _ := s.directory.Rules()
 		return slices.ContainsFunc(rules, func(r status.Local) bool {
-			return r.Name == name && r.Reason == reason && r.Hook == "BeforeClusterUpgrade" &&
+			return r.Name == name && r.Reason == reason && (r.Hook == "BeforeClusterUpgrade" || reason == "Invalid") &&
 				!slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(r.Message, word) })
 		})
 	})
@@ -92,4 +92,29 @@ func TestDirectoryIsEmptiedOfRules(t *testing.T) {
 	s.eventuallyRegisters(t, `HookRule "frozen"`)
 	s.directory.Reload()
 	s.eventuallyRegisters(t)
+}
+
+// A rule that was wrong when the gateway started may have been in effect before: calls wait for it. One that is wrong
+// from its beginning never was.
+func TestDirectoryAwaitsRules(t *testing.T) {
+	s := newSource(t, nil)
+	writeFile(t, s.dir, "r.yaml", ruleOf("frozen", "request.nothing"))
+	s.run(t)
+	awaited := func(want string) {
+		t.Helper()
+		process.Eventually(t, "awaited is "+want, func() bool {
+			var names []string
+			for _, u := range s.Registry.Snapshot().Undiscovered() {
+				names = append(names, u.String())
+			}
+			return strings.Join(names, ", ") == want
+		})
+	}
+	awaited(`HookRule "frozen"`)
+	writeFile(t, s.dir, "q.yaml", ruleOf("later", "request.nothing"))
+	s.eventuallyLists(t, "later", "Invalid")
+	awaited(`HookRule "frozen"`)
+	writeFile(t, s.dir, "r.yaml", ruleOf("frozen", `"no"`))
+	s.eventuallyRegisters(t, `HookRule "frozen"`)
+	awaited("")
 }
