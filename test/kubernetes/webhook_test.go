@@ -130,8 +130,8 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 			}
 		}
 	}
-	if asked != 4 {
-		t.Fatalf("the manifests have %d webhooks, want 4", asked)
+	if asked != 5 {
+		t.Fatalf("the manifests have %d webhooks, want 5", asked)
 	}
 	patch := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(documents(t, group, "conversion.yaml")[0], patch); err != nil {
