@@ -85,6 +85,7 @@ func (s *webhookServer) testRules(t *testing.T) {
 	const (
 		spec    = `hook: BeforeClusterUpgrade, `
 		message = `message: '"no"'`
+		patches = `hook: GeneratePatches, patches: [`
 	)
 	for reason, tc := range map[string]struct{ name, spec, want string }{
 		"a name with a dot":              {"a.b", spec + "fail: [{if: 'true', " + message + "}]", "<nil>: Invalid value: metadata.name must be a DNS-1123 label of at most 63 characters: it is the name of a handler"},
@@ -94,6 +95,13 @@ func (s *webhookServer) testRules(t *testing.T) {
 		"a hook that is none":            {"refused", "hook: BeforeClusterUpgrades, fail: [{if: 'true', " + message + "}]", `spec.hook: Invalid value: "BeforeClusterUpgrades": no hook that a rule can answer has this name: did you mean "BeforeClusterUpgrade"?`},
 		"an unknown member":              {"refused", spec + "fail: [{if: request.clusters == null, " + message + "}]", "spec.fail[0].if: Invalid value: line 1, column 8: undefined field 'clusters'"},
 		"a message that is no text":      {"refused", spec + "fail: [{if: 'true', message: '1'}]", "spec.fail[0].message: Invalid value: must be a text, and is of type int"},
+		"two kinds of patches":           {"refused", patches + "{selector: {kind: A}, mergePatch: '{}', jsonPatches: [{op: remove, path: /spec/a}]}]", "spec.patches[0]: Invalid value: must have one of jsonPatches and mergePatch"},
+		"another operation":              {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: move, path: /spec/a}]}]", `spec.patches[0].jsonPatches[0].op: Unsupported value: "move": supported values: "add", "replace", "remove"`},
+		"a value of what is removed":     {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: remove, path: /spec/a, value: '1'}]}]", "spec.patches[0].jsonPatches[0]: Invalid value: add and replace must have a value, and remove none"},
+		"an unknown member of an item":   {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: add, path: /spec/a, value: item.objects}]}]", "spec.patches[0].jsonPatches[0].value: Invalid value: line 1, column 5: undefined field 'objects'"},
+		"a reserved variable":            {"refused", "hook: DiscoverVariables, variables: [{name: builtin, schema: {openAPIV3Schema: {type: string}}}]", `spec.variables[0].name: Invalid value: "builtin": must not be builtin, and must not have a dot`},
+		"a default of another type":      {"refused", "hook: DiscoverVariables, variables: [{name: a, schema: {openAPIV3Schema: {type: integer, default: x}}}]", `spec.variables[0].schema.openAPIV3Schema.default: Invalid value: "string"`},
+		"an item of a whole request":     {"refused", "hook: ValidateTopology, validations: [{if: item.uid == '', " + message + "}]", "spec.validations[0].if: Invalid value: line 1, column 1: undeclared reference to 'item'"},
 		"the name of an ExtensionConfig": {"rule-taken", spec + "fail: [{if: 'true', " + message + "}]", `metadata.name: Invalid value: "rule-taken": is the name of ExtensionConfig "rule-taken", too: choose another name`},
 	} {
 		t.Run(reason, func(t *testing.T) {
