@@ -212,8 +212,8 @@ func textLen(v ref.Val) int {
 
 // elements returns the number of elements of a list or a map.
 func elements(v ref.Val) int {
-	if s, ok := v.(traits.Sizer); ok {
-		if n, ok := s.Size().(types.Int); ok && v.Type() != types.StringType && v.Type() != types.BytesType {
+	if s, ok := v.(traits.Sizer); ok && v.Type() != types.StringType && v.Type() != types.BytesType {
+		if n, ok := s.Size().(types.Int); ok {
 			return int(n)
 		}
 	}

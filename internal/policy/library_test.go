@@ -210,6 +210,10 @@ func forever(expression string) string {
 	return `request.numbers.all(i, request.numbers.all(j, ` + expression + `))`
 }
 
+// underRace reports whether the race detector is on. It makes pools forget what they hold, so that a regular expression
+// allocates for each match what it keeps otherwise.
+var underRace bool
+
 // TestCostlyCalls gives up expressions before they take much more time than one of the same cost whose steps are simple,
 // or much memory.
 func TestCostlyCalls(t *testing.T) {
@@ -217,6 +221,9 @@ func TestCostlyCalls(t *testing.T) {
 	body := hostile()
 	simple := fastest(t, compiled(t, forever(`i + j >= 0`)), body)
 	memory := alloctest.Bound{Base: 512 << 20}
+	if underRace {
+		memory.Base = 1 << 40 // see underRace: what a regular expression takes is bounded by the run without it
+	}
 	for name, expression := range costly {
 		c := compiled(t, expression)
 		memory.Check(t, len(body), func() {
@@ -259,6 +266,9 @@ func TestResultsAreReserved(t *testing.T) {
 		"transformMap": `lists.range(10000).transformMap(i, v, v).size() > 0`,
 		"lowerAscii":   `request.text.lowerAscii() != ''`,
 	} {
+		if underRace && name == "findAll" {
+			continue
+		}
 		c := compiled(t, expression)
 		var reserved int64
 		reserve := func(most int64) func(int64) error {

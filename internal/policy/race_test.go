@@ -1,0 +1,8 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package policy
+
+func init() { underRace = true }
