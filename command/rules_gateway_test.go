@@ -51,7 +51,7 @@ func TestRulesAreListed(t *testing.T) {
 	g := newClusterGateway(t, heldRule+"---\n"+lintRule("wrong", "BeforeClusterCreate", "1")+"---\n"+config+"---\n"+lintRule("acme", "BeforeClusterDelete", `"no"`)+
 		"---\n"+lintChain("chain", "BeforeClusterUpgrade", "rule.approved")+
 		"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: acme}, onUndiscovered: Ignore}\n")
-	call := hookgate(t, "", "call", "BeforeClusterUpgrade", "--kubeconfig", g.kubeconfig, "--ca", g.ca,
+	call := hookgate(t, "", "call", "BeforeClusterUpgrade", "--handler", "rule.approved", "--kubeconfig", g.kubeconfig, "--ca", g.ca,
 		"-f", filepath.Join("..", "examples", "requests", "before-cluster-upgrade.yaml"))
 	if call.code != exitDone {
 		t.Errorf("call: %+v", call)
