@@ -17,6 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -87,10 +89,7 @@ func TestChainBlocks(t *testing.T) {
 	old := w.machineUIDs("s")
 	w.logf("both Clusters run")
 
-	before, onDelete := w.machineUIDs(clusterKey.Name), w.machineUIDs(clusterKey.Name, inDeployment("od"))
-	for name := range onDelete {
-		delete(before, name)
-	}
+	before, onDelete := w.machineUIDs(clusterKey.Name, outsideDeployment(t, "od")), w.machineUIDs(clusterKey.Name, inDeployment("od"))
 	change := map[string]string{"file": "changed", "last": "changed"}
 	w.setVariables(clusterKey.Name, change)
 	w.setVariables("s", change)
@@ -112,12 +111,8 @@ func TestChainBlocks(t *testing.T) {
 	began, rounds := time.Now(), 0
 	w.eventuallyWithin(untouched+time.Minute, "two minutes have passed", func() (string, bool) {
 		w.t.Helper()
-		now := w.machineUIDs(clusterKey.Name)
-		others := map[string]types.UID{}
-		for name, uid := range w.machineUIDs(clusterKey.Name, inDeployment("od")) {
-			delete(now, name)
-			others[name] = uid
-		}
+		now := w.machineUIDs(clusterKey.Name, outsideDeployment(t, "od"))
+		others := w.machineUIDs(clusterKey.Name, inDeployment("od"))
 		if !maps.Equal(before, now) {
 			t.Fatalf("after %s: the Machines were %v and are %v", time.Since(began), before, now)
 		}
@@ -154,9 +149,11 @@ func TestChainBlocks(t *testing.T) {
 		return fmt.Sprint(n, m), n == 5 && m == 2
 	})
 	w.logf("the control plane has grown to five without asking")
-	marked := slices.Sorted(maps.Keys(before))[0] // of the control plane: its name comes before those of workers
+	ofControlPlane := w.machineUIDs(clusterKey.Name, client.HasLabels{clusterv1.MachineControlPlaneLabel})
+	maps.DeleteFunc(ofControlPlane, func(name string, _ types.UID) bool { return before[name] == "" })
+	marked := slices.Sorted(maps.Keys(ofControlPlane))[0]
 	w.annotate(&clusterv1.Machine{ObjectMeta: objectMeta(namespace, marked)}, clusterv1.DeleteMachineAnnotation)
-	w.eventually("the Machine that was marked for deletion is replaced", func() (string, bool) {
+	w.eventually("the control plane Machine that was marked for deletion is replaced", func() (string, bool) {
 		now := w.machineUIDs(clusterKey.Name)
 		_, exists := now[marked]
 		return fmt.Sprint(now), !exists && len(now) == 5+2+1
@@ -386,6 +383,16 @@ func (w *fixture) scale(cluster string, controlPlane, workers int32) {
 
 func inDeployment(name string) client.ListOption {
 	return client.MatchingLabels{clusterv1.ClusterTopologyMachineDeploymentNameLabel: name}
+}
+
+// outsideDeployment selects what is of no MachineDeployment, or of another one.
+func outsideDeployment(t *testing.T, name string) client.ListOption {
+	t.Helper()
+	other, err := labels.NewRequirement(clusterv1.ClusterTopologyMachineDeploymentNameLabel, selection.NotEquals, []string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*other)}
 }
 
 // machineUIDs returns the Machines of a Cluster, those that are being deleted with no UID.
