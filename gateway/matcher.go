@@ -136,11 +136,18 @@ func (v verdict) excluded() bool { return v.by != 0 }
 // judge decides whether the request is for a handler: by the namespaceSelector and the selection of its registration,
 // and by the operator's policy.
 func (m *matcher) judge(ctx context.Context, e *registry.Entry) verdict {
-	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.excluded() {
-		return v
+	if e.Registration.NamespaceSelector != nil {
+		if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.excluded() {
+			return v
+		}
 	}
-	if v := m.judgePolicy(ctx, e.Registration.Selection); v.excluded() || v.policyError != nil {
-		return v
+	if e.Registration.Selection != nil {
+		if v := m.judgePolicy(ctx, e.Registration.Selection); v.excluded() || v.policyError != nil {
+			return v
+		}
+	}
+	if e.Policy == nil { // a verdict takes time to copy, and there may be a thousand rules
+		return verdict{}
 	}
 	return m.judgePolicy(ctx, e.Policy)
 }
