@@ -79,6 +79,7 @@ func barsOf(r *report.Result) []report.Bar {
 		newBar("gateway CPU of a call that needs no conversion / one without a policy", same, 1.1, true),
 		newBar("gateway CPU of a call with a converted Cluster / one without", converted, 4, true))
 	bs = append(bs, chainBars(r)...)
+	bs = append(bs, ruleBar(r))
 	return append(bs, baselineBars(r)...)
 }
 
@@ -93,6 +94,15 @@ func chainBars(r *report.Result) []report.Bar {
 		newBar(fmt.Sprintf("time of a chain of %d handlers of %v, M / their time", chainSteps, slowTime), time, 1.15, true),
 		newBar(fmt.Sprintf("gateway CPU of a chain of %d handlers, M / a call to one", chainSteps), cpu, chainSteps, true),
 	}
+}
+
+// ruleBar judges what a call costs more, in microseconds, with many HookRules of which a few match.
+func ruleBar(r *report.Result) report.Bar {
+	var more []float64
+	if r.Rules != nil {
+		more = r.Rules.CPUMore()
+	}
+	return newBar(fmt.Sprintf("µs of gateway CPU of a call with %d rules, %d of which match - without", allRules, matchingRules), more, 100, true)
 }
 
 // ratioBar judges a figure of the gateway divided by that of a peer, in a cell.

@@ -39,6 +39,7 @@ func exampleResult() *report.Result {
 			Steps: 5, StepMilliseconds: 20, One: report.Rounds{{CPU: 500}, {CPU: 1e6}}, Quick: report.Rounds{{CPU: 2500}, {CPU: 5.1e6}},
 			Slow: report.Rounds{{P50: 115e3}, {P50: 115e3}},
 		},
+		Rules: &report.Rules{None: report.Rounds{{CPU: 100}, {CPU: 1e6}}, All: report.Rounds{{CPU: 200}, {CPU: 1e6 + 102}}},
 	}
 }
 
@@ -52,22 +53,23 @@ func TestBars(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"requests per second, gateway / ReverseProxy: S, 16 callers, HTTP/1.1":  "1.100 PASS", // at least 1.1
-		"requests per second, gateway / ReverseProxy: M, 16 callers, HTTP/1.1":  "0.990 BELOW",
-		"requests per second, gateway / ReverseProxy: L, 16 callers, HTTP/1.1":  "1.000 PASS",
-		"p50, gateway / ReverseProxy: S, 1 caller, HTTP/1.1":                    "1.010 BELOW", // at most 1
-		"req/s, gateway / Envoy's transcoder: S, 16 callers, HTTP/1.1 to gRPC":  "2.000 PASS",
-		"time of a chain of 5 handlers of 20ms, M / their time":                 "1.150 PASS",
-		"gateway CPU of a chain of 5 handlers, M / a call to one":               "5.050 BELOW",
-		"time of 10 handlers of 20ms / one of them":                             "1.060 BELOW", // at most 1.05
-		"time of 11 handlers of 20ms / one of them":                             "1.060 PASS",  // at most 1.15
-		"peak RSS above idle / bodies in flight: L, 16 callers, HTTP/1.1":       "1.600 PASS",  // (148 MB - 20 MB) / (16 * 5 MB)
-		"gateway CPU of a call that needs no conversion / one without a policy": "1.020 PASS",
-		"gateway CPU of a call with a converted Cluster / one without":          "4.010 BELOW",
-		"requests per second, gateway / baseline: S, 16 callers, HTTP/1.1":      "1.528 PASS",
-		"requests per second, gateway / baseline: M, 16 callers, HTTP/1.1":      "1.375 PASS",
-		"requests per second, gateway / baseline: L, 16 callers, HTTP/1.1":      "1.389 PASS",
-		"requests per second, gateway / baseline: S, 1 caller, HTTP/1.1":        "1.250 PASS",
+		"requests per second, gateway / ReverseProxy: S, 16 callers, HTTP/1.1":    "1.100 PASS", // at least 1.1
+		"requests per second, gateway / ReverseProxy: M, 16 callers, HTTP/1.1":    "0.990 BELOW",
+		"requests per second, gateway / ReverseProxy: L, 16 callers, HTTP/1.1":    "1.000 PASS",
+		"p50, gateway / ReverseProxy: S, 1 caller, HTTP/1.1":                      "1.010 BELOW", // at most 1
+		"req/s, gateway / Envoy's transcoder: S, 16 callers, HTTP/1.1 to gRPC":    "2.000 PASS",
+		"time of a chain of 5 handlers of 20ms, M / their time":                   "1.150 PASS",
+		"gateway CPU of a chain of 5 handlers, M / a call to one":                 "5.050 BELOW",
+		"µs of gateway CPU of a call with 1000 rules, 5 of which match - without": "101.000 BELOW",
+		"time of 10 handlers of 20ms / one of them":                               "1.060 BELOW", // at most 1.05
+		"time of 11 handlers of 20ms / one of them":                               "1.060 PASS",  // at most 1.15
+		"peak RSS above idle / bodies in flight: L, 16 callers, HTTP/1.1":         "1.600 PASS",  // (148 MB - 20 MB) / (16 * 5 MB)
+		"gateway CPU of a call that needs no conversion / one without a policy":   "1.020 PASS",
+		"gateway CPU of a call with a converted Cluster / one without":            "4.010 BELOW",
+		"requests per second, gateway / baseline: S, 16 callers, HTTP/1.1":        "1.528 PASS",
+		"requests per second, gateway / baseline: M, 16 callers, HTTP/1.1":        "1.375 PASS",
+		"requests per second, gateway / baseline: L, 16 callers, HTTP/1.1":        "1.389 PASS",
+		"requests per second, gateway / baseline: S, 1 caller, HTTP/1.1":          "1.250 PASS",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bars (-want +got):\n%s", diff)

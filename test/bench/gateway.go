@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,8 @@ type gatewaySpec struct {
 	extensions map[string]string
 	// chains are the names of extensions of whose handlers there is a chain.
 	chains []string
+	// rules is the number of HookRules.
+	rules int
 	// policies says that there are policies for the handlers of the null extension, which conversion is measured with.
 	policies bool
 	// inFlight is how many calls a policy allows the null extension; 0 leaves it at the gateway's default.
@@ -89,6 +92,9 @@ func manifests(spec gatewaySpec, certs certificates) map[string]object {
 	}
 	for _, extension := range spec.chains {
 		files["chain-"+extension] = chainManifest(extension)
+	}
+	for i := range spec.rules {
+		files[fmt.Sprintf("rule-%d", i)] = ruleManifest(i)
 	}
 	if spec.policies {
 		for handler, version := range map[string]string{handlerSame: "v1beta2", handlerConverted: "v1beta1"} {

@@ -29,7 +29,7 @@
 // one run mean something. Ratios are medians over rounds in which the peers take turns. A cell has more rounds until as
 // many in a row as --rounds agree; where they do not, its table says so, and the machine was busy: then trust the CPU
 // time, which counts the peer's own processes only. Below the cells are the fan-out, the conversion of objects, a chain
-// of handlers, and the bars that the project sets itself, PASS or BELOW. BELOW does not fail the run unless --check is
+// of handlers, HookRules, and the bars that the project sets itself, PASS or BELOW. BELOW does not fail the run unless --check is
 // given; an answer other than 200 with status Success does.
 //
 // The load generator is part of this process. It needs Linux, for /proc.
@@ -173,7 +173,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	for _, measure := range []func(context.Context, options, *report.Result, io.Writer) error{
-		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureChains, f.measureHandlers,
+		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureChains, f.measureRules, f.measureHandlers,
 	} {
 		if err := measure(ctx, o, res, stdout); err != nil {
 			return err

@@ -36,6 +36,7 @@ func example() *Result {
 			Steps: 5, StepMilliseconds: 20, BodyBytes: 250e3, Patches: 49, One: Rounds{{P50: 800, CPU: 500}}, Quick: Rounds{{P50: 3e3, CPU: 2250}},
 			Slow: Rounds{{P50: 105e3, CPU: 4e3}},
 		},
+		Rules: &Rules{Rules: 1000, Matching: 5, Callers: 16, None: Rounds{{P50: 900, CPU: 80}}, All: Rounds{{P50: 2e3, CPU: 170}}},
 		Bars: []Bar{
 			{Name: "a", Value: 1.5, Low: 1, High: 2, Limit: 1.1, Verdict: Pass}, {Name: "b", Limit: 3, AtMost: true, Verdict: Unmeasured},
 			{Name: "c", Limit: 3, Verdict: Unmeasured},
@@ -48,7 +49,7 @@ func TestTables(t *testing.T) {
 	other := &Result{Bars: []Bar{
 		{Name: "a", Verdict: Unmeasured}, {Name: "b", Value: 4, Low: 4, High: 4, Limit: 3, AtMost: true, Verdict: Below},
 	}}
-	got := Cells(r.Cells...) + Bars(r, other) + HandlerTable(r.Handlers...) + FanOutTable(r.FanOuts...) + r.Conversion.Table() + r.Chain.Table()
+	got := Cells(r.Cells...) + Bars(r, other) + HandlerTable(r.Handlers...) + FanOutTable(r.FanOuts...) + r.Conversion.Table() + r.Chain.Table() + r.Rules.Table()
 	lines := strings.Split(got, "\n")
 	for i, line := range lines {
 		lines[i] = strings.Join(strings.Fields(line), " ")
@@ -65,6 +66,7 @@ func TestTables(t *testing.T) {
 		"| the chain, of handlers of 20 ms | 105 ms | 4.0 ms | 1.05 times theirs |",
 		"| 100 | 60.0 MB | 210 µs | 11.0 ms | 110 µs | 30.0 ms |",
 		"| 10 of 20 ms, medians of 5 | 20.5 ms | 21.0 ms, 1.02 (1.00–1.10) | 0.0 ms, | – |",
+		"| 1000, of which 5 match | 2.0 ms | 170 µs | 90.00 |",
 		"| v1beta1, and gets it | 300 µs | 3.00 |",
 	} {
 		if !slices.Contains(lines, want) {

@@ -32,6 +32,8 @@ type Result struct {
 	Conversion *Conversion `json:"conversion,omitempty"`
 	// Chain is measured with the size M.
 	Chain *Chain `json:"chain,omitempty"`
+	// Rules is measured with a small request.
+	Rules *Rules `json:"rules,omitempty"`
 	Bars  []Bar  `json:"bars,omitempty"`
 }
 
@@ -152,6 +154,25 @@ func (c *Chain) TimeToSteps() []float64 {
 
 // CPUToOnes returns the CPU time of the quick chain divided by that of a call to one handler, for each round.
 func (c *Chain) CPUToOnes() []float64 { return Ratios(c.Quick.Each(CPU), c.One.Each(CPU)) }
+
+// Rules is what HookRules cost: rounds of calls to the handlers of a hook, where there are no handlers and where there are
+// rules, some of which match.
+type Rules struct {
+	Rules    int    `json:"rules"`
+	Matching int    `json:"matching"`
+	Callers  int    `json:"callers"`
+	None     Rounds `json:"none"`
+	All      Rounds `json:"all"`
+}
+
+// CPUMore returns how much more CPU time a call takes with the rules, in microseconds, for each round.
+func (r *Rules) CPUMore() []float64 {
+	more := r.All.Each(CPU)
+	for i, none := range r.None.Each(CPU) {
+		more[i] -= none
+	}
+	return more
+}
 
 // Bar is a measured value with the project's limit.
 type Bar struct {

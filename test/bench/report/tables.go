@@ -121,6 +121,14 @@ func (c *Chain) Table() string {
 	})
 }
 
+// Table returns the table of rules.
+func (r *Rules) Table() string {
+	return Table([]string{fmt.Sprintf("rules (%d callers)", r.Callers), "time of a call", "CPU of the gateway per call", "µs more"}, [][]string{
+		{"none", Duration(r.None.Median(P50)), Duration(r.None.Median(CPU)), ""},
+		{fmt.Sprintf("%d, of which %d match", r.Rules, r.Matching), Duration(r.All.Median(P50)), Duration(r.All.Median(CPU)), span(r.CPUMore())},
+	})
+}
+
 // HandlerTable returns the table of numbers of handlers.
 func HandlerTable(measured ...*Handler) string {
 	var rows [][]string
