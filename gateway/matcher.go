@@ -136,18 +136,11 @@ func (v verdict) excluded() bool { return v.by != 0 }
 // judge decides whether the request is for a handler: by the namespaceSelector and the selection of its registration,
 // and by the operator's policy.
 func (m *matcher) judge(ctx context.Context, e *registry.Entry) verdict {
-	if e.Registration.NamespaceSelector != nil {
-		if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.excluded() {
-			return v
-		}
+	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.excluded() {
+		return v
 	}
-	if e.Registration.Selection != nil {
-		if v := m.judgePolicy(ctx, e.Registration.Selection); v.excluded() || v.policyError != nil {
-			return v
-		}
-	}
-	if e.Policy == nil { // a verdict takes time to copy, and there may be a thousand rules
-		return verdict{}
+	if v := m.judgePolicy(ctx, e.Registration.Selection); v.excluded() || v.policyError != nil {
+		return v
 	}
 	return m.judgePolicy(ctx, e.Policy)
 }
@@ -248,14 +241,20 @@ func gaveUp(err error) *hook.Error {
 // matchesLabels reports whether the selector matches the labels of the object that the request is about. A request
 // about no object matches every selector.
 func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
+	of, err := m.objectLabels()
+	if err != nil {
+		return false, err
+	}
+	return of == nil || selector.Matches(of), nil
+}
+
+// objectLabels returns the labels of the object that the request is about, nil if it is about none.
+func (m *matcher) objectLabels() (labels.Set, error) {
 	if !m.readLabels {
 		m.labels, m.labelsErr = subject.Labels(m.message)
 		m.readLabels = true
 	}
-	if m.labelsErr != nil {
-		return false, m.labelsErr
-	}
-	return m.labels == nil || selector.Matches(m.labels), nil
+	return m.labels, m.labelsErr
 }
 
 // newRequest returns the request as the caller sent it, without the settings of an ExtensionConfig. What conditions

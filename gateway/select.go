@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -94,16 +96,16 @@ func noHandler(s *registry.Snapshot, r Request) error {
 		r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook()), chains))
 }
 
-// fewTargets is how many handlers a request is for, mostly: of a thousand rules, most are for others.
-const fewTargets = 16
-
 // matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
 // policy match, or their policy could not be evaluated. A chain stands for its steps. matching returns an error if
 // there may be more handlers than are known: an answer without these would say yes for somebody who was not asked.
 // Hooks that one handler answers need it only if none is known.
 func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) ([]target, error) {
-	all := s.Handlers(r.Hook.GroupHook())
-	targets := make([]target, 0, min(len(all), fewTargets))
+	all := s.HandlersFor(r.Hook.GroupHook(), func() labels.Set {
+		of, _ := m.objectLabels() // its error is one of each handler whose selector needs them
+		return of
+	})
+	targets := make([]target, 0, len(all))
 	chains, steps := s.StandsFor(r.Hook.GroupHook())
 	for _, c := range chains {
 		t, err := chained(ctx, s, c, m)

@@ -107,7 +107,7 @@ func (d *draft) finish() *Snapshot {
 	next.generation++
 	next.registrations = replace(d.base.registrations, gone, come, byNameOfConfig)
 	next.all = replace(d.base.all, before, after, byName)
-	next.byHook = maps.Clone(d.base.byHook)
+	next.byHook, next.selected = maps.Clone(d.base.byHook), maps.Clone(d.base.selected)
 	beforeByHook, afterByHook := hooksOf(before), hooksOf(after)
 	for gh := range beforeByHook {
 		if _, ok := afterByHook[gh]; !ok {
@@ -116,9 +116,10 @@ func (d *draft) finish() *Snapshot {
 	}
 	for gh, added := range afterByHook {
 		if entries := replace(d.base.byHook[gh], beforeByHook[gh], added, byName); len(entries) > 0 {
-			next.byHook[gh] = entries
+			next.byHook[gh], next.selected[gh] = entries, newSelected(entries)
 		} else {
 			delete(next.byHook, gh)
+			delete(next.selected, gh)
 		}
 	}
 	next.setOffered()

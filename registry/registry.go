@@ -44,6 +44,7 @@ func newRegistry(sole bool, merged []hook.GroupHook) *Registry {
 		merged:        mergedByName(merged),
 		unready:       "the gateway has not read its ExtensionConfigs yet",
 		byHook:        map[hook.GroupHook][]*Entry{},
+		selected:      map[hook.GroupHook]*selected{},
 		byConfig:      map[string]*config{},
 		policies:      map[string]Policies{},
 		byHashedLabel: map[string]*Entry{},

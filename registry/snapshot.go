@@ -24,6 +24,7 @@ type Snapshot struct {
 	registrations []*Registration // by name
 	all           []*Entry        // by registered name
 	byHook        map[hook.GroupHook][]*Entry
+	selected      map[hook.GroupHook]*selected
 	byConfig      map[string]*config
 	policies      map[string]Policies // by ExtensionConfig, registered or not
 	chains        []*Chain            // by name
