@@ -61,6 +61,12 @@ type usageError struct{ err error }
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
+// incompleteError is why a command could not do all that it was asked for, so that what it found may not be all.
+type incompleteError struct{ err error }
+
+func (e incompleteError) Error() string { return e.err.Error() }
+func (e incompleteError) Unwrap() error { return e.err }
+
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // runAs runs the program under a name, by which kubectl finds its plug-ins.
@@ -95,6 +101,9 @@ func runAs(
 		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
 		return exitUsage
 	}
+	if incomplete := (incompleteError{}); errors.As(err, &incomplete) {
+		return exitUsage
+	}
 	return exitFailed
 }
 
@@ -122,7 +131,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newExplainCommand(hooks, versions),
 		newChainCommand(hooks, versions), newRuleCommand(hooks, versions),
 		newGetCommand(hooks), newDescribeCommand(),
-		newDashboardCommand(), newBugReportCommand(), newCheckCommand(hooks), newPreflightCommand(hooks, versions),
+		newDashboardCommand(), newBugReportCommand(), newReplayCommand(hooks),
+		newCheckCommand(hooks), newPreflightCommand(hooks, versions),
 		newLintCommand(hooks), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil

@@ -43,6 +43,7 @@ var serveGroups = []flagGroup{
 		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "otlp-endpoint",
 		"otlp-insecure", "trace-ratio",
 	}},
+	{"Recording of calls", []string{"record", "record-max-bytes", "record-redact"}},
 	{"The process", []string{"log-format", "log-level", "memory-budget", "shutdown-delay", "shutdown-timeout", "help"}},
 }
 

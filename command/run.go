@@ -89,11 +89,15 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 
 	// Calls.
+	recorder, err := o.recording.open(mandated, metrics, logger)
+	if err != nil {
+		return err
+	}
 	dispatcher := gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gate: in.gate,
 		Memory: calls, Gateway: self, Want: transports.Want, Clusters: clustersOf(source),
-		Blocked: blockedOf(source),
+		Blocked: blockedOf(source), Recorder: recorder,
 	})
 	services := gateway.NewServices(dispatcher, o.groups...)
 	front, err := o.newFront(hooks, dispatcher, services)
@@ -145,6 +149,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	background, err := o.background(ctx, in, files, hooks, reg, metrics, logger)
 	if err != nil {
 		return err
+	}
+	if recorder != nil {
+		background = append(background, recorder)
 	}
 	return runAll(ctx, server, append(background, source)...)
 }

@@ -46,6 +46,7 @@ type serveOptions struct {
 	cluster           clusterOptions
 	tracing           tracingOptions
 	memory            memoryOptions
+	recording         recordingOptions
 }
 
 func newServeCommand(
@@ -112,6 +113,7 @@ func newServeCommand(
 	o.cluster.addFlags(f)
 	o.tracing.addFlags(f)
 	o.memory.addFlags(f)
+	o.recording.addFlags(f)
 	groupFlags(cmd, serveGroups)
 	return cmd
 }
@@ -166,6 +168,9 @@ func (o *serveOptions) check() error {
 		return err
 	}
 	if err := o.memory.check(); err != nil {
+		return err
+	}
+	if err := o.recording.check(); err != nil {
 		return err
 	}
 	return o.tracing.check()

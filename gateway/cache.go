@@ -115,8 +115,8 @@ func makeFlight(
 	return result, err
 }
 
-// keepMemory returns the function that reserves memory for an answer that outlives its call.
-func keepMemory(ctx context.Context) answercache.Reserve {
+// keepMemory returns the function that reserves memory for what outlives the call of ctx.
+func keepMemory(ctx context.Context) func(bytes int64) (release func(), ok bool) {
 	var memory *budget.Reservation // which bounds nothing without a front
 	if in := callFrom(ctx); in != nil {
 		memory = in.memory

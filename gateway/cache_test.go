@@ -362,7 +362,7 @@ func TestCacheAnswersAreCounted(t *testing.T) {
 	var calls extension.Caller
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	calls = chain(f.observer, extensionstate.New(r), allVersions, nil, func(_ context.Context, c extension.Call) (extension.Result, error) {
+	calls = chain(f.observer, extensionstate.New(r), allVersions, nil, nil, func(_ context.Context, c extension.Call) (extension.Result, error) {
 		if _, err := calls(gone, c); hook.KindOf(err) != hook.Canceled { // an identical call, meanwhile
 			t.Errorf("a caller that left while it waited for the answer: %v", err)
 		}

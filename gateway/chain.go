@@ -11,15 +11,16 @@ import (
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/recording"
 )
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
-// line here, and one file named for it. Nil objects and a nil observer leave their links without effect.
+// line here, and one file named for it. Nil objects, and a nil observer or recorder, leave their links without effect.
 //
 // The circuit is outside of the deadline, because it judges timeouts by what the deadline has learned about them.
 func chain(
 	observer *observe.Observer, extensions *extensionstate.States, versions *hookversion.Converter,
-	objects *convert.Objects, transport extension.Caller,
+	objects *convert.Objects, recorder *recording.Recorder, transport extension.Caller,
 ) extension.Caller {
 	return link(transport,
 		cache(extensions, observer),
@@ -34,6 +35,7 @@ func chain(
 		admit(extensions),
 		convertVersions(versions),
 		convertObjects(objects),
+		recorder.Link(keepMemory),
 	)
 }
 

@@ -81,7 +81,7 @@ var drains = hookversions.New()
 
 // wholeChain is the chain with both conversions.
 func wholeChain(o *observe.Observer, transport extension.Caller) extension.Caller {
-	return chain(o, extensionstate.New(registry.New()), hookversions.NewConverter(drains), convert.NewObjects(convert.NewReferences()), transport)
+	return chain(o, extensionstate.New(registry.New()), hookversions.NewConverter(drains), convert.NewObjects(convert.NewReferences()), nil, transport)
 }
 
 // drainCall is a call of version v1 to a handler of version v1alpha1 that understands v1beta1 objects. Each conversion

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/recording"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
@@ -45,6 +46,8 @@ type Config struct {
 	Gate Gate
 	// Memory bounds the memory of calls. Nil bounds nothing.
 	Memory *budget.Budget
+	// Recorder records every call that Transport makes for a caller. Nil records none.
+	Recorder *recording.Recorder
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string
@@ -73,7 +76,8 @@ func NewDispatcher(c Config) *Dispatcher {
 		extensions = c.Observer.Extensions()
 	}
 	return &Dispatcher{
-		config: c, caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Transport), extensions: extensions,
+		config: c, caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Recorder, c.Transport),
+		extensions: extensions,
 	}
 }
 

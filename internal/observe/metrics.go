@@ -38,6 +38,8 @@ type Metrics struct {
 	deprecatedCalls      *prometheus.CounterVec
 	nearTimeout          *prometheus.CounterVec
 	cacheAnswers         *prometheus.CounterVec
+	recorded             prometheus.Counter
+	notRecorded          *prometheus.CounterVec
 
 	certificates      *certificateExpiry
 	discoveries       *prometheus.CounterVec
@@ -153,6 +155,13 @@ func NewMetrics(
 				"an identical call that was in flight) or miss (the handler was called). Only misses count as calls to "+
 				"the handler.",
 			"hook", "handler", "result"),
+		recorded: d.counter("hookgate_recording_calls_total",
+			"Calls to handlers that --record has written.").WithLabelValues(),
+		notRecorded: d.counter("hookgate_recording_dropped_total",
+			"Calls to handlers that --record has not written. reason is queue (the calls are faster than the writer), memory "+
+				"(the budget has none to spare), too_large (the line), write (the file cannot be written) or form (the texts "+
+				"cannot be written as JSON, or their secrets not be removed).",
+			"reason"),
 
 		discoveries: d.counter("hookgate_discoveries_total",
 			"Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry did not accept "+
@@ -189,6 +198,12 @@ func (m *Metrics) Discovery(extension, outcome string, took time.Duration) {
 	m.discoveries.WithLabelValues(extension, outcome).Inc()
 	m.discoveryDuration.WithLabelValues(extension).Observe(took.Seconds())
 }
+
+// Recorded counts a call that was recorded.
+func (m *Metrics) Recorded() { m.recorded.Inc() }
+
+// RecordingDropped counts a call that was not.
+func (m *Metrics) RecordingDropped(reason string) { m.notRecorded.WithLabelValues(reason).Inc() }
 
 // Forget removes the series of an ExtensionConfig that is not there any more. It names them, because looking for them
 // takes as long as there are ExtensionConfigs, and thousands may be deleted together.

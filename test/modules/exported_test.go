@@ -25,6 +25,7 @@ var inside = map[string]string{
 	"gateway.Config.Memory":    shared,
 	"gateway.Config.Objects":   shared,
 	"gateway.Config.Observer":  shared,
+	"gateway.Config.Recorder":  shared,
 	"gateway.Config.Transport": shared,
 	"gateway.Gate.Admit":       "internal/auth is the only gate",
 

@@ -1,0 +1,74 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/recording"
+)
+
+// recordingOptions are the flags about the recording of calls.
+type recordingOptions struct {
+	dir    string
+	limit  string
+	redact []string
+
+	bytes    int64
+	redactor *recording.Redactor
+}
+
+func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.dir, "record", "",
+		"directory into which the gateway writes what handlers are asked and answer, for hookgate replay, without "+
+			"secrets as far as they can be recognized; made if need be; for one gateway alone; empty records nothing")
+	f.StringVar(&o.limit, "record-max-bytes", fmt.Sprintf("%dMi", limits.DefaultRecordBytes>>20),
+		fmt.Sprintf("size of the files of --record together, such as 512Mi, at least %dMi; the oldest are removed",
+			limits.LeastRecordBytes>>20))
+	f.StringArrayVar(&o.redact, "record-redact", nil,
+		"JSON pointer of values that --record removes besides those that look like secrets, such as "+
+			"/items/*/object/spec/**/pin; * is any one token, ** any number; may be given several times")
+}
+
+// check returns an error of usage unless the flags make sense.
+func (o *recordingOptions) check() (err error) {
+	q, err := resource.ParseQuantity(o.limit)
+	if err != nil {
+		return usagef("--record-max-bytes: want a quantity such as 512Mi, got %q", o.limit)
+	}
+	if o.bytes = q.Value(); o.bytes < limits.LeastRecordBytes {
+		return usagef("--record-max-bytes: want at least %dMi, got %s", limits.LeastRecordBytes>>20, o.limit)
+	}
+	if o.redactor, err = recording.NewRedactor(o.redact); err != nil {
+		return usagef("--record-redact: %w", err)
+	}
+	if o.dir == "" && len(o.redact) > 0 {
+		return usagef("--record-redact needs --record")
+	}
+	return nil
+}
+
+// open returns the recorder of the flags; nil for none.
+func (o *recordingOptions) open(
+	c *codec.Codec, observer recording.Observer, logger *slog.Logger,
+) (*recording.Recorder, error) {
+	if o.dir == "" {
+		return nil, nil
+	}
+	files, err := recording.OpenFiles(o.dir, o.bytes)
+	if err != nil {
+		return nil, fmt.Errorf("--record %s: %w", o.dir, err)
+	}
+	logger.Warn("Calls are recorded: the files have what handlers are asked and answer", "record", o.dir,
+		"recordMaxBytes", o.limit)
+	return recording.New(recording.Config{
+		Codec: c, Redactor: o.redactor, Observer: observer, Logger: logger, Files: files,
+	}), nil
+}

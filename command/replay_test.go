@@ -1,0 +1,323 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/replay"
+	"github.com/hookgate/hookgate/test/certificates"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+const (
+	replayPrefix = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
+	replaySecret = "s3cr3t-of-a-test"
+)
+
+// replayExtension is an extension whose patches of a Cluster are those that patch returns, as type and text.
+func replayExtension(t *testing.T, patch func(cluster string) (kind, patch string)) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		switch name := strings.TrimPrefix(r.URL.Path, replayPrefix); name {
+		case "discovery":
+			_, _ = io.WriteString(w, `{"status":"Success","handlers":[`+offer("p", "GeneratePatches")+`,`+offer("b", "BeforeClusterCreate")+
+				`,`+offer("a", "AfterClusterUpgrade")+`]}`)
+		case "generatepatches/p":
+			var request struct {
+				Items []struct {
+					UID             string
+					HolderReference struct{ Name string }
+				}
+			}
+			if err := json.Unmarshal(body, &request); err != nil {
+				t.Error(err)
+			}
+			kind, text := patch(request.Items[0].HolderReference.Name)
+			_, _ = fmt.Fprintf(w, `{"status":"Success","message":"","items":[{"uid":"%s","patchType":"%s","patch":"%s"}]}`,
+				request.Items[0].UID, kind, base64.StdEncoding.EncodeToString([]byte(text)))
+		default:
+			_, _ = io.WriteString(w, `{"status":"Success","message":"now","retryAfterSeconds":0}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func caOf(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+func replayRequest(cluster int) string {
+	return fmt.Sprintf(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesRequest","variables":[`+
+		`{"name":"builtin","value":{"cluster":{"name":"c%d","namespace":"n"}}},{"name":"registryPassword","value":%q}],"items":[`+
+		`{"uid":"u%d","holderReference":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","name":"c%d","namespace":"n",`+
+		`"fieldPath":"spec.infrastructureRef"},"object":{"apiVersion":"a/v1","kind":"T","spec":{"template":{"spec":{"password":%q,"n":1}}}}}]}`,
+		cluster, replaySecret, cluster, cluster, replaySecret)
+}
+
+// TestRecordAndReplay records the calls of a gateway that is a process, and replays them against the extension, against
+// one that writes the same patches in another way, and against one that differs for a quarter of the Clusters.
+func TestRecordAndReplay(t *testing.T) {
+	const clusters = 8
+	v1 := replayExtension(t, func(cluster string) (kind, patch string) {
+		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + cluster + `"}]`
+	})
+	configs, certs := t.TempDir(), t.TempDir()
+	pair := certificates.In(t, certs)
+	err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
+		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+v1.URL+"\", caBundle: "+base64.StdEncoding.EncodeToString(caOf(v1))+"}}\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "recording")
+	g := serveProgram(t, configs, certs, "--record", dir, "--record-redact", "/cluster/spec/pin")
+	g.WaitReady(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
+	defer client.CloseIdleConnections()
+	call := func(path, body string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+g.HTTPS+replayPrefix+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		if answer, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", path, answer)
+		}
+	}
+	for i := range clusters {
+		call("generatepatches/p.acme", replayRequest(i))
+	}
+	const cluster = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"%sRequest","cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2",` +
+		`"kind":"Cluster","metadata":{"name":"c","namespace":"n"},"spec":{"pin":%q}}}`
+	call("beforeclustercreate/b.acme", fmt.Sprintf(cluster, "BeforeClusterCreate", replaySecret))
+	call("afterclusterupgrade/a.acme", fmt.Sprintf(cluster, "AfterClusterUpgrade", replaySecret))
+	process.Eventually(t, "all calls are written", func() bool {
+		return strings.Count(recorded(t, dir), "\n") == clusters+2
+	})
+	g.Kill()
+	<-g.Exited()
+
+	text := recorded(t, dir)
+	if strings.Contains(text, replaySecret) || !strings.Contains(text, `"password":"***"`) {
+		t.Errorf("a secret is in the recording:\n%s", text)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(files) != 1 {
+		t.Fatalf("there are %d files", len(files))
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the mode is %v, %v", info.Mode(), err)
+	}
+	// The gateway was killed, within a line for all that replay knows.
+	cut := filepath.Join(t.TempDir(), "cut.jsonl")
+	if err := os.WriteFile(cut, []byte(text+text[:100]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	run := func(server *httptest.Server, more ...string) (replay.Result, outcome) {
+		t.Helper()
+		ca := writeFile(t, "ca.crt", string(caOf(server)))
+		got := hookgate(t, "", append([]string{"replay", cut, "--server", server.URL, "--ca", ca, "-o", "json"}, more...)...)
+		var result replay.Result
+		if err := json.Unmarshal([]byte(got.out), &result); err != nil {
+			t.Fatalf("%v: %s%s", err, got.out, got.errOut)
+		}
+		return result, got
+	}
+	result, got := run(v1)
+	notes := []string{cut + ":11: the line is cut off, and was not replayed"}
+	want := replay.Result{Equal: clusters + 1, Acting: 1, Cut: 1, Redacted: clusters + 1, Notes: notes}
+	if diff := cmp.Diff(want, result, cmp.AllowUnexported(replay.Result{})); diff != "" || got.code != exitDone {
+		t.Errorf("against the same extension: exit status %d (-want +got):\n%s", got.code, diff)
+	}
+
+	merges := replayExtension(t, func(cluster string) (kind, patch string) {
+		return "JSONMergePatch", `{"spec":{"template":{"spec":{"image":"` + cluster + `"}}}}`
+	})
+	if result, got = run(merges); result.Equal != clusters+1 || got.code != exitDone {
+		t.Errorf("against the same patches in another form: %+v", got)
+	}
+
+	v2 := replayExtension(t, func(cluster string) (kind, patch string) {
+		image := cluster
+		if cluster == "c3" || cluster == "c7" {
+			image = "other"
+		}
+		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + image + `"}]`
+	})
+	result, got = run(v2, "--hook", "GeneratePatches", "--rate", "1000")
+	want = replay.Result{
+		Equal: clusters - 2, Different: 2, Filtered: 2, Cut: 1, Redacted: clusters, Notes: notes,
+		Calls: []replay.Call{differs(cut, 4, "c3"), differs(cut, 8, "c7")},
+	}
+	for i := range result.Calls {
+		if result.Calls[i].CallID == "" {
+			t.Error("the call has no id")
+		}
+		result.Calls[i].CallID = ""
+	}
+	if diff := cmp.Diff(want, result, cmp.AllowUnexported(replay.Result{})); diff != "" || got.code != exitFailed ||
+		got.errOut != "hookgate: 2 of 8 calls differ\n" {
+		t.Errorf("against another version: exit status %d, %s (-want +got):\n%s", got.code, got.errOut, diff)
+	}
+	if result, got = run(v2, "--ignore", "/spec/**/image"); result.Different != 0 || got.code != exitDone {
+		t.Errorf("with what may differ: %+v", got)
+	}
+	if result, got = run(v2, "--all-hooks", "--handler", "a.acme"); result.Equal != 1 || got.code != exitDone {
+		t.Errorf("with hooks that act: %+v", got)
+	}
+	if result, got = run(v2, "--handler", "p.acme", "--as", "q"); result.Failed+result.Different != clusters || got.code == exitDone {
+		t.Errorf("as another handler: %+v", got)
+	}
+}
+
+func differs(file string, line int, cluster string) replay.Call {
+	return replay.Call{
+		File: file, Line: line, Hook: "GeneratePatches", Handler: "p.acme", Cluster: "n/" + cluster,
+		Differences: []replay.Difference{{
+			Object: "Cluster n/" + cluster + " spec.infrastructureRef", Path: "/spec/template/spec/image", Recorded: `"` + cluster + `"`, Now: `"other"`,
+		}},
+	}
+}
+
+// recorded returns the text of all files of a recording.
+func recorded(t *testing.T, dir string) string {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	var b strings.Builder
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(text)
+	}
+	return b.String()
+}
+
+const replayLine = `{"hook":"BeforeClusterCreate","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","handler":"b.acme","name":"b",` +
+	`"request":{"cluster":{}},"answer":{"status":"Success","message":"then","retryAfterSeconds":0}}` + "\n"
+
+// TestReplayAgainstAGateway calls handlers by the names that are registered, over each transport.
+func TestReplayAgainstAGateway(t *testing.T) {
+	f := newFakeServer(t, map[string]fakeReply{
+		"Discovery":           {body: reply("Discovery", `"status":"Success","message":"","handlers":[]`)},
+		"BeforeClusterCreate": {body: reply("BeforeClusterCreate", `"status":"Success","message":"now","retryAfterSeconds":5`)},
+	})
+	for transport, flags := range f.servers() {
+		got := hookgate(t, replayLine, append([]string{"replay", "-", "--ignore", "/retryAfterSeconds"}, flags...)...)
+		const want = "CALL               HOOK                  HANDLER   CLUSTER   OBJECT   PATH       RECORDED   NOW\n" +
+			"standard input:1   BeforeClusterCreate   b.acme    -         -        /message   \"then\"     \"now\"\n\n" +
+			"1 call replayed: 0 equal, 1 different\n"
+		if got.code != exitFailed || got.out != want {
+			t.Errorf("%s: exit status %d, %s\n%s", transport, got.code, got.errOut, cmp.Diff(want, got.out))
+		}
+		if path, handler, _ := f.asked(); path != replayPrefix+"beforeclustercreate/b.acme" && handler != "b.acme" {
+			t.Errorf("%s: the call went to %s, %s", transport, path, handler)
+		}
+	}
+	f.replies["BeforeClusterCreate"] = fakeReply{status: 502, body: `{"message":"broken"}`}
+	got := hookgate(t, replayLine, append([]string{"replay", "-"}, f.servers()["https"]...)...)
+	if got.code != exitFailed || !strings.Contains(got.out, "error: HTTP 502 Bad Gateway") {
+		t.Errorf("an error is no difference: %+v", got)
+	}
+}
+
+func TestReplayRefuses(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for name, tt := range map[string]struct {
+		reason string
+		in     string
+		args   []string
+		want   string
+	}{
+		"no file":       {"there is nothing to replay", "", nil, "want at least one file of a recording"},
+		"missing":       {"a file that is not there is no empty recording", "", []string{missing}, "no such file or directory"},
+		"empty":         {"nothing was compared", "", []string{"-"}, "no call was replayed"},
+		"not a line":    {"a mistake has its place", replayLine + "{}\n", []string{"-"}, "2 calls could not be replayed"},
+		"no server":     {"a server that is down says nothing about answers", replayLine, []string{"-"}, "1 call could not be replayed"},
+		"as":            {"one name for all handlers would be wrong", "", []string{"-", "--as", "x"}, "--as needs --handler"},
+		"acting":        {"a hook that acts is not replayed by accident", "", []string{"-", "--hook", "updatemachine"}, "only with --all-hooks"},
+		"unknown hook":  {"a name may be misspelt", "", []string{"-", "--hook", "UpdateMachines"}, "did you mean UpdateMachine?"},
+		"rate":          {"a rate is a number of calls", "", []string{"-", "--rate", "-1"}, "--rate: want 0 to 1000000, got -1"},
+		"ignore":        {"what may differ is a pointer", "", []string{"-", "--ignore", "message"}, "want a JSON pointer"},
+		"unknown group": {"hooks of others are not known here", strings.Replace(replayLine, "hooks.runtime", "other", 1), []string{"-"}, "1 call could not be replayed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hookgate(t, tt.in, append([]string{"replay", "--server", "https://127.0.0.1:1"}, tt.args...)...)
+			if got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {
+				t.Errorf("%s: exit status %d, %s%s; want %q", tt.reason, got.code, got.out, got.errOut, tt.want)
+			}
+		})
+	}
+	got := hookgate(t, replayLine+"{}\n", "replay", "-", "--server", "https://127.0.0.1:1")
+	if !strings.Contains(got.out, "standard input:2: no line of a recording") || !strings.Contains(got.out, `standard input:1: BeforeClusterCreate of handler "b.acme": discover: server`) {
+		t.Errorf("got %s", got.out)
+	}
+}
+
+// The differences that are listed are bounded, and the others counted.
+func TestReplayIsBounded(t *testing.T) {
+	f := newFakeServer(t, map[string]fakeReply{
+		"Discovery":           {body: reply("Discovery", `"status":"Success","message":"","handlers":[]`)},
+		"BeforeClusterCreate": {body: reply("BeforeClusterCreate", `"status":"Success","message":"now","retryAfterSeconds":5`)},
+	})
+	got := hookgate(t, strings.Repeat(replayLine, 60)+strings.Repeat("x\n", 103), append([]string{"replay", "-"}, f.servers()["https"]...)...)
+	for _, want := range []string{
+		"… and 20 differences more\n", "… and 3 more\n", "60 calls replayed: 0 equal, 60 different; 103 could not be replayed\n",
+	} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("want %q in\n%s", want, got.out)
+		}
+	}
+	if rows := strings.Count(got.out, "BeforeClusterCreate"); rows != 100 {
+		t.Errorf("%d differences are listed", rows)
+	}
+}
+
+func TestRecordFlags(t *testing.T) {
+	configs, certs := serving(t)
+	file := writeFile(t, "file", "")
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"size":      {[]string{"--record-max-bytes", "63Mi"}, exitUsage, "--record-max-bytes: want at least 64Mi, got 63Mi"},
+		"quantity":  {[]string{"--record-max-bytes", "x"}, exitUsage, "want a quantity such as 512Mi"},
+		"pointer":   {[]string{"--record", "d", "--record-redact", "spec"}, exitUsage, "--record-redact: \"spec\": want a JSON pointer"},
+		"redact":    {[]string{"--record-redact", "/spec"}, exitUsage, "--record-redact needs --record"},
+		"directory": {[]string{"--record", file}, exitFailed, "--record " + file + ": "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := serveBriefly(t, nil, append([]string{"--extension-configs", configs, "--cert-dir", certs}, tt.args...)...)
+			if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
+				t.Errorf("exit status %d, %s; want %q", got.code, got.errOut, tt.want)
+			}
+		})
+	}
+}

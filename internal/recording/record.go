@@ -1,0 +1,87 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Record is a line of a recording: a call to a handler, as the handler was asked.
+type Record struct {
+	Time   time.Time `json:"time"`
+	CallID string    `json:"callID,omitempty"`
+	// Hook and APIVersion are those that the handler implements.
+	Hook       string `json:"hook"`
+	APIVersion string `json:"apiVersion"`
+	// Extension is the name of the ExtensionConfig, Handler the registered name, and Name the extension's own name for it.
+	Extension    string  `json:"extension"`
+	Handler      string  `json:"handler"`
+	Name         string  `json:"name"`
+	Milliseconds float64 `json:"milliseconds"`
+	// Request is the request, and Answer the answer; nil if the call failed with Error.
+	Request json.RawMessage `json:"request"`
+	Answer  json.RawMessage `json:"answer,omitempty"`
+	Error   *Error          `json:"error,omitempty"`
+	// Redacted is the number of values that were removed.
+	Redacted int `json:"redacted,omitempty"`
+}
+
+// Error is why a call has no answer.
+type Error struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// head is a Record up to its request.
+type head struct {
+	Time         time.Time `json:"time"`
+	CallID       string    `json:"callID,omitempty"`
+	Hook         string    `json:"hook"`
+	APIVersion   string    `json:"apiVersion"`
+	Extension    string    `json:"extension"`
+	Handler      string    `json:"handler"`
+	Name         string    `json:"name"`
+	Milliseconds float64   `json:"milliseconds"`
+}
+
+// appendLine appends the line of an entry.
+func (e *entry) appendLine(dst []byte, r *Redactor) ([]byte, error) {
+	c := &e.call
+	begin, err := json.Marshal(head{
+		Time: e.began.UTC(), CallID: c.ID, Hook: c.Hook.Hook, APIVersion: c.Hook.APIVersion(),
+		Extension: c.Handler.Registration.Name, Handler: c.Handler.Name, Name: c.Handler.Handler.Name,
+		Milliseconds: float64(e.took.Microseconds()) / 1000,
+	})
+	if err != nil {
+		return dst, err
+	}
+	dst = append(append(dst, begin[:len(begin)-1]...), `,"request":`...)
+	of := c.Hook.GroupHook()
+	dst, redacted, err := r.Append(dst, e.text[:e.request], of)
+	if err != nil {
+		return dst, err
+	}
+	if e.err != nil {
+		failed, err := json.Marshal(e.err)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(append(dst, `,"error":`...), failed...)
+	} else {
+		var more int
+		if dst, more, err = r.Append(append(dst, `,"answer":`...), e.text[e.request:], of); err != nil {
+			return dst, err
+		}
+		redacted += more
+	}
+	if redacted > 0 {
+		count, err := json.Marshal(redacted)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(append(dst, `,"redacted":`...), count...)
+	}
+	return append(dst, "}\n"...), nil
+}
