@@ -28,6 +28,8 @@ type gatewaySpec struct {
 	policies bool
 	// inFlight is how many calls a policy allows the null extension; 0 leaves it at the gateway's default.
 	inFlight int
+	// record says that the gateway records its calls.
+	record bool
 	// profiler is where the gateway serves Go's profiler; empty serves none.
 	profiler string
 }
@@ -59,6 +61,9 @@ func startGateway(
 		"serve", "--extension-configs", configs, "--cert-dir", certs.serverDir,
 		"--max-calls-per-second", "1000000", // one caller makes all calls, which are to be counted, not refused
 	}, process.AnyPorts()...)
+	if spec.record {
+		args = append(args, "--record", filepath.Join(dir, "recording"), "--record-max-bytes", "256Mi")
+	}
 	if spec.profiler != "" {
 		args = append(args, "--profiler-address", spec.profiler)
 	}

@@ -173,7 +173,8 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	for _, measure := range []func(context.Context, options, *report.Result, io.Writer) error{
-		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureChains, f.measureRules, f.measureHandlers,
+		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureChains, f.measureRules,
+		f.measureRecording, f.measureHandlers,
 	} {
 		if err := measure(ctx, o, res, stdout); err != nil {
 			return err

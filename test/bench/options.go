@@ -31,6 +31,7 @@ const (
 	partChain      = "chain"
 	partRules      = "rules"
 	partHandlers   = "handlers"
+	partRecording  = "recording"
 )
 
 // options holds the flags.
@@ -70,7 +71,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.inFlight, "in-flight", 0, "`number` of calls in flight that a policy allows the extension, "+
 		"instead of the gateway's default")
 	peers := flags.String("peers", "direct,ReverseProxy,nginx,Envoy,gateway", "`peers` to measure")
-	parts := flags.String("parts", "cells,grpc,fan-out,conversion,chain,rules", "`parts` to run; handlers is another, for\n"+
+	parts := flags.String("parts", "cells,grpc,fan-out,conversion,chain,rules,recording", "`parts` to run; handlers is another, for\n"+
 		"what the --handlers of a registration cost")
 	flags.BoolVar(&o.check, "check", false, "exit with status 1 when a bar is missed")
 	flags.BoolVar(&o.ratio, "ratio", false, "only compare with --baseline, and fail if the gateway is worse by more than 15 % "+
@@ -98,7 +99,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	if o.handlers, err = numbers("--handlers", *handlers, maxFanOut); err != nil {
 		return o, err
 	}
-	if o.parts, err = choose("--parts", *parts, partCells, partGRPC, partFanOut, partConversion, partChain, partRules, partHandlers); err != nil {
+	if o.parts, err = choose("--parts", *parts, partCells, partGRPC, partFanOut, partConversion, partChain, partRules,
+		partRecording, partHandlers); err != nil {
 		return o, err
 	}
 	if o.peers, err = choose("--peers", *peers, peerDirect, peerReverseProxy, peerNginx, peerEnvoy, peerGateway); err != nil {

@@ -34,7 +34,9 @@ type Result struct {
 	Chain *Chain `json:"chain,omitempty"`
 	// Rules is measured with a small request.
 	Rules *Rules `json:"rules,omitempty"`
-	Bars  []Bar  `json:"bars,omitempty"`
+	// Recording is measured with the size S.
+	Recording *Recording `json:"recording,omitempty"`
+	Bars      []Bar      `json:"bars,omitempty"`
 }
 
 // Machine is where a run took place.
@@ -173,6 +175,17 @@ func (r *Rules) CPUMore() []float64 {
 	}
 	return more
 }
+
+// Recording is what the recording of calls costs: rounds of a gateway with it and of one without, in turns.
+type Recording struct {
+	BodyBytes int    `json:"bodyBytes"`
+	Callers   int    `json:"callers"`
+	Without   Rounds `json:"without"`
+	With      Rounds `json:"with"`
+}
+
+// RateToWithout returns the rate with recording divided by that without, for each round.
+func (r *Recording) RateToWithout() []float64 { return Ratios(r.With.Each(Rate), r.Without.Each(Rate)) }
 
 // Bar is a measured value with the project's limit.
 type Bar struct {

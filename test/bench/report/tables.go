@@ -129,6 +129,17 @@ func (r *Rules) Table() string {
 	})
 }
 
+// Table returns the table of the recording of calls.
+func (r *Recording) Table() string {
+	row := func(name string, rounds Rounds, compared string) []string {
+		return []string{name, fmt.Sprintf("%.0f", rounds.Median(Rate)), Duration(rounds.Median(CPU)), compared}
+	}
+	return Table([]string{fmt.Sprintf("recording, %s, %d callers", Bytes(int64(r.BodyBytes)), r.Callers), "calls per second",
+		"CPU of the gateway per call", "compared"}, [][]string{
+		row("off", r.Without, ""), row("on", r.With, span(r.RateToWithout())+" times the rate"),
+	})
+}
+
 // HandlerTable returns the table of numbers of handlers.
 func HandlerTable(measured ...*Handler) string {
 	var rows [][]string
