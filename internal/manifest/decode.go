@@ -424,9 +424,17 @@ func object(members map[string]json.RawMessage) []byte {
 	return b.Bytes()
 }
 
+// memberPath returns a path of encoding/json without the embedded structs that it names. Members of Kubernetes' objects
+// begin with a small letter.
+func memberPath(path string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(path, "."), func(name string) bool {
+		return name != "" && 'A' <= name[0] && name[0] <= 'Z'
+	}), ".")
+}
+
 // typeProblem says which type a member has, and which it must have.
 func (d *document) typeProblem(err *json.UnmarshalTypeError) Problem {
-	path := err.Field
+	path := memberPath(err.Field)
 	var want string
 	switch err.Type.Kind() {
 	case reflect.String:

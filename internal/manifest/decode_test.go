@@ -188,6 +188,8 @@ func TestDecodeExtensionConfigErrors(t *testing.T) {
 		"LongName":      {config(long, "https://a.example.com"), []string{`configs/acme.yaml:4: ExtensionConfig "` + long + `": metadata.name: Invalid value: "` + long + `": must have at most 63 characters, has 64`}},
 		"DottedName":    {config("a.b", "https://a.example.com"), []string{`configs/acme.yaml:4: ExtensionConfig "a.b": metadata.name: Invalid value: "a.b": "a.b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`}},
 		"OtherKind":     {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\n", []string{`configs/acme.yaml:1: Service "x": v1 is ignored here; only ExtensionConfig of runtime.cluster.x-k8s.io and runtime.hookgate.dev, ExtensionPolicy, HandlerChain, HookRule, Namespace and CustomResourceDefinition are read`}},
+		"RuleMessage": {"apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: r}\nspec:\n  hook: BeforeClusterUpgrade\n  hold:\n  - {if: 'true', message: 5}\n",
+			[]string{`configs/acme.yaml:6: HookRule "r": spec.hold.message: Invalid type: number, must be a string; put it in quotes`}},
 		"RuleParams": {"apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: r}\nspec:\n  hook: BeforeClusterUpgrade\n  params:\n  - {name: self, self: true}\n  hold:\n  - {if: 'params.self == null', message: '\"x\"'}\n",
 			[]string{`configs/acme.yaml:6: HookRule "r": spec.params: Forbidden: the gateway reads params from a cluster, and takes no rules with params from a directory`}},
 		"CAFromSecret": {strings.Replace(config("acme", "https://a.example.com"), "  name: acme", "  name: acme\n  annotations:\n    runtime.cluster.x-k8s.io/inject-ca-from-secret: a/b", 1),
