@@ -33,12 +33,12 @@ import (
 func newRuleCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rule",
-		Short: "Test rules that answer hooks",
+		Short: "Test rules that answer hooks, and print the rights that they need",
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to do with rules: test")
+			return usagef("say what to do with rules: test or rbac")
 		},
 	}
-	cmd.AddCommand(newRuleTestCommand(hooks, versions))
+	cmd.AddCommand(newRuleTestCommand(hooks, versions), newRuleRightsCommand(hooks))
 	return cmd
 }
 

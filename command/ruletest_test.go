@@ -131,7 +131,7 @@ func TestRuleTestMistakes(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.code, tt.code, got.errOut, tt.want)
 		}
 	}
-	if got := hookgate(t, "", "rule"); got.code != exitUsage || !strings.Contains(got.errOut, "say what to do with rules: test") {
+	if got := hookgate(t, "", "rule"); got.code != exitUsage || !strings.Contains(got.errOut, "say what to do with rules: test or rbac") {
 		t.Errorf("exit status %d: %s", got.code, got.errOut)
 	}
 }

@@ -73,8 +73,8 @@ type HookRuleSpec struct {
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
 	// params are what expressions read besides the request, as params.<name>. The gateway watches what its rules name, so
-	// that no call waits for the API server, and what it knows may be a moment old. It needs the right to get, list and
-	// watch: "hookgate rule rbac" prints the manifests. Until the gateway knows the objects, calls of the rule fail with
+	// that no call waits for the API server, and what it knows may be a moment old. It needs the right to list and watch:
+	// "hookgate rule rbac" prints the manifests. Until the gateway knows the objects, calls of the rule fail with
 	// NotReady. Rules in a directory cannot have params.
 	// +listType=map
 	// +listMapKey=name

@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
 // rightsName is the name of the roles of Rights.
@@ -29,7 +27,7 @@ func Rights(
 	for _, of := range references {
 		resource := resources[of.Kind]
 		rule := rbacv1.PolicyRule{
-			APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"},
+			APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"list", "watch"},
 		}
 		if of.Name != "" {
 			rule.ResourceNames = []string{of.Name}
@@ -72,14 +70,4 @@ func Rights(
 func compareRights(a, b rbacv1.PolicyRule) int {
 	return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources),
 		slices.Compare(a.ResourceNames, b.ResourceNames))
-}
-
-// ReferencesOf returns what a rule reads besides its requests, if it is valid.
-func (c *Compiler) ReferencesOf(o *v1alpha1.HookRule) ([]Reference, error) {
-	reg, errs := c.Compile(o)
-	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	rule, _ := reg.Local.(*Rule)
-	return rule.References(), nil
 }

@@ -4,13 +4,15 @@
 package kubernetes
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -18,7 +20,6 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/policy"
 )
 
@@ -39,8 +40,28 @@ func (r *replica) asks(t testing.TB, rule string) string {
 	return answer.GetMessage()
 }
 
+// ruleRights returns what hookgate rule rbac prints for the rules of the cluster.
+func ruleRights(t testing.TB, kubeconfig, account string) (rights []client.Object) {
+	t.Helper()
+	program := os.Getenv(gatewayVariable)
+	if program == "" {
+		t.Skipf("%s does not name a program: run `make test`, which builds it", gatewayVariable)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, "rule", "rbac", "--kubeconfig", kubeconfig, "--service-account", account)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	for document := range strings.SplitSeq(strings.TrimPrefix(string(out), "---\n"), "---\n") {
+		rights = append(rights, object(t, document))
+	}
+	return rights
+}
+
 // A rule reads a ConfigMap and a list as they change. Until the gateway may read them, it answers nothing, and the
-// condition says why. What Rights returns is enough.
+// condition says why. What hookgate rule rbac prints is enough.
 func TestRuleParams(t *testing.T) {
 	_, c := connect(t)
 	const namespace, account = "rule-params", "gateway"
@@ -85,13 +106,9 @@ hold:
 		t.Errorf("without rights: got %q", got)
 	}
 
-	reg, _ := r.registry.Snapshot().Registration("params")
-	compiled, _ := reg.Local.(*hookrule.Rule)
-	for _, right := range hookrule.Rights(compiled.References(),
-		map[schema.GroupVersionKind]schema.GroupResource{corev1.SchemeGroupVersion.WithKind("ConfigMap"): {Resource: "configmaps"}},
-		types.NamespacedName{Namespace: namespace, Name: account}) {
-		o, _ := right.(client.Object)
-		create(t, c, o)
+	config, _ := connect(t)
+	for _, right := range ruleRights(t, kubeconfigOf(t, config), namespace+"/"+account) {
+		create(t, c, right)
 	}
 	awaitRule(t, c, "params", "Ready", "")
 	awaits := func(want string) {
