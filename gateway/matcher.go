@@ -136,6 +136,9 @@ func (v verdict) excluded() bool { return v.by != 0 }
 // judge decides whether the request is for a handler: by the namespaceSelector and the selection of its registration,
 // and by the operator's policy.
 func (m *matcher) judge(ctx context.Context, e *registry.Entry) verdict {
+	if e.Handler.Everything {
+		return verdict{}
+	}
 	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.excluded() {
 		return v
 	}

@@ -166,7 +166,11 @@ func hooksOf(entries []*Entry) map[hook.GroupHook][]*Entry {
 func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 	c := &config{registration: reg, entries: make([]*Entry, 0, len(reg.Handlers))}
 	for _, h := range reg.Handlers {
-		if !policies.All.Allows(h.Hook.Hook) {
+		p, all := policies.Of(h.Name), policies.All
+		if h.Everything {
+			p, all = nil, nil
+		}
+		if !all.Allows(h.Hook.Hook) {
 			c.withheld = append(c.withheld, h)
 			continue
 		}
@@ -175,9 +179,8 @@ func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 			name += "." + reg.Name
 			label = Label(name)
 		}
-		p := policies.Of(h.Name)
 		c.entries = append(c.entries, &Entry{
-			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: policies.All,
+			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: all,
 		})
 	}
 	return c

@@ -80,6 +80,9 @@ type Handler struct {
 	// ClusterAPIVersion is the version of cluster.x-k8s.io, "v1beta1" or "v1beta2", that the handler understands in
 	// embedded objects. Empty means that it is unknown and that objects are not converted.
 	ClusterAPIVersion string
+	// Everything makes the handler one for all requests, whatever the selectors and conditions of its registration say.
+	// No policy applies to it.
+	Everything bool
 	// Gateways has the ids of the gateways that a call passes after this one, as via.Path has them.
 	Gateways string
 }

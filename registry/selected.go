@@ -40,7 +40,7 @@ func newSelected(entries []*Entry) *selected {
 
 // required returns a label without which the object of a request is not for e.
 func required(e *Entry) (label, bool) {
-	if own := e.Registration.Selection; own != nil && own.ObjectSelector != nil {
+	if own := e.Registration.Selection; own != nil && own.ObjectSelector != nil && !e.Handler.Everything {
 		requirements, _ := own.ObjectSelector.Requirements()
 		for _, r := range requirements {
 			equal := r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/policy"
 )
 
@@ -55,5 +56,25 @@ func TestHandlersForLabels(t *testing.T) {
 				t.Errorf("%s: with the labels %v, the rule for a=1 is found", step.what, of)
 			}
 		}
+	}
+}
+
+// A handler for everything is found whatever its registration selects, and no policy withholds or changes it.
+func TestHandlerForEverything(t *testing.T) {
+	reg := local("HookRule", "r")
+	reg.Selection = &policy.Policy{ObjectSelector: labels.SelectorFromSet(labels.Set{"a": "1"})}
+	after := reg.Handlers[0]
+	after.Name, after.Hook, after.Everything = "places", gvh("AfterClusterUpgrade"), true
+	reg.Handlers = append(reg.Handlers, after)
+	r := New()
+	r.SetLocal("HookRule", []Registration{reg})
+	r.SetPolicies("r", Policies{All: &policy.Policy{Hooks: []string{"BeforeClusterUpgrade"}, FailurePolicy: hook.Ignore}})
+	s := r.Snapshot()
+	found := s.HandlersFor(after.Hook.GroupHook(), func() labels.Set { return labels.Set{"a": "2"} })
+	if len(found) != 1 || found[0].Handler != after || found[0].Policy != nil {
+		t.Errorf("found %v, withheld %v", found, s.Withheld("r"))
+	}
+	if e, ok := s.Handler("rule.r"); !ok || e.Handler.FailurePolicy != hook.Ignore {
+		t.Errorf("the policy does not apply to the other handler: %+v", e)
 	}
 }
