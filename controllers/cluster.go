@@ -115,6 +115,7 @@ type Source struct {
 	rules      *discovery.LocalSet
 	clusters   *clusters
 	params     *ruleParams
+	places     *rulePlaces
 	blocks     *blocks
 }
 
@@ -159,6 +160,7 @@ func New(c Config) (*Source, error) {
 		rules:      discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, served, c.Catalog, c.Logger),
 		clusters:   ofClusters,
 		params:     params,
+		places:     newRulePlaces(params, c.ReadOnly, c.Logger),
 		blocks:     newBlocks(),
 	}, nil
 }
@@ -179,7 +181,10 @@ func (s *Source) Policies() (policies []status.Policy, missed int) {
 func (s *Source) Chains() (chains []status.Chain, missed int) { return s.chains.Listed() }
 
 // Rules is Policies for HookRules.
-func (s *Source) Rules() (rules []status.Local, missed int) { return s.rules.Listed() }
+func (s *Source) Rules() (rules []status.Local, missed int) {
+	listed, missed := s.rules.Listed()
+	return s.places.shownIn(listed), missed
+}
 
 // NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
 // whether the cache has the namespace. Callers must not change the map.
@@ -366,6 +371,8 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 			return nil
 		}
 		following.Go(func() { r.followSecrets(ctx) })
+		following.Go(func() { s.places.run(ctx, s.Leads) })
+		following.Go(func() { s.places.record(ctx, r.events) })
 		following.Go(func() { s.blocks.record(ctx, mgr.GetAPIReader(), r.events, s.config.Logger) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
 			o.changed.Notify()
@@ -390,10 +397,11 @@ func (s *Source) newOwn(
 		leadership: s.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly, changed: notify.NewSignal(),
 	}
 	s.params.changed = o.changed.Notify
+	s.places.live, s.places.client = mgr.GetAPIReader(), mgr.GetClient()
 	rules := hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now)
 	o.kinds = []followed{
 		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
-		newRules(ctx, s.rules, rules.WithParams(s.params), s.params, o),
+		newRules(ctx, s.rules, rules.WithParams(s.params).WithPlaces(s.places), s.params, s.places, o),
 		newChains(s.chains, s.config.Catalog, s.clusters.need, o),
 	}
 	problems.missing = o.setAbsent

@@ -6,6 +6,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -13,6 +14,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -132,6 +136,37 @@ func (p *ruleParams) Read(of hookrule.Reference, self types.NamespacedName) ([][
 		return nil, hook.Errorf(hook.NotReady, "%s", tooManyWatches)
 	}
 	return w.read(self)
+}
+
+// lookUp returns the JSON of one object of a reference to all objects of a kind, nil if it is gone. It is not known if
+// the objects are not, or if there is no room for its JSON.
+func (p *ruleParams) lookUp(of hookrule.Reference, name types.NamespacedName) (object []byte, known bool) {
+	w := p.watch(of)
+	if w == nil {
+		return nil, false
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	object, found := w.objects[name]
+	return object, w.problemLocked() == "" && (object != nil || !found && w.left == 0)
+}
+
+// get asks the API server for one object of a reference, nil if it is gone. It asks for a list, which takes no right
+// besides those for the watch.
+func (p *ruleParams) get(
+	ctx context.Context, of hookrule.Reference, name types.NamespacedName,
+) (*unstructured.Unstructured, error) {
+	mapping, problem := p.resourceOf(of)
+	if mapping == nil {
+		return nil, errors.New(problem)
+	}
+	list, err := p.client.Resource(mapping.Resource).Namespace(name.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String(),
+	})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
 }
 
 // resourceOf returns how the API server serves a kind, or the problem.

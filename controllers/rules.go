@@ -16,13 +16,16 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// newRules returns the follower of HookRules, for which params watches what they read until ctx is done.
+// newRules returns the follower of HookRules, for which params watches what they read until ctx is done, and places
+// sees the places in their status.
 func newRules(
-	ctx context.Context, set *discovery.LocalSet, rules *hookrule.Compiler, params *ruleParams, shared *own,
+	ctx context.Context, set *discovery.LocalSet, rules *hookrule.Compiler, params *ruleParams, places *rulePlaces,
+	shared *own,
 ) *follower[*v1alpha1.HookRule, registry.Registration] {
 	type object = *v1alpha1.HookRule
 	reads := map[string][]hookrule.Reference{} // by the names of the rules
-	return newFollower(shared, kind[object, registry.Registration]{
+	var f *follower[object, registry.Registration]
+	f = newFollower(shared, kind[object, registry.Registration]{
 		name: hookrule.Kind, object: &v1alpha1.HookRule{}, list: &v1alpha1.HookRuleList{},
 		compile: func(o object) (registry.Registration, field.ErrorList) { return rules.Compile(o) },
 		apply: func(valid []registry.Registration, invalid map[string]mistaken[object]) []string {
@@ -35,6 +38,7 @@ func newRules(
 				}
 			}
 			params.use(ctx, all)
+			places.see(f.items, valid)
 			set.Set(valid, messagesOf(invalid))
 			return nil // no extension is called differently
 		},
@@ -53,6 +57,7 @@ func newRules(
 		condition:  extensionconfig.Verdict.ReadyCondition,
 		conditions: func(o object) *[]metav1.Condition { return &o.Status.Conditions },
 	})
+	return f
 }
 
 // messagesOf returns what is wrong with objects that are not valid, by name.

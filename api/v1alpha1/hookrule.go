@@ -36,9 +36,10 @@ type HookRule struct {
 	Status HookRuleStatus `json:"status,omitzero"`
 }
 
-// HookRuleSpec is the desired rule. What it may have depends on the hook: hold, fail and windows are for lifecycle
-// hooks, allow for CanUpdateMachine and CanUpdateMachineSet, patches for GeneratePatches, variables for
+// HookRuleSpec is the desired rule. What it may have depends on the hook: hold, fail, windows and concurrency are for
+// lifecycle hooks, allow for CanUpdateMachine and CanUpdateMachineSet, patches for GeneratePatches, variables for
 // DiscoverVariables and validations for ValidateTopology.
+// +kubebuilder:validation:XValidation:rule="self.hook == oldSelf.hook || !has(self.concurrency) || !has(oldSelf.concurrency)",message="hook of a rule with concurrency cannot change: the Clusters that have places are past the other one"
 type HookRuleSpec struct {
 	// hook is the name of the hook that the rule answers, such as BeforeClusterUpgrade.
 	// +kubebuilder:validation:MinLength=1
@@ -82,6 +83,14 @@ type HookRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Params []HookRuleParam `json:"params,omitempty"`
+
+	// concurrency bounds the number of Clusters that are past a blocking lifecycle hook at the same time. A Cluster takes
+	// a place when nothing else in the rule holds it or fails, whatever other handlers say. It keeps the place until the
+	// hook that follows is called: after BeforeClusterCreate AfterControlPlaneInitialized; after BeforeClusterUpgrade,
+	// BeforeControlPlaneUpgrade and BeforeWorkersUpgrade the After… hook of the same name. The place is free earlier if
+	// the Cluster is gone or, of upgrades, its spec.topology.version has changed. Rules in a directory cannot have it.
+	// +optional
+	Concurrency *HookRuleConcurrency `json:"concurrency,omitempty"`
 
 	// hold makes a blocking lifecycle hook wait: the answer is Success with retryAfterSeconds while one of them applies.
 	// The message is that of the first.
@@ -193,6 +202,12 @@ type HookRuleStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// places are the Clusters that are past the hook of a rule with concurrency, in the order in which they passed.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	// +optional
+	Places []HookRulePlace `json:"places,omitempty"`
 }
 
 // WithheldReason is the reason of a condition Ready that is not true because spec.hooks of an ExtensionPolicy does not

@@ -34,8 +34,8 @@ func (p *Policy) JudgeLocal(reg *registry.Registration) Verdict {
 	return Verdict{v1alpha1.AcceptedReason, "In effect for " + reg.Describe()}
 }
 
-// JudgeLocal returns the verdict on a valid registration without a server, such as that of a HookRule, which has one
-// handler.
+// JudgeLocal returns the verdict on a valid registration without a server, such as that of a HookRule, whose first
+// handler answers its hook.
 func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog.Catalog) Verdict {
 	if taken := s.TakenLocal(reg.Local.Kind(), reg.Name); taken != "" {
 		return Verdict{v1alpha1.NameCollisionReason, fmt.Sprintf("Not served: %q is %s, too: rename one of the two",

@@ -37,6 +37,7 @@ type Compiler struct {
 	now   func() time.Time
 
 	source         Params // may be nil
+	places         Places // may be nil
 	withoutCluster bool
 }
 
@@ -81,11 +82,17 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	in.params = in.compileParams(spec, path.Child("params"))
 	rule := &Rule{name: o.Name, hook: in.hook, codec: c.codec, now: c.now, params: in.params, source: c.source}
 	rule.answer = answers.compile(in, spec, path)
+	rule.places = c.places
+	rule.concurrency = in.compileConcurrency(spec.Concurrency, path.Child("concurrency"))
 	reg.Local = rule
 	reg.Handlers = []registry.Handler{{
 		Name: HandlerName, Hook: in.hook.GroupVersionHook, Timeout: limits.DefaultTimeout, FailurePolicy: hook.Fail,
 		ClusterAPIVersion: string(spec.ClusterAPIVersion),
 	}}
+	if freeing, ok := in.freeingHandler(); ok && rule.concurrency != nil {
+		reg.Handlers = append(reg.Handlers, freeing)
+		rule.after, _ = in.hooks.Lookup(freeing.Hook)
+	}
 	return reg, in.errs
 }
 

@@ -24,7 +24,7 @@ const defaultRetry = 30
 func lifecycle() category {
 	return category{
 		hooks:   func(h *catalog.Hook) bool { return h.Category == catalog.Lifecycle },
-		fields:  []string{"hold", "fail", "windows"},
+		fields:  []string{"hold", "fail", "windows", "concurrency"},
 		compile: compileLifecycle,
 	}
 }
@@ -53,8 +53,8 @@ func compileLifecycle(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.
 	rule := &lifecycleRule{hook: in.hook, windows: in.windows(spec.Windows, path.Child("windows"))}
 	in.forbidHold(len(spec.Hold), path.Child("hold"))
 	in.forbidHold(len(spec.Windows), path.Child("windows"))
-	if len(spec.Hold)+len(spec.Fail)+len(spec.Windows) == 0 {
-		in.errs = append(in.errs, field.Required(path, "must have one of hold, fail and windows"))
+	if len(spec.Hold)+len(spec.Fail)+len(spec.Windows) == 0 && spec.Concurrency == nil {
+		in.errs = append(in.errs, field.Required(path, "must have one of hold, fail, windows and concurrency"))
 	}
 	for i := range in.bounded(len(spec.Hold), path.Child("hold")) {
 		from, at := &spec.Hold[i], path.Child("hold").Index(i)

@@ -175,13 +175,16 @@ func (in *compilation) variables(names []string) []string {
 	return names
 }
 
-// References returns what the rule reads besides its requests.
+// References returns what the rule reads besides its requests, and what frees its places.
 func (r *Rule) References() []Reference {
 	var all []Reference
 	for i := range r.params {
 		if !slices.Contains(all, r.params[i].from) {
 			all = append(all, r.params[i].from)
 		}
+	}
+	if of := ClusterReference(); r.concurrency != nil && !slices.Contains(all, of) {
+		all = append(all, of)
 	}
 	return all
 }

@@ -248,7 +248,7 @@ func TestPatchesRefused(t *testing.T) {
 spec.patches[0].selector.matchResources.machinePoolClass.names[1]: Invalid value: "*a*": must have one * at most, at the beginning or at the end
 spec.patches[0].selector.matchResources.machinePoolClass.names[2]: Invalid value: "**": must have one * at most, at the beginning or at the end`},
 		"OtherHook": {"patches are for one hook", "fail: [{if: 'true', message: '\"a\"'}]",
-			`spec.fail: Forbidden: rules of GeneratePatches have none of hold, fail, windows` + "\n" + `spec.patches: Required value: must have a patch`},
+			`spec.fail: Forbidden: rules of GeneratePatches have none of hold, fail, windows, concurrency` + "\n" + `spec.patches: Required value: must have a patch`},
 		"Many": {"a list has an end", `patches: [` + strings.Repeat(`{},`, 65) + `]`, `spec.patches: Too many: 65: must have at most 64 items`},
 	} {
 		t.Run(name, func(t *testing.T) {

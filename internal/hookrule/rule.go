@@ -27,6 +27,10 @@ type Rule struct {
 	answer answerer
 	params []param
 	source Params // of params
+	places Places // may be nil
+	// concurrency is nil if the rule has none. after is the hook that frees places, nil if there is none.
+	concurrency *concurrency
+	after       *catalog.Hook
 }
 
 var _ registry.Local = (*Rule)(nil)
@@ -42,6 +46,9 @@ func (*Rule) Kind() string { return Kind }
 
 // Answer implements registry.Local. An expression that cannot be evaluated is an error of kind Policy.
 func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.Guard) (proto.Message, error) {
+	if r.frees(request) {
+		return r.free(ctx, request)
+	}
 	body, err := r.codec.EncodeWithin(request, math.MaxInt64, codec.Guard{Reserve: guard.Reserve})
 	if err != nil {
 		return nil, err
@@ -61,6 +68,9 @@ func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.G
 		v.Set(policy.ParamsVariable, params)
 	}
 	answer, err := r.answer.answer(v, request)
+	if err == nil {
+		answer, err = r.admit(ctx, v, request, answer)
+	}
 	if evaluation, ok := errors.AsType[*policy.EvaluationError](err); ok {
 		return nil, hook.Errorf(hook.Policy, "HookRule %q: %s", r.name, err).WithCause(evaluation.Cause)
 	}

@@ -96,6 +96,15 @@ const (
 	RuleWatches     = 64
 	RuleSelfObjects = 10_000
 	RuleSelfBytes   = 128 << 20
+	// RuleConcurrency is the largest limit of Clusters that are past the hook of a rule, and RulePlaces the number of all
+	// of them, whatever per is. RulePerBytes is the size of a value of per.
+	RuleConcurrency = 500
+	RulePlaces      = 1000
+	RulePerBytes    = 253
+	// PlacesInterval is the time between two looks at the Clusters that are past the hooks of rules. LiftedHolds is the
+	// number of holds that an annotation has lifted, and that wait for their events.
+	PlacesInterval = 5 * time.Second
+	LiftedHolds    = 1000
 	// RulePathBytes is the length of a path that a rule patches, RuleClassBytes that of a class of workers that it
 	// selects, and RuleSchemaBytes the size of the schema of a variable.
 	RulePathBytes   = 512

@@ -14,7 +14,7 @@ const (
 	FailureBytes = 512
 	// StatusWindow is how far the status looks back at calls.
 	StatusWindow = 5 * time.Minute
-	// HeldClusters is the number of Clusters that wait in the status.
+	// HeldClusters is the number of Clusters that wait in the status, and of those that have places of HookRules.
 	HeldClusters = 10_000
 	// Pages is the number of pages that are sent at a time, FollowingPages that of pages that follow what happens, and
 	// PageTimeout the time to read one, or a change of it. PageAge is the age of the list of extensions in them.

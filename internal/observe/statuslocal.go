@@ -55,6 +55,9 @@ func (r *Reporter) rules(
 			rule.Selector = s.String()
 		}
 		for _, e := range snapshot.HandlersOf(rule.Name) {
+			if e.Handler.Everything {
+				continue // which frees places
+			}
 			of := r.hooked(now, e)
 			of.OfferedAs, of.Collision = r.offeredAs(snapshot, e)
 			of.Chains = inChains[e.Name]

@@ -254,8 +254,20 @@ type Local struct {
 	Selector string `json:"namespaceSelector,omitempty"`
 	// Handler is absent if none is served.
 	Handler *Handler `json:"handler,omitempty"`
+	// Places are the Clusters that are past the hook of a rule with concurrency, in the order in which they passed, and
+	// MissedPlaces counts those that there was no room for.
+	Places       []Place `json:"places,omitempty"`
+	MissedPlaces int     `json:"missedPlaces,omitempty"`
 	// Failures are the last ones, newest first. They are there only if the object was asked for.
 	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Place is a Cluster that is past the hook of a rule with concurrency, which bounds their number for each value of Per.
+type Place struct {
+	Namespace string    `json:"namespace"`
+	Cluster   string    `json:"cluster"`
+	Per       string    `json:"per,omitempty"`
+	Since     time.Time `json:"since"`
 }
 
 // Policy is an ExtensionPolicy, and whether it is in effect.

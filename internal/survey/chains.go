@@ -22,13 +22,15 @@ type locatedChain struct {
 	location preflight.Location
 }
 
-// ruled returns a HookRule with its one handler.
+// ruled returns a HookRule with its handlers.
 func ruled(rule *registry.Registration, at preflight.Location) preflight.Extension {
-	h := &rule.Handlers[0]
-	return preflight.Extension{
-		Name: rule.Name, Rule: true, Location: at,
-		Handlers: []preflight.Handler{{Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at}},
+	x := preflight.Extension{Name: rule.Name, Rule: true, Location: at}
+	for _, h := range rule.Handlers {
+		x.Handlers = append(x.Handlers, preflight.Handler{
+			Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at,
+		})
 	}
+	return x
 }
 
 // decideChains adds chains to v, with what keeps them from being called now, and the hooks of which several handlers

@@ -1,0 +1,84 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/hookrule"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/status"
+)
+
+// unconnected returns places without an API server, as they are in rules that were seen.
+func unconnected(taken map[string]int) *rulePlaces {
+	p := newRulePlaces(&ruleParams{watches: map[hookrule.Reference]*paramWatch{}}, false, slog.New(slog.DiscardHandler))
+	var rules []*v1alpha1.HookRule
+	for name, n := range taken {
+		rule := &v1alpha1.HookRule{}
+		rule.Name = name
+		for i := range n {
+			rule.Status.Places = append(rule.Status.Places, v1alpha1.HookRulePlace{Namespace: "n", Name: fmt.Sprint("c", i)})
+		}
+		rules = append(rules, rule)
+	}
+	p.see(rules, nil)
+	return p
+}
+
+// A Cluster that waits costs the API server nothing, and none gets a place while the Clusters are not known.
+func TestPlacesOfUnknownClusters(t *testing.T) {
+	p := unconnected(map[string]int{"r": 2})
+	want := v1alpha1.HookRulePlace{Namespace: "n", Name: "other"}
+	if is, err := p.Take(t.Context(), "r", want, 2, false); err != nil || is.OK {
+		t.Errorf("all places are taken: got %+v, %v", is, err)
+	}
+	for what, take := range map[string]func() (hookrule.Allocation, error){
+		"a place is free":       func() (hookrule.Allocation, error) { return p.Take(t.Context(), "r", want, 3, false) },
+		"an operator lifts it":  func() (hookrule.Allocation, error) { return p.Take(t.Context(), "r", want, 2, true) },
+		"the rule was not seen": func() (hookrule.Allocation, error) { return p.Take(t.Context(), "new", want, 2, false) },
+		"the Cluster has one": func() (hookrule.Allocation, error) {
+			return p.Take(t.Context(), "r", v1alpha1.HookRulePlace{Namespace: "n", Name: "c0"}, 2, false)
+		},
+	} {
+		if is, err := take(); hook.KindOf(err) != hook.NotReady || is.OK {
+			t.Errorf("%s: got %+v, %v", what, is, err)
+		}
+	}
+}
+
+// The status has room for so many places.
+func TestPlacesShown(t *testing.T) {
+	const each = limits.HeldClusters/2 + 3
+	p := unconnected(map[string]int{"a": each, "b": each})
+	shown := p.shownIn([]status.Local{{Name: "a"}, {Name: "b"}, {Name: "c"}})
+	for i, want := range [][2]int{{each, 0}, {each - 6, 6}, {0, 0}} {
+		if got := [2]int{len(shown[i].Places), shown[i].MissedPlaces}; got != want {
+			t.Errorf("%s: got %v places and missed, want %v", shown[i].Name, got, want)
+		}
+	}
+}
+
+// Holds that were lifted wait for their events, each once, and no more than there is room for.
+func TestLiftedHoldsAreBounded(t *testing.T) {
+	p := unconnected(nil)
+	for range 2 {
+		for i := range limits.LiftedHolds + 1 {
+			p.Lifted("r", types.NamespacedName{Namespace: "n", Name: fmt.Sprint("c", i)}, "waits")
+		}
+	}
+	n := 0
+	for _, _, ok := p.lifts.take(); ok; _, _, ok = p.lifts.take() {
+		n++
+	}
+	if n != limits.LiftedHolds {
+		t.Errorf("%d holds wait, want %d", n, limits.LiftedHolds)
+	}
+}
