@@ -30,7 +30,9 @@ func newGetHoldsCommand() *cobra.Command {
 		Aliases: []string{"hold"},
 		Short:   "List the Clusters that wait for a handler, and why",
 		Long: "List the Clusters that cannot go on because a handler of a hook says so, with retryAfterSeconds or with\n" +
-			"status Failure, or because it does not answer. One gateway process knows the calls that it has made.",
+			"status Failure, or because it does not answer. One gateway process knows the calls that it has made.\n\n" +
+			"Below them are the Clusters that have the places of HookRules with concurrency, for which others wait;\n" +
+			"as JSON, \"hookgate get rules\" has them.",
 		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -71,10 +73,20 @@ func (o *holdsOptions) print(cmd *cobra.Command, show printer, g *status.Gateway
 	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool {
 		return o.namespace != "" && h.Namespace != o.namespace || o.cluster != "" && h.Cluster != o.cluster
 	})
+	for i := range g.Rules {
+		r := &g.Rules[i]
+		if r.MissedPlaces > 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are more: the gateway had no room for %d places of %s.\n",
+				r.MissedPlaces, r.Name)
+		}
+		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool {
+			return o.namespace != "" && p.Namespace != o.namespace || o.cluster != "" && p.Cluster != o.cluster
+		})
+	}
 	if len(g.Holds) == 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No Cluster waits for a handler of %s.\n", gateway)
 		if o.output == formatTable {
-			return nil
+			return render.Places(cmd.OutOrStdout(), g)
 		}
 		g.Holds = []status.Hold{} // an empty list in JSON, not null
 	}
@@ -83,10 +95,24 @@ func (o *holdsOptions) print(cmd *cobra.Command, show printer, g *status.Gateway
 	}
 	body, err := json.Marshal(g.Holds)
 	if err == nil {
-		err = show(cmd.OutOrStdout(), body, func(w io.Writer) error { return render.Holds(w, g) })
+		err = show(cmd.OutOrStdout(), body, func(w io.Writer) error { return printHolds(w, g) })
 	}
 	if err != nil {
 		return fmt.Errorf("print holds: %w", err)
 	}
 	return nil
+}
+
+// printHolds writes the Clusters that wait, and those that have the places of rules.
+func printHolds(w io.Writer, g *status.Gateway) error {
+	if err := render.Holds(w, g); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(g.Rules, func(r status.Local) bool { return len(r.Places) > 0 }) {
+		return nil
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return render.Places(w, g)
 }

@@ -6,6 +6,7 @@ package render
 import (
 	"io"
 
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/table"
 )
@@ -50,6 +51,25 @@ func Rules(w io.Writer, g *status.Gateway, wide bool) error {
 	return messages.Flush()
 }
 
+// Places writes a row for each Cluster that has a place of a HookRule, and nothing if none has.
+func Places(w io.Writer, g *status.Gateway) error {
+	t := table.New(w)
+	t.Row("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "HAS A PLACE OF")
+	found := false
+	for i := range g.Rules {
+		r := &g.Rules[i]
+		for j := range r.Places {
+			p := &r.Places[j]
+			found = true
+			t.Row(p.Namespace, p.Cluster, r.Hook, hookrule.HandlerName+"."+r.Name, age(&p.Since, g.Now), p.Per)
+		}
+	}
+	if !found {
+		return nil
+	}
+	return t.Flush()
+}
+
 // readyReason is the reason of what is ready, with nothing more to say about it.
 const readyReason = "Ready"
 
@@ -92,6 +112,14 @@ func Rule(w io.Writer, g *status.Gateway) error {
 			return err
 		}
 		if err := Holds(w, g); err != nil {
+			return err
+		}
+	}
+	if len(r.Places) > 0 {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := Places(w, g); err != nil {
 			return err
 		}
 	}
