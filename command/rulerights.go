@@ -94,7 +94,7 @@ func ruleFiles(paths []string, hooks *catalog.Catalog, notes io.Writer) ([]hookr
 	if err != nil {
 		return nil, err
 	}
-	decoder.TakeParams(nil, time.Now)
+	decoder.TakeAllRules(nil, nil, time.Now)
 	reader := &files.Reader{}
 	var all []manifest.File
 	for _, path := range paths {

@@ -93,6 +93,7 @@ type ruleTester struct {
 	notes    io.Writer
 	now      time.Time       // the clock of the rules
 	params   hooktest.Params // what they read
+	places   hooktest.Places // what they give out
 	// namespaceLabels are those of every namespace.
 	namespaceLabels map[string]string
 }
@@ -106,7 +107,7 @@ func newRuleTester(hooks *catalog.Catalog, versions *hookversion.Converter, note
 	if t.decoder, err = manifest.NewDecoder(hooks); err != nil {
 		return nil, err
 	}
-	t.decoder.TakeParams(t, func() time.Time { return t.now })
+	t.decoder.TakeAllRules(t, &t.places, func() time.Time { return t.now })
 	return t, nil
 }
 
@@ -198,7 +199,7 @@ func (t *ruleTester) test(ctx context.Context, test *hooktest.Test, rule registr
 		) (proto.Message, error) {
 			var err error
 			t.now, _ = given.Time() // which the parser has read
-			t.namespaceLabels = given.NamespaceLabels
+			t.namespaceLabels, t.places = given.NamespaceLabels, given.TakenPlaces()
 			if t.params, err = given.Objects(reads.References()); err != nil {
 				return nil, err
 			}

@@ -156,7 +156,7 @@ func TestParse(t *testing.T) {
 		one + "  step: 1\n":                                                  `10: HandlerChainTest "t": unknown field "spec.step"`,
 		one + "    wants: {}\n":                                              `10: HandlerChainTest "t": unknown field "spec.cases[0].wants"`,
 		one + "    want: {object: []}\n":                                     `10: HandlerChainTest "t": unknown field "spec.cases[0].want.object"`,
-		one + "    want: {excluded: true}\n":                                 `8: HandlerChainTest "t": spec.cases[0]: now, params, namespaceLabels and excluded are for rules`,
+		one + "    want: {excluded: true}\n":                                 `8: HandlerChainTest "t": spec.cases[0]: now, params, places, namespaceLabels and excluded are for rules`,
 		one + "  - name: a\n    given: {request: {}, requestFile: x}\n":      `10: HandlerChainTest "t": spec.cases[1].name: "a" is the name of another case, too`,
 		one + "  - name: b\n    given: {request: {}, requestFile: x}\n":      `11: HandlerChainTest "t": spec.cases[1].given: want one of request and requestFile`,
 		one + "  - given: {}\n":                                              `10: HandlerChainTest "t": spec.cases[1].name: required`,
@@ -176,6 +176,7 @@ func TestParse(t *testing.T) {
 		"  cases: [{name: a}]\n":                                            `4: HookRuleTest "t": spec.rule: required`,
 		"  rule: r\n  chain: c\n  cases: [{name: a}]\n":                     `4: HookRuleTest "t": spec: a HookRuleTest has a rule, neither chain nor hook`,
 		"  rule: r\n  cases:\n  - {name: a, given: {now: yesterday}}\n":     `7: HookRuleTest "t": spec.cases[0].given.now: want a time such as 2026-07-04T01:00:00Z, got "yesterday"`,
+		"  rule: r\n  cases:\n  - {name: a, given: {places: [{}]}}\n":       `7: HookRuleTest "t": spec.cases[0].given.places[0].name: required`,
 		"  rule: r\n  cases: [{name: a, want: {excluded: true, error: x}}]": `6: HookRuleTest "t": spec.cases[0].want: want one of`,
 	} {
 		if _, err := ParseRuleTests(fileOf(t, "t.yaml", rule+test)); err == nil || !strings.Contains(err.Error(), "t.yaml:"+want) {

@@ -61,6 +61,8 @@ type Given struct {
 	Now string `json:"now,omitempty"`
 	// Params are the objects that the params of a rule read, as they are in the cluster.
 	Params []json.RawMessage `json:"params,omitempty"`
+	// Places are those of other Clusters, for a rule with concurrency.
+	Places Places `json:"places,omitempty"`
 	// NamespaceLabels are the labels of the namespace of the request, for a rule.
 	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
 }
@@ -123,8 +125,9 @@ func ParseChainTests(f *manifest.File, hooks *catalog.Catalog) ([]*Test, error) 
 		}
 		for i := range t.Spec.Cases {
 			given, at := &t.Spec.Cases[i].Given, fmt.Sprintf("spec.cases[%d]", i)
-			if given.Now != "" || given.NamespaceLabels != nil || given.Params != nil || t.Spec.Cases[i].Want.Excluded {
-				mistakes = append(mistakes, mistake{at, "now, params, namespaceLabels and excluded are for rules"})
+			if given.Now != "" || given.NamespaceLabels != nil || given.Params != nil || given.Places != nil ||
+				t.Spec.Cases[i].Want.Excluded {
+				mistakes = append(mistakes, mistake{at, "now, params, places, namespaceLabels and excluded are for rules"})
 			}
 		}
 		if t.Spec.Rule != "" {
@@ -200,6 +203,11 @@ func (t *Test) check() []mistake {
 		}
 		if _, err := c.Given.Time(); err != nil {
 			wrong(".given.now", "%s", err)
+		}
+		for j := range c.Given.Places {
+			if c.Given.Places[j].Name == "" {
+				wrong(fmt.Sprintf(".given.places[%d].name", j), "required")
+			}
 		}
 		w := &c.Want
 		if !slices.Contains([]string{"", "Success", "Failure"}, w.Status) {

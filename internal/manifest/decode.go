@@ -82,9 +82,10 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	}, nil
 }
 
-// TakeParams makes w take rules for a cluster, too, whose params are read from p and whose clock is now.
-func (w *Decoder) TakeParams(p hookrule.Params, now func() time.Time) {
-	w.rules = hookrule.NewCompiler(w.hooks, w.conditions, w.types, now).WithParams(p)
+// TakeAllRules makes w take rules for a cluster, too, whose params are read from params, which take places of places,
+// and whose clock is now.
+func (w *Decoder) TakeAllRules(params hookrule.Params, places hookrule.Places, now func() time.Time) {
+	w.rules = hookrule.NewCompiler(w.hooks, w.conditions, w.types, now).WithParams(params).WithPlaces(places)
 }
 
 // Types returns the types of requests, against which conditions are checked.
