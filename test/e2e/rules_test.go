@@ -23,8 +23,8 @@ import (
 // ruled are the Clusters of TestRules, each of one control plane Machine and with an image repository of its own.
 var ruled = []string{"c1", "c2", "c3", "c4"}
 
-// TestRules upgrades four Clusters whose every hook is answered by a HookRule: there is no extension. The gateway is
-// killed while they wait for their approval, and while they are upgraded.
+// TestRules upgrades four Clusters, two at a time, whose every hook is answered by a HookRule: there is no extension. The
+// gateway is killed while they wait for their approval, and while two are upgraded and two wait for them.
 func TestRules(t *testing.T) {
 	w := begin(t, true)
 	h := w.watchUpgrades()
@@ -79,6 +79,7 @@ func TestRules(t *testing.T) {
 		got := h.versions()
 		return fmt.Sprint(got), slices.Contains(got, newVersion)
 	})
+	w.twoHavePlaces()
 	w.replaceGateway(func() { w.end(w.gateway) })
 	w.eventuallyWithin(stepPatience, "all Clusters are upgraded", func() (string, bool) { return w.allAt(newVersion) })
 	w.logf("the gateway was killed again, and all Clusters run %s", newVersion)
@@ -90,7 +91,48 @@ func TestRules(t *testing.T) {
 			t.Errorf("Cluster %s had\n%s; want\n%s", name, got, want)
 		}
 	}
+	if most := h.mostAtOnce(); most != 2 {
+		t.Errorf("%d Clusters were upgraded at once, want 2", most)
+	}
+	w.eventually("no Cluster has a place", func() (string, bool) {
+		taken := w.placesOf("approval")
+		return fmt.Sprint(taken), len(taken) == 0
+	})
 	w.onlyRules(rules)
+}
+
+// placesOf returns the Clusters that have a place of a rule.
+func (w *fixture) placesOf(rule string) (clusters []string) {
+	w.t.Helper()
+	places, _, err := unstructured.NestedSlice(w.get("hookgate.dev/v1alpha1", "HookRule", "", rule).Object, "status", "places")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, place := range places {
+		of, _ := place.(map[string]any)
+		clusters = append(clusters, fmt.Sprint(of["name"]))
+	}
+	return clusters
+}
+
+// twoHavePlaces waits until two Clusters have a place, and the others say that they wait for one.
+func (w *fixture) twoHavePlaces() {
+	w.t.Helper()
+	const want = "waits: all places are taken, of which there are 2"
+	w.eventually("two Clusters have a place, and two wait", func() (string, bool) {
+		taken := w.placesOf("approval")
+		for _, name := range ruled {
+			c := &clusterv1.Cluster{}
+			if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, c); err != nil {
+				return err.Error(), false
+			}
+			of := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+			if of == nil || slices.Contains(taken, name) == strings.Contains(of.Message, want) {
+				return fmt.Sprint(taken, " have places; ", name, ": ", of), false
+			}
+		}
+		return fmt.Sprint(taken), len(taken) == 2
+	})
 }
 
 // rulesReady waits until all rules are in effect.
@@ -192,6 +234,7 @@ func (w *fixture) onlyRules(rules []string) {
 		}
 		good += n
 	}
+	good += total(calls, "handler", "places.approval", "outcome", "success")
 	if all != good {
 		w.t.Errorf("the gateway made %d calls, and rules have answered %d: %v", all, good, calls)
 	}
@@ -206,12 +249,17 @@ type history struct {
 	controlPlanes map[string][]string // each version and image repository that was wanted, in order
 	machines      map[string][]string // the version of each, in order
 	seen          map[types.UID]bool  // Machines
+	upgrading     map[string]bool     // control planes that are to have the new version, and do not have it
+	most          int                 // of them at once
 }
 
 // watchUpgrades follows what happens to all control planes and Machines from now on.
 func (w *fixture) watchUpgrades() *history {
 	w.t.Helper()
-	h := &history{controlPlanes: map[string][]string{}, machines: map[string][]string{}, seen: map[types.UID]bool{}}
+	h := &history{
+		controlPlanes: map[string][]string{}, machines: map[string][]string{}, seen: map[types.UID]bool{},
+		upgrading: map[string]bool{},
+	}
 	watching, err := client.NewWithWatch(w.rest, client.Options{Scheme: w.Scheme()})
 	if err != nil {
 		w.t.Fatal(err)
@@ -251,6 +299,11 @@ func (h *history) note(o any) {
 		if before := h.controlPlanes[name]; len(before) == 0 || before[len(before)-1] != now {
 			h.controlPlanes[name] = append(before, now)
 		}
+		has := o.Status.Versions
+		if delete(h.upgrading, name); o.Spec.Version == newVersion && (len(has) != 1 || has[0].Version != newVersion) {
+			h.upgrading[name] = true
+		}
+		h.most = max(h.most, len(h.upgrading))
 	}
 }
 
@@ -259,6 +312,13 @@ func (h *history) versions() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(h.machines))...))))
+}
+
+// mostAtOnce returns how many Clusters were upgraded at the same time, at most.
+func (h *history) mostAtOnce() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.most
 }
 
 // of returns what happened to a Cluster.
