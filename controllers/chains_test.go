@@ -70,6 +70,7 @@ func TestChainTakesEffect(t *testing.T) {
 	api.chain("both", "a.acme", "b.acme")
 	api.awaitReady(t, "both", v1alpha1.StepMissingReason, `Calls fail: steps[0]: no handler "a.acme" is registered`)
 	api.register("acme", nil)
+	api.awaitDiscovered(t, "acme") // whose status may be written after that of the chain
 	api.awaitReady(t, "both", v1alpha1.ReadyReason, "Calls go to 2 handlers")
 	if c, ok := r.registry.Snapshot().Chain("both"); !ok || len(c.Steps) != 2 {
 		t.Errorf("the registry has %+v, %t", c, ok)
