@@ -59,6 +59,14 @@ func blockedOf(s source) func(owner corev1.ObjectReference, chain, message strin
 	return nil
 }
 
+// auditedOf returns what writes events about what rules would have answered, or nil if the source writes none.
+func auditedOf(s source) func(rule, namespace, cluster, message string) {
+	if cluster, ok := s.(*controllers.Source); ok {
+		return cluster.Audited
+	}
+	return nil
+}
+
 // clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have
 // the same names and defaults.
 type clusterOptions struct {

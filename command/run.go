@@ -97,7 +97,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gate: in.gate,
 		Memory: calls, Gateway: self, Want: transports.Want, Clusters: clustersOf(source),
-		Blocked: blockedOf(source), Recorder: recorder,
+		Blocked: blockedOf(source), Audited: auditedOf(source), Recorder: recorder,
 	})
 	services := gateway.NewServices(dispatcher, o.groups...)
 	front, err := o.newFront(hooks, dispatcher, services)

@@ -10,12 +10,14 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/internal/text"
@@ -32,16 +34,24 @@ var (
 // blockedReason is the reason of events about updates in place that a HandlerChain has blocked.
 const blockedReason = "InPlaceUpdateBlocked"
 
-// blocks are the last updates in place of objects that HandlerChains have blocked, and that no event was written about.
-// Callers ask again and again, so that what there is no room for comes back.
+// auditReason is the reason of events about answers that a HookRule with action: Audit would have given.
+const auditReason = "Audit"
+
+// blocks are the last updates in place of objects that HandlerChains have blocked, and the last answers of HookRules with
+// action: Audit, that no event was written about. Callers ask again and again, so that what there is no room for comes
+// back.
 type blocks struct {
 	mu      sync.Mutex
 	pending map[corev1.ObjectReference]block
 	added   *notify.Signal
 }
 
-// block is why an object was blocked, and by which HandlerChain.
-type block struct{ chain, message string }
+// block is what is to be said about an object.
+type block struct {
+	kind, reason, action string // of the event
+	related              corev1.ObjectReference
+	message              string
+}
 
 func newBlocks() *blocks {
 	return &blocks{pending: map[corev1.ObjectReference]block{}, added: notify.NewSignal()}
@@ -88,15 +98,16 @@ func (b *blocks) record(ctx context.Context, reader client.Reader, recorder even
 		object := metadataOf(owner.GroupVersionKind())
 		if err := reader.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, object); err != nil {
 			if ctx.Err() == nil {
-				logger.Warn("no event is written about an update in place that a HandlerChain blocks", "kind", owner.Kind,
-					"namespace", owner.Namespace, "name", owner.Name, "handlerChain", latest.chain, "error", err)
+				logger.Warn("no event is written, because its object cannot be read", "reason", latest.reason, "kind", owner.Kind,
+					"namespace", owner.Namespace, "name", owner.Name, "error", err)
 			}
 			continue
 		}
-		chain := &corev1.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: chainKind, Name: latest.chain,
+		var related runtime.Object
+		if latest.related.Name != "" {
+			related = &latest.related
 		}
-		recorder.Eventf(object, chain, corev1.EventTypeWarning, blockedReason, "UpdateInPlace", "%s",
+		recorder.Eventf(object, related, latest.kind, latest.reason, latest.action, "%s",
 			text.Cut(latest.message, limits.EventNoteBytes))
 	}
 }
@@ -105,6 +116,19 @@ func (b *blocks) record(ctx context.Context, reader client.Reader, recorder even
 // set. It does not block.
 func (s *Source) Blocked(owner corev1.ObjectReference, chain, message string) {
 	if !s.config.ReadOnly {
-		s.blocks.add(owner, block{chain, message})
+		related := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: chainKind, Name: chain}
+		s.blocks.add(owner, block{corev1.EventTypeWarning, blockedReason, "UpdateInPlace", related, message})
+	}
+}
+
+// Audited makes the Source write an event about an answer that a HookRule with action: Audit would have given, unless
+// ReadOnly is set. It does not block.
+func (s *Source) Audited(rule, namespace, cluster, message string) {
+	if !s.config.ReadOnly {
+		owner := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: hookrule.Kind, Name: rule}
+		related := corev1.ObjectReference{
+			APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: namespace, Name: cluster,
+		}
+		s.blocks.add(owner, block{corev1.EventTypeNormal, auditReason, "Answer", related, message})
 	}
 }

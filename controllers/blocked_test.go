@@ -31,7 +31,7 @@ func TestEventsOfBlockedUpdates(t *testing.T) {
 	missing := owner
 	missing.Name = "none"
 	r.source.Blocked(missing, "chain", "of nothing")
-	r.awaitLog(t, "no event is written about an update in place that a HandlerChain blocks")
+	r.awaitLog(t, "no event is written, because its object cannot be read")
 	r.source.Blocked(owner, "chain", "no step covers /machine/spec/version "+strings.Repeat("x", 2000))
 	eventually(t, "an event", func() (string, bool) {
 		events := api.events()
@@ -44,5 +44,22 @@ func TestEventsOfBlockedUpdates(t *testing.T) {
 	}
 	if about := api.regarding(); !slices.Equal(about, []string{"KubeadmControlPlane team/cp uid-of-cp HandlerChain chain"}) {
 		t.Errorf("they are about %q", about)
+	}
+}
+
+// A rule with action: Audit has an event, which names the Cluster.
+func TestEventsOfAudits(t *testing.T) {
+	api := newAPIServer(t)
+	o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "hookgate.dev/v1alpha1", Kind: "HookRule"}}
+	o.Name, o.UID = "r", "uid-of-r"
+	api.put("/apis/hookgate.dev/v1alpha1/hookrules/r", o)
+	r := start(t, api, nil)
+	r.source.Audited("r", "team", "c", "hold: not today")
+	eventually(t, "an event", func() (string, bool) {
+		events := api.events()
+		return fmt.Sprint(events), slices.Equal(events, []string{"Normal Audit: hold: not today"})
+	})
+	if about := api.regarding(); !slices.Equal(about, []string{"HookRule /r uid-of-r Cluster c"}) {
+		t.Errorf("it is about %q", about)
 	}
 }

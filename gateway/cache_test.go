@@ -362,12 +362,13 @@ func TestCacheAnswersAreCounted(t *testing.T) {
 	var calls extension.Caller
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	calls = chain(f.observer, extensionstate.New(r), allVersions, nil, nil, func(_ context.Context, c extension.Call) (extension.Result, error) {
+	transport := func(_ context.Context, c extension.Call) (extension.Result, error) {
 		if _, err := calls(gone, c); hook.KindOf(err) != hook.Canceled { // an identical call, meanwhile
 			t.Errorf("a caller that left while it waited for the answer: %v", err)
 		}
 		return extension.Result{Response: &hooksv1alpha1.DiscoverVariablesResponse{}, Lost: []string{"x"}}, nil
-	})
+	}
+	calls = chain(Config{Observer: f.observer, Versions: allVersions, Transport: transport}, extensionstate.New(r))
 	e, _ := r.Snapshot().Handler("p.a")
 	c := extension.Call{Hook: hookOf(t, "DiscoverVariables"), Handler: e, Request: &hooksv1alpha1.DiscoverVariablesRequest{}}
 	for range 3 {

@@ -6,35 +6,30 @@ package gateway
 import (
 	"slices"
 
-	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/extensionstate"
-	"github.com/hookgate/hookgate/internal/observe"
-	"github.com/hookgate/hookgate/internal/recording"
 )
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
 // line here, and one file named for it. Nil objects, and a nil observer or recorder, leave their links without effect.
 //
 // The circuit is outside of the deadline, because it judges timeouts by what the deadline has learned about them.
-func chain(
-	observer *observe.Observer, extensions *extensionstate.States, versions *hookversion.Converter,
-	objects *convert.Objects, recorder *recording.Recorder, transport extension.Caller,
-) extension.Caller {
-	return link(transport,
+func chain(c Config, extensions *extensionstate.States) extension.Caller {
+	observer, recorder := c.Observer, c.Recorder
+	return link(c.Transport,
 		cache(extensions, observer),
 		observer.Handlers(),
 		warnDeprecated(observer),
 		failurePolicy,
+		audit(c.Audited),
 		boundMessage,
 		policyError,
 		chargeExtension,
 		circuitBreaker(extensions, observer),
 		deadline,
 		admit(extensions),
-		convertVersions(versions),
-		convertObjects(objects),
+		convertVersions(c.Versions),
+		convertObjects(c.Objects),
 		recorder.Link(keepMemory),
 	)
 }

@@ -49,7 +49,7 @@ func TestChainIsDescribed(t *testing.T) {
 		}
 		return links
 	}
-	code := listed("chain.go", "return link(transport,\n", "\n\t)\n", `(?m)^\t\t([\w.]+)`)
+	code := listed("chain.go", "return link(c.Transport,\n", "\n\t)\n", `(?m)^\t\t([\w.]+)`)
 	page := listed("../ARCHITECTURE.md", "| link | purpose |\n", "| transport |", "(?m)^ *\\| `([\\w.]+)` \\|")
 	if diff := cmp.Diff(code, page); diff != "" || len(code) < 10 {
 		t.Errorf("chain.go has %d links; ARCHITECTURE.md has others:\n%s", len(code), diff)
@@ -81,7 +81,8 @@ var drains = hookversions.New()
 
 // wholeChain is the chain with both conversions.
 func wholeChain(o *observe.Observer, transport extension.Caller) extension.Caller {
-	return chain(o, extensionstate.New(registry.New()), hookversions.NewConverter(drains), convert.NewObjects(convert.NewReferences()), nil, transport)
+	c := Config{Observer: o, Versions: hookversions.NewConverter(drains), Objects: convert.NewObjects(convert.NewReferences()), Transport: transport}
+	return chain(c, extensionstate.New(registry.New()))
 }
 
 // drainCall is a call of version v1 to a handler of version v1alpha1 that understands v1beta1 objects. Each conversion

@@ -54,6 +54,9 @@ type Config struct {
 	// Blocked is called when a HandlerChain with onPartialCoverage: Block has held an update in place, with the
 	// KubeadmControlPlane or MachineDeployment of the request. It must not block. Nil does nothing.
 	Blocked func(owner corev1.ObjectReference, chain, message string)
+	// Audited is called when a HookRule with action: Audit would have answered otherwise than it did. cluster is empty for
+	// a request about none. It does not block. Nil means that nobody wants to know.
+	Audited func(rule, namespace, cluster, message string)
 	// Want is called with the group of a hook, besides Cluster API's, that no known handler answers. Nil does nothing.
 	Want func(group string)
 }
@@ -75,10 +78,7 @@ func NewDispatcher(c Config) *Dispatcher {
 	if c.Observer != nil {
 		extensions = c.Observer.Extensions()
 	}
-	return &Dispatcher{
-		config: c, caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Recorder, c.Transport),
-		extensions: extensions,
-	}
+	return &Dispatcher{config: c, caller: chain(c, extensions), extensions: extensions}
 }
 
 // Dispatch answers a request, with the gateway's own handlers if it is one of discovery. An error is a *hook.Error of

@@ -62,6 +62,8 @@ type fixture struct {
 	understands string
 	// failWith, if it is set, fails calls to handlers before they enter the chain of the transport.
 	failWith func() error
+	// audited has what rules that only audit would have answered.
+	audited []string
 }
 
 func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
@@ -108,6 +110,9 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	dispatcher := NewDispatcher(Config{
 		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: call,
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gate: gate, Memory: memory, Gateway: f.id,
+		Audited: func(rule, namespace, cluster, message string) {
+			f.audited = append(f.audited, fmt.Sprintf("%s of %s/%s: %s", rule, namespace, cluster, message))
+		},
 	})
 	services := NewServices(dispatcher, Infrastructure())
 	front, err := NewREST(dispatcher, services)

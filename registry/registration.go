@@ -19,6 +19,8 @@ type Registration struct {
 	ClientConfig ClientConfig
 	// Local answers the calls, if there is no server: ClientConfig is empty then.
 	Local Local
+	// Audit keeps the answers of Local from callers. They are only reported.
+	Audit bool
 	// Selection restricts the requests that the handlers are for, besides the operator's policy. Nil restricts nothing.
 	Selection *policy.Policy
 	// NamespaceSelector matches the labels of a request's namespace. Nil matches all.

@@ -12,8 +12,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// selected holds the handlers of a hook by a label that their own selection requires, so that a call does not look at each
-// of a thousand HookRules: that took it 80 µs, as much as its other work.
+// selected holds the handlers of a hook by a label that their own selection requires, so that a call does not look at
+// each of a thousand HookRules: that took it 80 µs, as much as its other work.
 type selected struct {
 	others  []*Entry // which require none
 	byLabel map[label][]*Entry
@@ -52,9 +52,9 @@ func required(e *Entry) (label, bool) {
 	return label{}, false
 }
 
-// HandlersFor returns the handlers of every version of a hook, ordered by registered name, except some whose own selection
-// does not match the object of a request. HandlersFor asks for its labels only if that matters. Nil labels are those of
-// a request about no object, which every selection matches.
+// HandlersFor returns the handlers of every version of a hook, ordered by registered name, except some whose own
+// selection does not match the object of a request. HandlersFor asks for its labels only if that matters. Nil labels are
+// those of a request about no object, which every selection matches.
 func (s *Snapshot) HandlersFor(gh hook.GroupHook, labelsOf func() labels.Set) []*Entry {
 	in := s.selected[gh]
 	if in == nil {
@@ -64,7 +64,7 @@ func (s *Snapshot) HandlersFor(gh hook.GroupHook, labelsOf func() labels.Set) []
 	if of == nil {
 		return s.Handlers(gh)
 	}
-	found := in.others[:len(in.others):len(in.others)]
+	found := slices.Clip(in.others)
 	for key, value := range of {
 		found = append(found, in.byLabel[label{key, value}]...)
 	}

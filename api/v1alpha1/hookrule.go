@@ -36,6 +36,16 @@ type HookRule struct {
 	Status HookRuleStatus `json:"status,omitzero"`
 }
 
+// HookRuleAction says whether the answers of a rule count.
+// +kubebuilder:validation:Enum=Enforce;Audit
+type HookRuleAction string
+
+// The actions. Enforce is the default.
+const (
+	HookRuleEnforce HookRuleAction = "Enforce"
+	HookRuleAudit   HookRuleAction = "Audit"
+)
+
 // HookRuleSpec is the desired rule. What it may have depends on the hook: hold, fail, windows and concurrency are for
 // lifecycle hooks, allow for CanUpdateMachine and CanUpdateMachineSet, patches for GeneratePatches, variables for
 // DiscoverVariables and validations for ValidateTopology.
@@ -46,6 +56,12 @@ type HookRuleSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Hook string `json:"hook,omitempty"`
+
+	// action is Enforce, the default, or Audit. A rule with Audit answers as if nothing applied, also where an expression
+	// cannot be evaluated; what it would have answered is counted, logged and, in a cluster, an event of the HookRule.
+	// Rules of DiscoverVariables, CanUpdateMachine and CanUpdateMachineSet have no Audit.
+	// +optional
+	Action HookRuleAction `json:"action,omitempty"`
 
 	// namespaceSelector restricts the rule to requests about objects in namespaces with matching labels, as the
 	// namespaceSelector of an ExtensionConfig does.
@@ -209,6 +225,9 @@ type HookRuleStatus struct {
 	// +optional
 	Places []HookRulePlace `json:"places,omitempty"`
 }
+
+// AuditReason is the reason of a condition Ready that is true: the rule is in effect, with action: Audit.
+const AuditReason = "Audit"
 
 // WithheldReason is the reason of a condition Ready that is not true because spec.hooks of an ExtensionPolicy does not
 // have the hook. The other reasons are those of HandlerChains.

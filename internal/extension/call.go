@@ -58,11 +58,27 @@ type Result struct {
 	// Connected means that a connection had been made when the call failed, so that the server of the extension is there:
 	// the failure is one of the handler.
 	Connected bool
+	// Audited is what a handler that only audits would have answered; nil if that is a success without more.
+	Audited *Audited
 	// Refused means that a circuit is open, so that the call was not made.
 	Refused bool
 	// Decided means that a gateway behind this one has decided the error, about this call. Its text is that gateway's.
 	Decided bool
 }
+
+// Audited is what a handler would have answered, for people.
+type Audited struct{ Outcome, Message string }
+
+// The outcomes.
+const (
+	AuditedHold    = "hold"
+	AuditedFailure = "failure"
+	AuditedPatches = "patches"
+	AuditedError   = "error"
+)
+
+// String returns the message behind the outcome.
+func (a *Audited) String() string { return a.Outcome + ": " + a.Message }
 
 // IsFailure reports whether the error of the call says that the handler, or its extension, does not work.
 func (r *Result) IsFailure(err error) bool {

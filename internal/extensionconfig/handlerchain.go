@@ -140,7 +140,11 @@ func checkAllow(allow []string, forbidden bool, path *field.Path) field.ErrorLis
 
 // Ready reports whether the chain that v is the verdict on can be called.
 func (v Verdict) Ready() bool {
-	return v.Reason == v1alpha1.ReadyReason || v.Reason == v1alpha1.SeveralOfferedReason
+	switch v.Reason {
+	case v1alpha1.ReadyReason, v1alpha1.SeveralOfferedReason, v1alpha1.AuditReason:
+		return true
+	}
+	return false
 }
 
 // ReadyCondition returns the verdict on a chain as the condition Ready of that generation of it, without a time.

@@ -52,5 +52,9 @@ func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog
 			return Verdict{v1alpha1.SeveralOfferedReason, message}
 		}
 	}
+	if reg.Audit {
+		return Verdict{v1alpha1.AuditReason, fmt.Sprintf("Answers %s as handler %s.%s as if nothing applied: what it would "+
+			"say is logged and counted", h.Hook.Hook, h.Name, reg.Name)}
+	}
 	return Verdict{v1alpha1.ReadyReason, fmt.Sprintf("Answers %s as handler %s.%s", h.Hook.Hook, h.Name, reg.Name)}
 }

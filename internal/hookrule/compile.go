@@ -79,6 +79,7 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 			[]v1alpha1.ClusterAPIVersion{v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2}))
 	}
 	in.forbidOthers(spec, path, answers.fields)
+	reg.Audit = in.audits(spec, path, answers)
 	in.params = in.compileParams(spec, path.Child("params"))
 	rule := &Rule{name: o.Name, hook: in.hook, codec: c.codec, now: c.now, params: in.params, source: c.source}
 	rule.answer = answers.compile(in, spec, path)
@@ -96,12 +97,34 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	return reg, in.errs
 }
 
+// audits reports whether a rule only audits, which not all may.
+func (in *compilation) audits(spec *v1alpha1.HookRuleSpec, path *field.Path, of category) bool {
+	at := path.Child("action")
+	switch spec.Action {
+	case "", v1alpha1.HookRuleEnforce:
+		return false
+	case v1alpha1.HookRuleAudit:
+		if !of.audits {
+			in.errs = append(in.errs, field.Forbidden(at, "rules of "+in.hook.Hook+" cannot only audit"))
+		}
+		if spec.Concurrency != nil {
+			in.errs = append(in.errs, field.Forbidden(at, "a rule with concurrency gives places, and cannot only audit"))
+		}
+		return true
+	}
+	in.errs = append(in.errs, field.NotSupported(at, spec.Action,
+		[]v1alpha1.HookRuleAction{v1alpha1.HookRuleEnforce, v1alpha1.HookRuleAudit}))
+	return false
+}
+
 // category is what rules of some hooks may say.
 type category struct {
 	hooks func(h *catalog.Hook) bool
 	// fields are the names of the fields of spec that are for these hooks.
 	fields  []string
 	compile func(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Path) answerer
+	// audits says that rules may have action: Audit.
+	audits bool
 }
 
 // categories are all of them.

@@ -26,6 +26,7 @@ func lifecycle() category {
 		hooks:   func(h *catalog.Hook) bool { return h.Category == catalog.Lifecycle },
 		fields:  []string{"hold", "fail", "windows", "concurrency"},
 		compile: compileLifecycle,
+		audits:  true,
 	}
 }
 

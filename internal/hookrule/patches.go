@@ -40,6 +40,7 @@ func patches() category {
 		hooks:   func(h *catalog.Hook) bool { return h.Hook == "GeneratePatches" },
 		fields:  []string{"patches"},
 		compile: compilePatches,
+		audits:  true,
 	}
 }
 

@@ -24,6 +24,7 @@ func validations() category {
 		hooks:   func(h *catalog.Hook) bool { return h.Hook == "ValidateTopology" },
 		fields:  []string{"validations"},
 		compile: compileValidations,
+		audits:  true,
 	}
 }
 

@@ -69,6 +69,12 @@ func (o *Observer) Handlers() extension.Link {
 					o.logFailure(ctx, c, message, took)
 				}
 			}
+			if result.Audited != nil {
+				m.audited.WithLabelValues(h, name, result.Audited.Outcome).Inc()
+				span.AddEvent("audited", trace.WithAttributes(attribute.String("answer", result.Audited.String())))
+				o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered, if its action was not Audit",
+					append(callAttrs(c, took), slog.String("answer", result.Audited.String()))...)
+			}
 			if len(result.Lost) > 0 {
 				m.lostMembers.WithLabelValues(h, name).Add(float64(len(result.Lost)))
 				o.logLost(ctx, c, result.Lost)

@@ -38,6 +38,7 @@ type Metrics struct {
 	deprecatedCalls      *prometheus.CounterVec
 	nearTimeout          *prometheus.CounterVec
 	cacheAnswers         *prometheus.CounterVec
+	audited              *prometheus.CounterVec
 	recorded             prometheus.Counter
 	notRecorded          *prometheus.CounterVec
 
@@ -155,6 +156,10 @@ func NewMetrics(
 				"an identical call that was in flight) or miss (the handler was called). Only misses count as calls to "+
 				"the handler.",
 			"hook", "handler", "result"),
+		audited: d.counter("hookgate_rule_audits_total",
+			"Calls to which a HookRule with action: Audit would have answered something. outcome is hold, failure, patches, or "+
+				"error (an expression that could not be evaluated).",
+			"hook", "handler", "outcome"),
 		recorded: d.counter("hookgate_recording_calls_total",
 			"Calls to handlers that --record has written.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
@@ -176,7 +181,8 @@ func NewMetrics(
 	m.status = newStatusCollector(d)
 	m.series = &handlerSeries{snapshots: snapshots}
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
-		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers)
+		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers,
+		m.audited)
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
