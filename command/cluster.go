@@ -79,6 +79,7 @@ type clusterOptions struct {
 	qps              float32
 	burst            int
 	gatewayAddresses []string
+	hookJobs         hookJobOptions
 
 	leaderElection leaderElectionOptions
 }
@@ -120,6 +121,7 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.gatewayAddresses, "gateway-address", nil,
 		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; "+
 			"ExtensionConfigs that point there are refused; may be repeated")
+	o.hookJobs.addFlags(f)
 	o.leaderElection.addFlags(f,
 		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
 }
@@ -142,7 +144,7 @@ func (o *clusterOptions) check() error {
 		return usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave " +
 			"one of them out")
 	}
-	return nil
+	return o.hookJobs.check(o.readOnly)
 }
 
 // connection says how to reach the cluster. Without a cluster, it is the zero value.
@@ -206,7 +208,7 @@ func (o *serveOptions) ownID(at connection) string {
 
 // newSource returns the source for the ExtensionConfigs of the cluster.
 func (o *clusterOptions) newSource(at connection, c controllers.Config) (source, error) {
-	c.REST, c.Own = at.rest, at.own
+	c.REST, c.Own, c.OwnNamespace, c.HookJobs = at.rest, at.own, at.namespace, o.hookJobs.allowed()
 	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace,
 		o.watchFilter, o.concurrency
 	c.LeaderElection = controllers.LeaderElection{
@@ -274,6 +276,8 @@ func (o *serveOptions) wantsCluster() bool { return o.extensionConfigs == "" && 
 // checkSource returns an error of usage unless the flags name one source of registrations.
 func (o *serveOptions) checkSource() error {
 	switch {
+	case len(o.cluster.hookJobs.namespaces) > 0 && !o.wantsCluster():
+		return usagef("--hook-jobs-namespace: Jobs need a cluster, and these registrations come from elsewhere; leave it out")
 	case o.stateDir != "" && o.extensionConfigs == "":
 		return usagef("--state-dir is for --extension-configs: with a cluster, the status of the ExtensionConfigs is the " +
 			"state, and with --sidecar the gateway waits for its extension; leave it out")

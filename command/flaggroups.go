@@ -35,6 +35,7 @@ var serveGroups = []flagGroup{
 		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
 		"kube-api-qps", "kube-api-burst",
 	}},
+	{"Jobs of HookJobs", []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
 	{"Replicas", []string{
 		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},

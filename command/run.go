@@ -175,6 +175,7 @@ func (o *serveOptions) background(
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.listen(ctx, webhook.Config{
 			Group: o.cluster.group, Own: in.cluster.own, Logger: logger, Catalog: hooks, Registry: reg,
+			HookJobs: o.cluster.hookJobs.allowed(),
 		}, in.tls)
 		if err != nil {
 			return nil, err

@@ -31,6 +31,7 @@ import (
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/notify"
@@ -74,8 +75,8 @@ type Config struct {
 	Namespace string
 	// SecretInterval is the least time between two looks at the same Secret. Zero means 10 s.
 	SecretInterval time.Duration
-	// WatchFilter limits the ExtensionConfigs, ExtensionPolicies, HandlerChains and HookRules to those with this value of
-	// the label cluster.x-k8s.io/watch-filter. Empty means all.
+	// WatchFilter limits the ExtensionConfigs, ExtensionPolicies, HandlerChains, HookRules and HookJobs to those with this
+	// value of the label cluster.x-k8s.io/watch-filter. Empty means all.
 	WatchFilter string
 	// LeaderElection decides which replica discovers extensions and writes.
 	LeaderElection LeaderElection
@@ -89,6 +90,10 @@ type Config struct {
 	Circuits Circuits
 	// Own holds the addresses of this gateway. ExtensionConfigs with one of them are refused.
 	Own extensionconfig.Addresses
+	// HookJobs is what HookJobs may do. Without namespaces, they are not watched, and there are none.
+	HookJobs hookjob.Allowed
+	// OwnNamespace is the namespace of the gateway, where the successes of HookJobs are recorded.
+	OwnNamespace string
 	// Resync is the time between two discoveries of an extension that answers. Zero means discovery.DefaultResync.
 	Resync time.Duration
 	// Backoff is for extensions that do not answer. Zero means discovery.DefaultBackoff.
@@ -113,6 +118,7 @@ type Source struct {
 	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
 	chains     *discovery.ChainSet
 	rules      *discovery.LocalSet
+	jobs       *discovery.LocalSet
 	clusters   *clusters
 	params     *ruleParams
 	places     *rulePlaces
@@ -132,6 +138,9 @@ func New(c Config) (*Source, error) {
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	c.SecretInterval = cmp.Or(c.SecretInterval, limits.SecretInterval)
 	c.lag = cmp.Or(c.lag, conflictDelay)
+	if c.ReadOnly && len(c.HookJobs.Namespaces) > 0 {
+		return nil, errors.New("cluster source: HookJobs need a Source that writes")
+	}
 	if c.Resync < 0 || c.Concurrency < 0 || c.SecretInterval < 0 {
 		return nil, errors.New("cluster source: Resync, Concurrency and SecretInterval must be more than 0")
 	}
@@ -158,6 +167,7 @@ func New(c Config) (*Source, error) {
 		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
 		chains:     discovery.NewChainSet(served, true, c.Logger),
 		rules:      discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, served, c.Catalog, c.Logger),
+		jobs:       discovery.NewLocalSet(hookjob.Kind, hookjob.HandlerName, served, c.Catalog, c.Logger),
 		clusters:   ofClusters,
 		params:     params,
 		places:     newRulePlaces(params, c.ReadOnly, c.Logger),
@@ -185,6 +195,9 @@ func (s *Source) Rules() (rules []status.Local, missed int) {
 	listed, missed := s.rules.Listed()
 	return s.places.shownIn(listed), missed
 }
+
+// Jobs is Policies for HookJobs.
+func (s *Source) Jobs() (jobs []status.Local, missed int) { return s.jobs.Listed() }
 
 // NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
 // whether the cache has the namespace. Callers must not change the map.
@@ -316,7 +329,11 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
 		s.types, s.config.Logger)
 	s.policies.Store(r.policies)
-	o, err := s.newOwn(ctx, mgr, r, problems)
+	jobs, err := s.newJobCluster(ctx, problems)
+	if err != nil {
+		return fmt.Errorf("watch Jobs: %w", err)
+	}
+	o, err := s.newOwn(ctx, mgr, r, jobs.jobs, problems)
 	if err != nil {
 		return err
 	}
@@ -337,7 +354,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := r.watch(ctx, mgr, s.config.Concurrency, s.config.ReadOnly); err != nil {
 		return err
 	}
-	for _, run := range []manager.RunnableFunc{o.cache.Start, s.clusters.run} {
+	for _, run := range []manager.RunnableFunc{o.cache.Start, s.clusters.run, jobs.run} {
 		if err := mgr.Add(run); err != nil {
 			return err
 		}
@@ -373,6 +390,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		following.Go(func() { r.followSecrets(ctx) })
 		following.Go(func() { s.places.run(ctx, s.Leads) })
 		following.Go(func() { s.places.record(ctx, r.events) })
+		following.Go(func() { jobs.sweep(ctx, s.Leads) })
 		following.Go(func() { s.blocks.record(ctx, mgr.GetAPIReader(), r.events, s.config.Logger) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
 			o.changed.Notify()
@@ -383,7 +401,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 
 // newOwn returns what follows the kinds of Hookgate's own.
 func (s *Source) newOwn(
-	ctx context.Context, mgr manager.Manager, r *reconciler, problems *watchProblems,
+	ctx context.Context, mgr manager.Manager, r *reconciler, jobs *hookjob.Cluster, problems *watchProblems,
 ) (*own, error) {
 	objects, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
@@ -402,8 +420,12 @@ func (s *Source) newOwn(
 	o.kinds = []followed{
 		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
 		newRules(ctx, s.rules, rules.WithParams(s.params).WithPlaces(s.places), s.params, s.places, o),
-		newChains(s.chains, s.config.Catalog, s.clusters.need, o),
 	}
+	if jobs != nil {
+		compiler := hookjob.NewCompiler(s.config.Catalog, s.compiler, s.types, &s.config.HookJobs, jobs)
+		o.kinds = append(o.kinds, newJobs(s.jobs, compiler, o))
+	}
+	o.kinds = append(o.kinds, newChains(s.chains, s.config.Catalog, s.clusters.need, o))
 	problems.missing = o.setAbsent
 	return o, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers reads ExtensionConfigs, ExtensionPolicies, HandlerChains and HookRules from a Kubernetes cluster.
+// Package controllers reads ExtensionConfigs, and Hookgate's own kinds, from a Kubernetes cluster.
 //
 // Every replica of the gateway fills its own registry from the status of the ExtensionConfigs that it watches. The
 // leader also injects CAs, discovers extensions, and writes status and conditions, which the others follow. Packages

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
 )
 
@@ -32,7 +34,9 @@ const (
 // ownKind is a kind of Hookgate's own, and what those want who install it.
 type ownKind struct{ name, wanted string }
 
-var ownKinds = []ownKind{{policyKind, "policies"}, {chainKind, "chains"}, {hookrule.Kind, "rules"}}
+var ownKinds = []ownKind{
+	{policyKind, "policies"}, {chainKind, "chains"}, {hookrule.Kind, "rules"}, {hookjob.Kind, "Jobs that answer hooks"},
+}
 
 // newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in a group.
 func newScheme(group string) *runtime.Scheme {
@@ -45,6 +49,7 @@ func newScheme(group string) *runtime.Scheme {
 	// Either fails for types that conflict, which would be a defect.
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(batchv1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -61,6 +66,9 @@ func newMapper(group string) meta.RESTMapper {
 	mapper.Add(controlPlaneKind, meta.RESTScopeNamespace)
 	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
+	for _, kind := range jobKinds {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
 	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
 	return mapper
 }

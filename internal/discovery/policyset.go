@@ -199,7 +199,7 @@ func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
 func (s *PolicySet) missing(t extensionconfig.Target) error {
 	local := s.registry.local(t.ExtensionConfig)
 	if local == nil && !s.exists(t.ExtensionConfig) {
-		return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule", t.ExtensionConfig)
+		return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule or HookJob", t.ExtensionConfig)
 	}
 	if t.Handler == "" {
 		return nil

@@ -71,13 +71,12 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	namespaces, errs := extensionconfig.ConvertSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))
 	in.errs = append(in.errs, errs...)
 	reg.NamespaceSelector = namespaces
-	reg.Selection = in.selection(o.Name, spec, path)
-	switch spec.ClusterAPIVersion {
-	case "", v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2:
-	default:
-		in.errs = append(in.errs, field.NotSupported(path.Child("clusterAPIVersion"), spec.ClusterAPIVersion,
-			[]v1alpha1.ClusterAPIVersion{v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2}))
+	selection := extensionconfig.Selection{
+		Kind: Kind, Name: o.Name, ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions,
+		ClusterAPIVersion: spec.ClusterAPIVersion,
 	}
+	reg.Selection, errs = selection.Compile(in.hook.GroupHook(), path, in.cel, in.types)
+	in.errs = append(in.errs, errs...)
 	in.forbidOthers(spec, path, answers.fields)
 	reg.Audit = in.audits(spec, path, answers)
 	in.params = in.compileParams(spec, path.Child("params"))
@@ -167,22 +166,6 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 		in.errs = append(in.errs, field.NotSupported(at, quoted, known))
 	}
 	return category{}
-}
-
-// selection compiles the selectors and conditions of a rule; nil if it has none.
-func (in *compilation) selection(name string, spec *v1alpha1.HookRuleSpec, path *field.Path) *policy.Policy {
-	objects, errs := extensionconfig.ConvertSelector(spec.ObjectSelector, path.Child("objectSelector"))
-	in.errs = append(in.errs, errs...)
-	at := path.Child("matchConditions")
-	conditions, errs := extensionconfig.CompileConditions(spec.MatchConditions, at, in.cel)
-	in.errs = append(in.errs, errs...)
-	for _, err := range in.types.Check(conditions, in.hook.GroupHook()) {
-		in.errs = append(in.errs, field.Invalid(at.Index(err.Index).Child("expression"), field.OmitValueType{}, err.Message))
-	}
-	if objects == nil && conditions == nil {
-		return nil
-	}
-	return &policy.Policy{Name: name, Kind: Kind, ObjectSelector: objects, Conditions: conditions}
 }
 
 // forbidOthers notes the fields that rules of the hook cannot have.

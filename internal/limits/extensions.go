@@ -112,6 +112,35 @@ const (
 	RuleSchemaBytes = 64 << 10
 )
 
+// The limits of HookJobs.
+const (
+	// JobTemplateBytes is the size of the template of a HookJob as JSON.
+	JobTemplateBytes = 64 << 10
+	// JobOnceBytes is the length of a value of once.
+	JobOnceBytes = 1024
+	// JobFilesBytes is the size of all files that a container finds, which one Secret has. JobSettingsBytes is that of the
+	// settings, which are environment variables.
+	JobFilesBytes    = 768 << 10
+	JobSettingsBytes = 32 << 10
+	// JobDeadline is how long a Job may take at most, and DefaultJobDeadline if its HookJob does not say.
+	JobDeadline        = 7 * 24 * time.Hour
+	DefaultJobDeadline = time.Hour
+	// JobKept is for how long a Job is kept at least once its success is recorded: longer than a call of the hook that
+	// has not seen the record may take. DefaultJobKept is how long it is if its HookJob does not say.
+	JobKept        = time.Minute
+	DefaultJobKept = 24 * time.Hour
+	// JobRecords is the number of successes that are recorded for a HookJob, and JobRecordsOfCluster that for one Cluster,
+	// of which the oldest are dropped.
+	JobRecords          = 4_000
+	JobRecordsOfCluster = 16
+	// JobMessageBytes is the length of the message of a Job, which its container writes.
+	JobMessageBytes = 1024
+	// JobsUnfinished is how many Jobs of a HookJob may not have ended. Each replica counts those in its cache.
+	JobsUnfinished = 500
+	// JobPods is how many Pods of a Job are looked at for its message.
+	JobPods = 20
+)
+
 // The limits of ExtensionPolicies.
 const (
 	// MatchConditions is the number of match conditions of a policy, and ConditionCharacters the length of one.

@@ -27,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
@@ -64,6 +65,7 @@ type Decoder struct {
 	conditions  *policy.Compiler
 	types       *policy.Types
 	rules       *hookrule.Compiler
+	jobs        *hookjob.Compiler
 }
 
 // NewDecoder returns a Decoder for the hooks of a catalog.
@@ -79,6 +81,7 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	return &Decoder{
 		hooks: hooks, conditions: conditions, types: types,
 		rules: hookrule.NewCompiler(hooks, conditions, types, time.Now).WithoutCluster(),
+		jobs:  hookjob.NewCompiler(hooks, conditions, types, &hookjob.Allowed{}, nil),
 	}, nil
 }
 
@@ -104,6 +107,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		return decodeHandlerChain(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == hookrule.Kind:
 		return decodeHookRule(d, words)
+	case group == v1alpha1.GroupVersion.Group && d.kind == hookjob.Kind:
+		return nil, decodeHookJob(d, words)
 	case group == v1alpha1.GroupVersion.Group && (d.kind == "HandlerChainTest" || d.kind == "HookRuleTest"):
 		return nil, nil // which is beside its chain or rule, for "hookgate chain test" and "hookgate rule test"
 	case d.apiVersion == "v1" && d.kind == "Namespace":
@@ -323,6 +328,18 @@ func decodeHookRule(d *document, words *Decoder) (*Object, []Problem) {
 		return d.refused(d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: rule.Name, Rule: &rule, spec: manifest.Spec}, problems
+}
+
+// decodeHookJob returns what is wrong with a HookJob, which a directory does not run.
+func decodeHookJob(d *document, words *Decoder) []Problem {
+	manifest := &v1alpha1.HookJob{}
+	if problems := d.decodeOwn(manifest); problems != nil {
+		return problems
+	}
+	d.name = manifest.Name
+	_, errs := words.jobs.Compile(manifest)
+	problems := d.inNamespace(manifest.Namespace, "use spec.namespaceSelector to choose namespaces")
+	return append(problems, d.fieldProblems(errs)...)
 }
 
 func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {

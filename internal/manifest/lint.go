@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
 )
 
@@ -26,8 +27,9 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The rules may be for a cluster.
+	// The rules and Jobs may be for a cluster.
 	words.rules = hookrule.NewCompiler(hooks, words.conditions, words.types, time.Now)
+	words.jobs = hookjob.NewCompiler(hooks, words.conditions, words.types, nil, nil)
 	reader := &files.Reader{}
 	var all []File
 	for _, path := range paths {

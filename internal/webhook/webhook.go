@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
@@ -55,6 +56,11 @@ func RulePath() string {
 	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "hookrule")
 }
 
+// JobPath returns the path of the validating webhook for HookJobs.
+func JobPath() string {
+	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "hookjob")
+}
+
 // Path returns the path of a webhook for a kind as controller-runtime has it.
 func Path(verb, group, version, kind string) string {
 	return "/" + strings.Join([]string{verb, strings.ReplaceAll(group, ".", "-"), version, kind}, "-")
@@ -69,6 +75,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Catalog holds the hooks of the gateway.
 	Catalog *catalog.Catalog
+	// HookJobs is what HookJobs may do.
+	HookJobs hookjob.Allowed
 	// Registry has what is registered, for names that would collide. It may be nil.
 	Registry registry.Snapshots
 }
@@ -100,8 +108,15 @@ func New(c Config) (http.Handler, error) {
 			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog, types: types}),
 		ChainPath(): admission.WithValidator[*v1alpha1.HandlerChain](
 			scheme, handlerChains{hooks: c.Catalog, registered: registered}),
-		RulePath(): admission.WithValidator[*v1alpha1.HookRule](scheme, hookRules{
-			compiler: hookrule.NewCompiler(c.Catalog, compiler, types, time.Now), registered: registered,
+		RulePath(): admission.WithValidator[*v1alpha1.HookRule](scheme, locals[*v1alpha1.HookRule]{
+			kind: hookrule.Kind, handler: hookrule.HandlerName, registered: registered,
+			compile: hookrule.NewCompiler(c.Catalog, compiler, types, time.Now).Compile,
+			spec:    func(r *v1alpha1.HookRule) any { return r.Spec },
+		}),
+		JobPath(): admission.WithValidator[*v1alpha1.HookJob](scheme, locals[*v1alpha1.HookJob]{
+			kind: hookjob.Kind, handler: hookjob.HandlerName, registered: registered,
+			compile: hookjob.NewCompiler(c.Catalog, compiler, types, &c.HookJobs, nil).Compile,
+			spec:    func(j *v1alpha1.HookJob) any { return j.Spec },
 		}),
 	}, c.Logger)
 	mux.Handle("POST "+ConvertPath, recovered(conversionBounds().around(convert), c.Logger))

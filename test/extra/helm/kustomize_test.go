@@ -135,6 +135,7 @@ func makeCases() []chartCase {
 	}
 	for _, installation := range hubs {
 		add(", one namespace", installation, values{"oneNamespace": true}, "components/one-namespace")
+		add(", Jobs", installation, values{"hookJobs": true}, "components/jobs")
 		monitored := add(", monitoring", installation, values{"monitoring": true})
 		monitored.resources = append(monitored.resources, "monitoring")
 		guarded := add(", upgrade guard", installation, values{"upgradeGuard": true})

@@ -80,6 +80,9 @@ that is no quantity, and where env has GOMEMLIMIT itself.
 {{- if and .oneNamespace (not $hub) }}
 {{- fail (printf "oneNamespace is for the installations hub-beside-core and hub-alone: %s reads no Secrets" .installation) }}
 {{- end }}
+{{- if and .hookJobs (not $hub) }}
+{{- fail (printf "hookJobs is for the installations hub-beside-core and hub-alone: %s writes nothing to the cluster" .installation) }}
+{{- end }}
 {{- if and .monitoring (not $hub) }}
 {{- fail (printf "monitoring is for the installations hub-beside-core and hub-alone, which let Prometheus in by its token: %s does not" .installation) }}
 {{- end }}

@@ -113,3 +113,17 @@ func TestNamesOfRulesAreTaken(t *testing.T) {
 		}
 	}
 }
+
+// Without a namespace for Jobs, a HookJob is refused and not ignored. Its name is checked like that of a rule.
+func TestRefusalsOfHookJobs(t *testing.T) {
+	job := &v1alpha1.HookJob{}
+	job.APIVersion, job.Kind, job.Name = "hookgate.dev/v1alpha1", "HookJob", "there"
+	job.Spec.Hook = "BeforeClusterUpgrade"
+	job.Spec.JobTemplate.Raw = []byte(`{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"b"}]}}}}`)
+	got := admitBy(t, handlerBeside(t, besideRule(t)), JobPath(), nil, job)
+	want := `HookJob.hookgate.dev "there" is invalid: [metadata.name: Invalid value: "there": is the name of HookRule "there", too: choose another name, ` +
+		`spec: Forbidden: this gateway runs no Jobs: they need a cluster, and --hook-jobs-namespace]`
+	if got.Allowed || got.Result.Message != want {
+		t.Errorf("allowed %t, got %+v, want %s", got.Allowed, got.Result, want)
+	}
+}
