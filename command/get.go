@@ -23,17 +23,17 @@ import (
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get {handlers | extensions | rules | chains | policies | holds}",
+		Use:   "get {handlers | extensions | rules | jobs | chains | policies | holds}",
 		Short: "List what a gateway knows",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("cannot get %q: want handlers, extensions, rules, chains, policies or holds", args[0])
+				return usagef("cannot get %q: want handlers, extensions, rules, jobs, chains, policies or holds", args[0])
 			}
-			return usagef("say what to get: handlers, extensions, rules, chains, policies or holds")
+			return usagef("say what to get: handlers, extensions, rules, jobs, chains, policies or holds")
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRulesCommand(), newGetChainsCommand(),
-		newGetPoliciesCommand(), newGetHoldsCommand())
+	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRulesCommand(), newGetJobsCommand(),
+		newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand())
 	return cmd
 }
 

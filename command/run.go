@@ -112,15 +112,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
 		Observer: observer, Namespaces: source, Notices: files.all,
 	}
-	if s, ok := source.(interface{ Policies() ([]status.Policy, int) }); ok {
-		reporter.Policies = s.Policies
-	}
-	if s, ok := source.(interface{ Chains() ([]status.Chain, int) }); ok {
-		reporter.Chains = s.Chains
-	}
-	if s, ok := source.(interface{ Rules() ([]status.Local, int) }); ok {
-		reporter.Rules = s.Rules
-	}
+	listOwn(reporter, source)
 	metrics.Report(reporter)
 	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
 		metrics.Leading(leader.Leads)
@@ -154,6 +146,22 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		background = append(background, recorder)
 	}
 	return runAll(ctx, server, append(background, source)...)
+}
+
+// listOwn lets a Reporter list the objects of Hookgate's own kinds that a source has.
+func listOwn(reporter *observe.Reporter, source source) {
+	if s, ok := source.(interface{ Policies() ([]status.Policy, int) }); ok {
+		reporter.Policies = s.Policies
+	}
+	if s, ok := source.(interface{ Chains() ([]status.Chain, int) }); ok {
+		reporter.Chains = s.Chains
+	}
+	if s, ok := source.(interface{ Rules() ([]status.Local, int) }); ok {
+		reporter.Rules = s.Rules
+	}
+	if s, ok := source.(interface{ Jobs() ([]status.Local, int) }); ok {
+		reporter.Jobs = s.Jobs
+	}
 }
 
 // background returns the tasks that run beside the server and the source. It also sets how the process uses memory.

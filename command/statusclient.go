@@ -124,8 +124,8 @@ func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gat
 	return c.about(ctx, "extension", extension)
 }
 
-// about returns the status of the gateway, and its JSON. If name is not empty, it has the extension, the rule or
-// the chain of that name alone, and all that is known of it.
+// about returns the status of the gateway, and its JSON. If name is not empty, it has the extension, the rule, the
+// Job or the chain of that name alone, and all that is known of it.
 func (c *statusClient) about(ctx context.Context, kind, name string) (g *status.Gateway, body []byte, err error) {
 	query := url.Values{}
 	if name == "" {

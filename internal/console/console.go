@@ -39,8 +39,8 @@ const (
 	freshness = limits.PageAge
 )
 
-// maxRows is the number of extensions, of rules, of chains, of policies, and of Clusters in a list. A search finds the
-// others.
+// maxRows is the number of extensions, of rules, of Jobs, of chains, of policies, and of Clusters in a list. A search
+// finds the others.
 const maxRows = 200
 
 // policy lets the page load its own files, and nothing else.
@@ -161,12 +161,18 @@ type overview struct {
 	More         int // extensions beyond the limit
 	Holds        []status.Hold
 	MoreHolds    int
-	Rules        []status.Local
-	MoreRules    int
+	Locals       []localTable
 	Chains       []status.Chain
 	MoreChains   int
 	Policies     []status.Policy
 	MorePolicies int
+}
+
+// localTable is the handlers without servers of one kind.
+type localTable struct {
+	Heading, Word string // what one is called
+	Rows          []status.Local
+	More          int
 }
 
 // stateCount is how many extensions have a state. Its link lists them.
@@ -213,13 +219,20 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 	if o.MoreHolds = len(g.Holds) - maxRows; o.MoreHolds > 0 {
 		o.Holds = g.Holds[:maxRows]
 	}
-	shown := min(len(g.Rules), maxRows)
-	o.Rules, o.MoreRules = g.Rules[:shown], len(g.Rules)-shown+g.MissedRules
-	shown = min(len(g.Chains), maxRows)
+	o.list("Rule", g.Rules, g.MissedRules)
+	o.list("Job", g.Jobs, g.MissedJobs)
+	shown := min(len(g.Chains), maxRows)
 	o.Chains, o.MoreChains = g.Chains[:shown], len(g.Chains)-shown+g.MissedChains
 	shown = min(len(g.Policies), maxRows)
 	o.Policies, o.MorePolicies = g.Policies[:shown], len(g.Policies)-shown+g.MissedPolicies
 	return &view{Title: "Extensions", Section: "overview.html", Gateway: g, Data: &o}, http.StatusOK
+}
+
+// list adds a table of handlers without servers, if there are any.
+func (o *overview) list(heading string, all []status.Local, missed int) {
+	if shown := min(len(all), maxRows); shown > 0 {
+		o.Locals = append(o.Locals, localTable{heading, strings.ToLower(heading), all[:shown], len(all) - shown + missed})
+	}
 }
 
 func (h *Handler) extension(r *http.Request) (*view, int) {

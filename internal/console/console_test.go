@@ -28,6 +28,7 @@ type gateways struct {
 	policies   []status.Policy
 	chains     []status.Chain
 	rules      []status.Local
+	jobs       []status.Local
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
 }
 
@@ -35,7 +36,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (g *gateways) Gateway() *status.Gateway {
 	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
-	s.Policies, s.Chains, s.Rules = g.policies, g.chains, g.rules
+	s.Policies, s.Chains, s.Rules, s.Jobs = g.policies, g.chains, g.rules, g.jobs
 	for _, x := range g.extensions {
 		if state := g.state.Load(); state != nil {
 			x.State = *state
@@ -233,20 +234,27 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestRules shows rules on the first page, to which steps link.
+// TestRules shows rules and Jobs on the first page, to which steps link.
 func TestRules(t *testing.T) {
 	g := &gateways{rules: []status.Local{
 		{Name: "approved", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers", Handler: &status.Handler{
 			Name: "rule.approved", Kind: "HookRule", State: status.Failing, Error: "no <b>key</b>", Calls: status.Calls{Total: 7, Failures: 3}, Chains: []string{"all"},
 		}},
 		{Name: "new", Reason: "Invalid", Message: "spec: none"},
-	}, chains: []status.Chain{{Name: "all", Steps: []status.ChainStep{{Handler: "rule.approved", Kind: "HookRule", Registered: true}}}}}
+	}, jobs: []status.Local{{Name: "backup", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers"}}, chains: []status.Chain{{Name: "all", Steps: []status.ChainStep{
+		{Handler: "rule.approved", Kind: "HookRule", Registered: true}, {Handler: "job.backup", Kind: "HookJob", Registered: true},
+	}}}}
 	_, body := get(t, New(g), "/")
 	text, links, _ := textOf(t, body)
 	const want = "Rules Rule Hook Ready Reason Calls Failed Message approved step of all BeforeClusterUpgrade True Ready 7 3 Answers (no <b>key</b>) " +
-		"new False Invalid spec: none"
-	if !strings.Contains(text, want) || !strings.Contains(body, `id="rule-approved"`) || !slices.Contains(links, "/#rule-approved") {
-		t.Errorf("want %s and a link to the rule, got %s %s", want, text, links)
+		"new False Invalid spec: none Jobs Job Hook Ready Reason Calls Failed Message backup BeforeClusterUpgrade True Ready Answers"
+	if !strings.Contains(text, want) {
+		t.Errorf("want %s, got %s", want, text)
+	}
+	for _, id := range []string{"rule-approved", "job-backup"} {
+		if !strings.Contains(body, `id="`+id+`"`) || !slices.Contains(links, "/#"+id) {
+			t.Errorf("there is no %s, or no link to it: %s", id, links)
+		}
 	}
 }
 
@@ -258,14 +266,15 @@ func TestListsAreBounded(t *testing.T) {
 		g.policies = append(g.policies, status.Policy{Name: fmt.Sprintf("p-%d", n)})
 		g.chains = append(g.chains, status.Chain{Name: fmt.Sprintf("s-%d", n)})
 		g.rules = append(g.rules, status.Local{Name: fmt.Sprintf("r-%d", n)})
+		g.jobs = append(g.jobs, status.Local{Name: fmt.Sprintf("j-%d", n)})
 	}
 	_, body := get(t, New(g), "/")
 	text, _, elements := textOf(t, body)
 	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
-	if rows != 5*maxRows+5 {
-		t.Errorf("%d rows, want %d of each kind and five heads", rows, maxRows)
+	if rows != 6*maxRows+6 {
+		t.Errorf("%d rows, want %d of each kind and six heads", rows, maxRows)
 	}
-	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get rules", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
+	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get rules", "and 3 more: hookgate get jobs", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q", want)
 		}

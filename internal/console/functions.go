@@ -31,6 +31,7 @@ var functions = template.FuncMap{
 	"noted":     render.Noted,
 	"reason":    render.Reason,
 	"condition": render.Condition,
+	"anchor":    func(handler string) string { return strings.Replace(handler, ".", "-", 1) }, // of rule.x, rule-x
 	"extensionOf": func(handler string) string { // of its registered name
 		_, extensionConfig, _ := strings.Cut(handler, ".")
 		return extensionConfig

@@ -26,7 +26,7 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Policies, Chains, Rules and Notices are required. It is safe for concurrent use.
+// All fields but Policies, Chains, Rules, Jobs and Notices are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -40,6 +40,8 @@ type Reporter struct {
 	Chains func() (chains []status.Chain, missed int)
 	// Rules is Policies for HookRules.
 	Rules func() (rules []status.Local, missed int)
+	// Jobs is Policies for HookJobs.
+	Jobs func() (jobs []status.Local, missed int)
 	// Notices may be nil.
 	Notices func() []status.Notice
 }
@@ -61,7 +63,8 @@ func (r *Reporter) Gateway() *status.Gateway {
 		g.Policies, g.MissedPolicies = r.Policies()
 	}
 	g.Chains, g.MissedChains = r.chains(now, snapshot)
-	g.Rules, g.MissedRules = r.rules(now, snapshot, inChains)
+	g.Rules, g.MissedRules = r.locals(r.Rules, now, snapshot, inChains)
+	g.Jobs, g.MissedJobs = r.locals(r.Jobs, now, snapshot, inChains)
 	return g
 }
 
@@ -320,12 +323,15 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	query, ok := req.URL.Query(), true
 	missing := r.noExtension
 	name := query.Get("extension")
-	switch chain, rule := query.Get("chain"), query.Get("rule"); {
+	switch chain, rule, job := query.Get("chain"), query.Get("rule"), query.Get("job"); {
 	case name != "":
 		body, ok = r.Extension(name)
 	case rule != "":
-		name, missing = rule, r.noRule
+		name, missing = rule, func(name string) string { return noLocal("HookRule", name, r.Rules) }
 		body, ok = r.Rule(name)
+	case job != "":
+		name, missing = job, func(name string) string { return noLocal("HookJob", name, r.Jobs) }
+		body, ok = r.Job(name)
 	case chain != "":
 		name, missing = chain, r.noChain
 		body, ok = r.Chain(name)

@@ -9,7 +9,7 @@ import "time"
 
 // Path is where the diagnostics address serves a Gateway. With the query parameter extension, it has one extension
 // with all that is known of it; with chain, one HandlerChain; with
-// rule, one HookRule.
+// rule, one HookRule; with job, one HookJob.
 const Path = "/status"
 
 // Gateway is what one process knows. Times are in RFC 3339, and durations in seconds.
@@ -36,6 +36,9 @@ type Gateway struct {
 	// Rules are the HookRules by name, and MissedRules counts those that there was no room for.
 	Rules       []Local `json:"rules,omitempty"`
 	MissedRules int     `json:"missedRules,omitempty"`
+	// Jobs are the HookJobs by name, and MissedJobs counts those that there was no room for.
+	Jobs       []Local `json:"jobs,omitempty"`
+	MissedJobs int     `json:"missedJobs,omitempty"`
 	// Notices are what needs attention though calls are answered, such as a certificate near its end.
 	Notices []Notice `json:"notices,omitempty"`
 }

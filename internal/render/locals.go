@@ -13,7 +13,12 @@ import (
 
 // Rules writes a row for each HookRule of a gateway, and below what there is to say about those that are not just
 // ready. If wide, rows have what is in effect for the handlers, and the messages of all.
-func Rules(w io.Writer, g *status.Gateway, wide bool) error {
+func Rules(w io.Writer, g *status.Gateway, wide bool) error { return locals(w, g.Rules, wide) }
+
+// Jobs is Rules for HookJobs.
+func Jobs(w io.Writer, g *status.Gateway, wide bool) error { return locals(w, g.Jobs, wide) }
+
+func locals(w io.Writer, all []status.Local, wide bool) error {
 	t := table.New(w)
 	columns := []string{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"}
 	if wide {
@@ -22,8 +27,8 @@ func Rules(w io.Writer, g *status.Gateway, wide bool) error {
 	}
 	t.Row(columns...)
 	attention := false
-	for i := range g.Rules {
-		r := &g.Rules[i]
+	for i := range all {
+		r := &all[i]
 		row := append([]string{r.Name, r.Hook, Condition(r.Ready), r.Reason}, make([]string, len(columns)-4)...)
 		if h := r.Handler; h != nil {
 			calls := activityOf(h)
@@ -43,8 +48,8 @@ func Rules(w io.Writer, g *status.Gateway, wide bool) error {
 	}
 	messages := table.New(w)
 	messages.Header("NAME", "MESSAGE")
-	for i := range g.Rules {
-		if r := &g.Rules[i]; r.Reason != readyReason {
+	for i := range all {
+		if r := &all[i]; r.Reason != readyReason {
 			messages.Row(r.Name, r.Message)
 		}
 	}
@@ -74,8 +79,12 @@ func Places(w io.Writer, g *status.Gateway) error {
 const readyReason = "Ready"
 
 // Rule describes the first rule of g, which is all that g has, with its handler and the last failures.
-func Rule(w io.Writer, g *status.Gateway) error {
-	r := &g.Rules[0]
+func Rule(w io.Writer, g *status.Gateway) error { return local(w, g, &g.Rules[0]) }
+
+// Job is Rule for HookJobs.
+func Job(w io.Writer, g *status.Gateway) error { return local(w, g, &g.Jobs[0]) }
+
+func local(w io.Writer, g *status.Gateway, r *status.Local) error {
 	t := table.New(w)
 	t.Row("Name:", r.Name)
 	t.Row("Hook:", r.Hook)
