@@ -101,6 +101,8 @@ type Finding struct {
 	Handler string `json:"handler,omitempty"`
 	// HookRule is the rule whose handler the finding is about, which has no ExtensionConfig.
 	HookRule string `json:"hookRule,omitempty"`
+	// HookJob is HookRule for those.
+	HookJob string `json:"hookJob,omitempty"`
 	// HandlerChain is the chain that the finding is about, which has no ExtensionConfig.
 	HandlerChain string `json:"handlerChain,omitempty"`
 	// Hook is group/version/hook.
@@ -126,7 +128,7 @@ func (f *Finding) Object() string {
 	}
 	switch {
 	case f.Handler != "":
-		return f.Handler + "." + cmp.Or(f.ExtensionConfig, f.HookRule) + of
+		return f.Handler + "." + cmp.Or(f.ExtensionConfig, f.HookRule, f.HookJob) + of
 	case f.ExtensionConfig != "":
 		return f.ExtensionConfig + of
 	case f.HandlerChain != "":
@@ -154,6 +156,7 @@ type Report struct {
 	Handlers         int `json:"handlers"`
 	HandlerChains    int `json:"handlerChains"`
 	HookRules        int `json:"hookRules"`
+	HookJobs         int `json:"hookJobs"`
 
 	// FromSource is Target.FromSource, if From is known.
 	FromSource string `json:"fromSource,omitempty"`
@@ -203,7 +206,7 @@ func (r *Report) Worst() Level {
 func sortFindings(list []Finding) {
 	slices.SortStableFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.ExtensionConfig, b.ExtensionConfig),
-			cmp.Compare(a.HookRule, b.HookRule),
+			cmp.Compare(a.HookRule, b.HookRule), cmp.Compare(a.HookJob, b.HookJob),
 			cmp.Compare(a.Handler, b.Handler), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Rule, b.Rule),
 			cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy), cmp.Compare(a.HandlerChain, b.HandlerChain),
 			cmp.Compare(a.Hook, b.Hook),

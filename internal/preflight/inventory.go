@@ -11,7 +11,7 @@ import (
 
 // Inventory holds all registrations of a gateway.
 type Inventory struct {
-	// Extensions are the ExtensionConfigs, and the HookRules, whose handlers are called alike.
+	// Extensions are the ExtensionConfigs, and the HookRules and HookJobs, whose handlers are called alike.
 	Extensions []Extension
 	// Chains are the HandlerChains of the gateway.
 	Chains []Chain
@@ -73,11 +73,17 @@ func (l Location) String() string {
 	return fmt.Sprintf("%s:%d", l.File, l.Line)
 }
 
-// Extension is one ExtensionConfig, or one HookRule.
+// The kinds of handlers without servers.
+const (
+	hookRule = "HookRule"
+	hookJob  = "HookJob"
+)
+
+// Extension is one ExtensionConfig, or one HookRule or HookJob.
 type Extension struct {
 	Name string
-	// Rule reports whether it is a HookRule.
-	Rule     bool
+	// Local is the kind of what has no server, HookRule or HookJob; empty for an ExtensionConfig.
+	Local    string
 	Location Location
 	// Group is the API group of the ExtensionConfig, in a cluster.
 	Group string

@@ -40,9 +40,13 @@ func Judge(inventory Inventory, t Target) Report {
 	}
 	named := map[string]int{}
 	for i := range inventory.Extensions {
-		if named[inventory.Extensions[i].Name]++; inventory.Extensions[i].Rule {
+		named[inventory.Extensions[i].Name]++
+		switch inventory.Extensions[i].Local {
+		case hookRule:
 			r.HookRules++
-		} else {
+		case hookJob:
+			r.HookJobs++
+		default:
 			r.ExtensionConfigs++
 		}
 	}
@@ -110,9 +114,9 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 			case x.Direct:
 				version = "" // nothing that a policy could state
 				t.remedyDirect(objects.findings)
-			case x.Rule:
-				version = "" // which the rule states itself
-				remedyRule(objects.findings)
+			case x.Local != "":
+				version = "" // which it states itself
+				remedyLocal(x.Local, objects.findings)
 			}
 			policies = append(policies, objects.policies...)
 			if version != "" {
@@ -137,8 +141,11 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 // about returns a finding about a handler.
 func about(x *Extension, h *Handler, level Level, rule string) Finding {
 	f := Finding{Level: level, Rule: rule, ExtensionConfig: x.Name, Handler: h.Name, Location: h.Location}
-	if x.Rule {
+	switch x.Local {
+	case hookRule:
 		f.ExtensionConfig, f.HookRule = "", x.Name
+	case hookJob:
+		f.ExtensionConfig, f.HookJob = "", x.Name
 	}
 	if h.Useless == "" {
 		f.Hook = h.Hook.String()

@@ -20,7 +20,7 @@ func (t *Target) chainFindings(v *Inventory, found []Finding) []Finding {
 	broken := map[string]bool{}
 	for i := range found {
 		if f := &found[i]; f.Level == Break && f.Handler != "" {
-			broken[f.Handler+"."+cmp.Or(f.ExtensionConfig, f.HookRule)] = true
+			broken[f.Handler+"."+cmp.Or(f.ExtensionConfig, f.HookRule, f.HookJob)] = true
 		}
 	}
 	var findings []Finding

@@ -83,11 +83,11 @@ func (t *Target) remedyDirect(findings []Finding) {
 	}
 }
 
-// remedyRule sets what to do about the objects of a HookRule for which no version is stated.
-func remedyRule(findings []Finding) {
+// remedyLocal sets what to do about the objects of a HookRule or HookJob for which no version is stated.
+func remedyLocal(kind string, findings []Finding) {
 	for i := range findings {
 		if f := &findings[i]; f.Rule == ruleObjectsChange || f.Rule == ruleVariables || f.Rule == ruleNotStated {
-			f.Remedy = "state the version whose members its expressions read with spec.clusterAPIVersion of the HookRule"
+			f.Remedy = "state the version whose members it reads with spec.clusterAPIVersion of the " + kind
 		}
 	}
 }

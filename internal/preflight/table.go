@@ -65,6 +65,9 @@ func (r *Report) summary() string {
 	if r.HookRules > 0 {
 		others = ", " + text.Plural(r.HookRules, "HookRule")
 	}
+	if r.HookJobs > 0 {
+		others += ", " + text.Plural(r.HookJobs, "HookJob")
+	}
 	if r.HandlerChains > 0 {
 		others += ", " + text.Plural(r.HandlerChains, "HandlerChain")
 	}
@@ -82,8 +85,8 @@ func groups(findings []Finding) [][]*Finding {
 		at := slices.IndexFunc(groups, func(g []*Finding) bool {
 			o := g[0]
 			return o.Rule == f.Rule && o.ExtensionConfig == f.ExtensionConfig && o.HookRule == f.HookRule &&
-				o.HandlerChain == f.HandlerChain && o.Problem == f.Problem && o.Remedy == f.Remedy &&
-				slices.Equal(o.Lost, f.Lost)
+				o.HookJob == f.HookJob && o.HandlerChain == f.HandlerChain && o.Problem == f.Problem &&
+				o.Remedy == f.Remedy && slices.Equal(o.Lost, f.Lost)
 		})
 		if at < 0 {
 			groups = append(groups, []*Finding{f})

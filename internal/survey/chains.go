@@ -22,10 +22,10 @@ type locatedChain struct {
 	location preflight.Location
 }
 
-// ruled returns a HookRule with its handlers.
-func ruled(rule *registry.Registration, at preflight.Location) preflight.Extension {
-	x := preflight.Extension{Name: rule.Name, Rule: true, Location: at}
-	for _, h := range rule.Handlers {
+// local returns a HookRule or HookJob with its handlers.
+func local(r *registry.Registration, at preflight.Location) preflight.Extension {
+	x := preflight.Extension{Name: r.Name, Local: r.Local.Kind(), Location: at}
+	for _, h := range r.Handlers {
 		x.Handlers = append(x.Handlers, preflight.Handler{
 			Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at,
 		})
@@ -52,7 +52,7 @@ func decideChains(
 	for i := range v.Extensions {
 		x := &v.Extensions[i]
 		switch {
-		case x.Rule, preflight.IsGateway(x, hooks): // a gateway's handlers are those of others
+		case x.Local != "", preflight.IsGateway(x, hooks): // a gateway's handlers are those of others
 		case x.Direct:
 			for j := range x.Handlers {
 				h := &x.Handlers[j]

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -26,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/preflight"
@@ -61,6 +63,7 @@ func NewCluster(config *rest.Config, watchFilter string, groups ...string) (*Clu
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("HandlerChain"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(hookrule.Kind), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(hookjob.Kind), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
 	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
@@ -138,6 +141,11 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	if err != nil && !absent(err) {
 		return v, err
 	}
+	var jobList v1alpha1.HookJobList
+	err = c.list(ctx, &jobList, "hookjobs", v1alpha1.GroupVersion.Group, options...)
+	if err != nil && !absent(err) {
+		return v, err
+	}
 	for _, group := range c.groups {
 		for i := range configs[group] {
 			v.Registrations = append(v.Registrations, registration(group, &configs[group][i]))
@@ -168,47 +176,49 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 			v.Ignored = append(v.Ignored, ignored)
 		}
 	}
-	rules, err := c.rules(&v, compiler, ruleList.Items, hooks)
+	types, err := policy.NewTypes(hooks)
 	if err != nil {
 		return v, err
 	}
+	locals := append(
+		addLocals(&v, hookrule.Kind, ruleList.Items, hookrule.NewCompiler(hooks, compiler, types, time.Now).Compile),
+		addLocals(&v, hookjob.Kind, jobList.Items, hookjob.NewCompiler(hooks, compiler, types, nil, nil).Compile)...)
 	decide(&v, policies)
-	c.chains(&v, policies, rules, chains.Items, hooks)
+	c.chains(&v, policies, locals, chains.Items, hooks)
 	return v, c.references(ctx, &v)
 }
 
-// rules adds the HookRules, and returns those that are valid for this version of Hookgate.
-func (*Cluster) rules(
-	v *preflight.Inventory, compiler *policy.Compiler, items []v1alpha1.HookRule, hooks *catalog.Catalog,
-) ([]registry.Registration, error) {
-	types, err := policy.NewTypes(hooks)
-	if err != nil {
-		return nil, err
-	}
-	rules := hookrule.NewCompiler(hooks, compiler, types, time.Now)
+// addLocals adds the objects of a kind without servers to v, and returns those that are valid for this version of
+// Hookgate.
+func addLocals[T any, O interface {
+	*T
+	client.Object
+}](
+	v *preflight.Inventory, kind string, items []T, compile func(O) (registry.Registration, field.ErrorList),
+) []registry.Registration {
 	var valid []registry.Registration
 	for i := range items {
-		item := &items[i]
+		item := O(&items[i])
 		v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, item))
-		if !item.DeletionTimestamp.IsZero() {
+		if !item.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		rule, errs := rules.Compile(item)
+		r, errs := compile(item)
 		if len(errs) > 0 {
 			v.Unreadable = append(v.Unreadable, preflight.Unreadable{
-				Object: fmt.Sprintf("%s %q", hookrule.Kind, item.Name), Reason: problems.Join(errs).Error(),
+				Object: fmt.Sprintf("%s %q", kind, item.GetName()), Reason: problems.Join(errs).Error(),
 			})
 			continue
 		}
-		valid = append(valid, rule)
-		v.Extensions = append(v.Extensions, ruled(&rule, preflight.Location{}))
+		valid = append(valid, r)
+		v.Extensions = append(v.Extensions, local(&r, preflight.Location{}))
 	}
-	return valid, nil
+	return valid
 }
 
 // chains adds the HandlerChains, with what is wrong with them.
 func (*Cluster) chains(
-	v *preflight.Inventory, policies []locatedPolicy, rules []registry.Registration, items []v1alpha1.HandlerChain,
+	v *preflight.Inventory, policies []locatedPolicy, locals []registry.Registration, items []v1alpha1.HandlerChain,
 	hooks *catalog.Catalog,
 ) {
 	var valid []locatedChain
@@ -224,7 +234,7 @@ func (*Cluster) chains(
 			v.Chains = append(v.Chains, preflight.Chain{Name: item.Name, Broken: problems.Join(errs).Error()})
 		}
 	}
-	decideChains(v, policies, rules, valid, hooks)
+	decideChains(v, policies, locals, valid, hooks)
 }
 
 // registration names an object as it is now. deploy/upgrade-guard/registrations.yaml does the same.

@@ -71,7 +71,7 @@ func Directory(
 	rules := make([]registry.Registration, len(manifests.Rules))
 	for i, r := range manifests.Rules {
 		rules[i] = r.Rule
-		v.Extensions = append(v.Extensions, ruled(&rules[i], located(r.Place)))
+		v.Extensions = append(v.Extensions, local(&rules[i], located(r.Place)))
 	}
 	decide(&v, policies)
 	chains := make([]locatedChain, len(manifests.Chains))

@@ -33,6 +33,7 @@ func TestUpgradeGuardApprovals(t *testing.T) {
 	apply("crd", "hookgate.dev_extensionpolicies.yaml") // and no runtime.hookgate.dev
 	apply("crd", "hookgate.dev_handlerchains.yaml")
 	apply("crd", "hookgate.dev_hookrules.yaml")
+	apply("crd", "hookgate.dev_hookjobs.yaml")
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: system}\n"))
 	for name, version := range map[string]string{"cluster-api": "v1.12.4", "runtime-extension-hookgate": "v0.0.9"} {
 		s.apply(t, []byte(`
@@ -133,6 +134,11 @@ spec:
 	}
 	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: r}\nspec: {hook: BeforeClusterUpgrade, fail: [{if: 'false', message: '\"\"'}]}\n"))
 	refused(gateway, stop, "HookRule r of hookgate.dev is new or was changed since")
+	if out, ok := preflight(both...); !ok {
+		t.Fatal(out)
+	}
+	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookJob\nmetadata: {name: j}\nspec:\n  hook: BeforeClusterUpgrade\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}\n"))
+	refused(gateway, stop, "HookJob j of hookgate.dev is new or was changed since")
 	if out, ok := preflight(both...); !ok {
 		t.Fatal(out)
 	}

@@ -197,6 +197,7 @@ func TestPreflightRights(t *testing.T) {
 	grant("hookgate.dev", "extensionpolicies")
 	grant("hookgate.dev", "handlerchains")
 	grant("hookgate.dev", "hookrules")
+	grant("hookgate.dev", "hookjobs")
 	if err := c.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
