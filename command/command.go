@@ -129,7 +129,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newExplainCommand(hooks, versions),
-		newChainCommand(hooks, versions), newRuleCommand(hooks, versions),
+		newChainCommand(hooks, versions), newRuleCommand(hooks, versions), newJobCommand(),
 		newGetCommand(hooks), newDescribeCommand(),
 		newDashboardCommand(), newBugReportCommand(), newReplayCommand(hooks),
 		newCheckCommand(hooks), newPreflightCommand(hooks, versions),

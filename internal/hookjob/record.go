@@ -67,7 +67,7 @@ func (c *Cluster) record(ctx context.Context, job *batchv1.Job) error {
 		}
 		dropOldest(all, now)
 		if len(all) >= limits.JobRecords {
-			return false, failuref("the record of HookJob %q is full: see docs/jobs.md", job.Labels[hookJobLabel])
+			return false, failuref("the record of HookJob %q is full: see hookgate job forget --help", job.Labels[hookJobLabel])
 		}
 		all[key] = now
 		return true, nil

@@ -274,7 +274,7 @@ func TestHookJobs(t *testing.T) {
 	}{
 		{"once", testOnce}, {"failure", testFailure}, {"interrupted", testInterrupted}, {"deleted", testDeleted},
 		{"files", testFiles}, {"in-place", testInPlace}, {"telling", testTelling}, {"pruned", testPruned},
-		{"refused", testRefused}, {"replicas", testReplicas},
+		{"refused", testRefused}, {"rerun", testRerun}, {"replicas", testReplicas},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			of := *s
@@ -653,6 +653,59 @@ func testRefused(t *testing.T, s *jobServer) {
 				t.Errorf("%d Jobs were made", n)
 			}
 		})
+	}
+}
+
+// A Job that has ended runs again when somebody says so, for the Cluster that is named alone.
+func testRerun(t *testing.T, s *jobServer) {
+	l := s.replica(s.apply("rerun", "hook: BeforeClusterUpgrade\n"+jobTemplate), s.cluster(nil))
+	request, other := upgradeOf("again", "v1.36.0"), upgradeOf("other", "v1.36.0")
+	hookgate := func(verb string) string {
+		t.Helper()
+		out, _ := exec.CommandContext(t.Context(), process.Program(t, gatewayVariable), "job", verb, "rerun", "--cluster", "team/again",
+			"--kubeconfig", kubeconfigOf(t, s.config)).CombinedOutput()
+		return string(out)
+	}
+	const nothing = `hookgate: HookJob "rerun" has nothing of Cluster team/again: hookgate get jobs lists HookJobs, and --namespace says where the gateway is` + "\n"
+	for verb, want := range map[string]string{"rerun": nothing, "forget": nothing} {
+		if got := hookgate(verb); got != want {
+			t.Errorf("%s: got %s, want %s", verb, got, want)
+		}
+	}
+	s.say(l, request)
+	first := s.job("rerun")
+	if got, want := hookgate("rerun"), "Job jobs/"+first.Name+" has not ended, and goes on\n0 records of Cluster team/again removed\n"; got != want {
+		t.Errorf("while it runs: got %s, want %s", got, want)
+	}
+	s.end(first, 1, "no space")
+	s.awaits(l, request, "SUCCESS, again after 30 s: Job jobs/"+first.Name+" failed: no space")
+	if got, want := hookgate("rerun"), "Job jobs/"+first.Name+" is deleted\n0 records of Cluster team/again removed\n"; got != want {
+		t.Errorf("when it has failed: got %s, want %s", got, want)
+	}
+	s.awaits(l, request, "SUCCESS, again after 30 s: Job jobs/"+first.Name+" runs")
+	second := s.job("rerun")
+	if second.UID == first.UID {
+		t.Error("no other Job was made")
+	}
+	s.end(second, 0, "saved")
+	s.awaits(l, request, "SUCCESS: saved")
+	s.say(l, other)
+	for i := range s.jobs("rerun") {
+		if job := &s.jobs("rerun")[i]; job.Name != second.Name {
+			s.end(job, 0, "")
+		}
+	}
+	s.awaits(l, other, "SUCCESS: ")
+	if got, want := hookgate("forget"), "1 record of Cluster team/again removed\n"; got != want {
+		t.Errorf("forget: got %s, want %s", got, want)
+	}
+	if got := s.say(l, request); got != "SUCCESS: saved" {
+		t.Errorf("a Job that is there does not answer for itself: %s", got)
+	}
+	s.delete(second)
+	s.awaits(l, request, "SUCCESS, again after 30 s: Job jobs/"+second.Name+" runs")
+	if got := s.say(l, other); got != "SUCCESS: " {
+		t.Errorf("the other Cluster: %s", got)
 	}
 }
 

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,21 @@ func TestJobsAreShown(t *testing.T) {
 		rows := ask(args...)
 		if diff := cmp.Diff(hold, rows[len(rows)-1]); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", args, diff)
+		}
+	}
+}
+
+// TestJobUsage is about mistakes in the command line.
+func TestJobUsage(t *testing.T) {
+	for want, args := range map[string][]string{
+		"say what to do with Jobs: rerun or forget":                          nil,
+		`want the name of one HookJob, see "hookgate get jobs"; got 0 names`: {"rerun"},
+		`--cluster: want NAMESPACE/NAME, got ""`:                             {"forget", "a"},
+		`--cluster: want NAMESPACE/NAME, got "a"`:                            {"rerun", "a", "--cluster", "a"},
+		`--cluster: want NAMESPACE/NAME, got "a/b/c"`:                        {"rerun", "a", "--cluster", "a/b/c"},
+	} {
+		if got := hookgate(t, "", append([]string{"job"}, args...)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
+			t.Errorf("%q: exit status %d: %s, want %s", args, got.code, got.errOut, want)
 		}
 	}
 }
