@@ -35,8 +35,8 @@ var notForTheAPIServer = map[string]string{
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }
 
-// TestManifestsOfTheDocs applies every manifest of the pages, and the examples of rules, to a real API server with the
-// kinds of deploy/.
+// TestManifestsOfTheDocs applies every manifest of the pages, and the examples of rules and Jobs, to a real API server
+// with the kinds of deploy/.
 func TestManifestsOfTheDocs(t *testing.T) {
 	if os.Getenv(assetsVariable) == "" {
 		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
@@ -91,16 +91,18 @@ func TestManifestsOfTheDocs(t *testing.T) {
 			}
 		}
 	}
-	rules, err := filepath.Glob(filepath.Join(root, "examples", "rules", "*", "rule.yaml"))
-	if err != nil || len(rules) == 0 {
-		t.Fatalf("%d examples of rules: %v", len(rules), err)
-	}
-	for _, file := range rules {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for _, pattern := range []string{filepath.Join("rules", "*", "rule.yaml"), filepath.Join("jobs", "*.yaml")} {
+		examples, err := filepath.Glob(filepath.Join(root, "examples", pattern))
+		if err != nil || len(examples) == 0 {
+			t.Fatalf("%d examples of %s: %v", len(examples), pattern, err)
 		}
-		apply(file, string(text))
+		for _, file := range examples {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			apply(file, string(text))
+		}
 	}
 	if applied < 5 {
 		t.Errorf("%d manifests were found: the pages have more", applied)
