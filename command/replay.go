@@ -44,8 +44,8 @@ func newReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 			"other, and say which answers are not as they were recorded. Patches are compared by what they make of\n" +
 			"the objects, not by their text. \"-\" is standard input.\n\n" +
 			"Hooks that act are left out without --all-hooks: UpdateMachine, those that begin with After, those of\n" +
-			"infrastructure and of other groups. The exit status is 0 if no answer differs, 1 if one does, and 2 if\n" +
-			"a call could not be replayed, or the command was wrong.",
+			"infrastructure and of other groups, and calls that HookJobs have answered. The exit status is 0 if no\n" +
+			"answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was wrong.",
 		Example: "  hookgate replay recording/*.jsonl --server https://127.0.0.1:9443 --ca dev-ca.crt\n" +
 			"  hookgate replay calls.jsonl --server grpcs://acme-v7.example:9090 --handler patch.acme-v6 --as patch \\\n" +
 			"    --ignore /message --ignore /spec/template/metadata/annotations",

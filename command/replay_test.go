@@ -240,8 +240,12 @@ func TestReplayAgainstAGateway(t *testing.T) {
 			t.Errorf("%s: the call went to %s, %s", transport, path, handler)
 		}
 	}
+	got := hookgate(t, strings.Replace(replayLine, `"name":`, `"kind":"HookJob","name":`, 1), append([]string{"replay", "-"}, f.servers()["https"]...)...)
+	if !strings.Contains(got.errOut, "no call was replayed") || !strings.Contains(got.out, "1 of hooks that act left out") {
+		t.Errorf("a HookJob: %+v", got)
+	}
 	f.replies["BeforeClusterCreate"] = fakeReply{status: 502, body: `{"message":"broken"}`}
-	got := hookgate(t, replayLine, append([]string{"replay", "-"}, f.servers()["https"]...)...)
+	got = hookgate(t, replayLine, append([]string{"replay", "-"}, f.servers()["https"]...)...)
 	if got.code != exitFailed || !strings.Contains(got.out, "error: HTTP 502 Bad Gateway") {
 		t.Errorf("an error is no difference: %+v", got)
 	}

@@ -16,9 +16,11 @@ type Record struct {
 	Hook       string `json:"hook"`
 	APIVersion string `json:"apiVersion"`
 	// Extension is the name of the ExtensionConfig, Handler the registered name, and Name the extension's own name for it.
-	Extension    string  `json:"extension"`
-	Handler      string  `json:"handler"`
-	Name         string  `json:"name"`
+	Extension string `json:"extension"`
+	Handler   string `json:"handler"`
+	Name      string `json:"name"`
+	// Kind is that of a handler without a server, such as HookJob.
+	Kind         string  `json:"kind,omitempty"`
 	Milliseconds float64 `json:"milliseconds"`
 	// Request is the request, and Answer the answer; nil if the call failed with Error.
 	Request json.RawMessage `json:"request"`
@@ -43,16 +45,21 @@ type head struct {
 	Extension    string    `json:"extension"`
 	Handler      string    `json:"handler"`
 	Name         string    `json:"name"`
+	Kind         string    `json:"kind,omitempty"`
 	Milliseconds float64   `json:"milliseconds"`
 }
 
 // appendLine appends the line of an entry.
 func (e *entry) appendLine(dst []byte, r *Redactor) ([]byte, error) {
 	c := &e.call
+	kind := ""
+	if local := c.Handler.Registration.Local; local != nil {
+		kind = local.Kind()
+	}
 	begin, err := json.Marshal(head{
 		Time: e.began.UTC(), CallID: c.ID, Hook: c.Hook.Hook, APIVersion: c.Hook.APIVersion(),
 		Extension: c.Handler.Registration.Name, Handler: c.Handler.Name, Name: c.Handler.Handler.Name,
-		Milliseconds: float64(e.took.Microseconds()) / 1000,
+		Kind: kind, Milliseconds: float64(e.took.Microseconds()) / 1000,
 	})
 	if err != nil {
 		return dst, err

@@ -162,6 +162,11 @@ func contents(t *testing.T, dir string) (all []string) {
 	return all
 }
 
+// job is a handler without a server, which is not called here.
+type job struct{ registry.Local }
+
+func (job) Kind() string { return "HookJob" }
+
 // Calls are written as they are on the wire, whether they have a body or a message, an answer or an error.
 func TestRecord(t *testing.T) {
 	r := newRecorder(t)
@@ -172,6 +177,9 @@ func TestRecord(t *testing.T) {
 		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"n": 1}`)}, Settings: map[string]string{"token": "y"},
 	}
 	failure := hook.Errorf(hook.Timeout, "no answer")
+	local := *message.Handler
+	local.Registration = &registry.Registration{Name: "acme", Local: job{}}
+	message.Handler = &local
 	for _, err := range []error{
 		r.do(t.Context(), r.call, answerOf("Bearer abcdefgh1234"), nil), r.do(t.Context(), message, answerOf(""), nil),
 	} {
@@ -202,13 +210,13 @@ func TestRecord(t *testing.T) {
 		if age := time.Since(record.Time); age < 0 || age > time.Minute || record.Milliseconds < 0 {
 			t.Errorf("called at %s for %f ms", record.Time, record.Milliseconds)
 		}
-		got = append(got, fmt.Sprintf("%s %s %s %s %s %s %s %s %v %d", record.CallID, record.Hook, record.APIVersion, record.Extension,
+		got = append(got, fmt.Sprintf("%s%s %s %s %s %s %s %s %s %v %d", record.Kind, record.CallID, record.Hook, record.APIVersion, record.Extension,
 			record.Handler, record.Name, record.Request, record.Answer, record.Error, record.Redacted))
 	}
 	const is = "id-1 BeforeClusterCreate hooks.runtime.cluster.x-k8s.io/v1alpha1 acme h.acme h "
 	if diff := cmp.Diff([]string{
 		is + sent + `"cluster":{"password":"***"}} ` + meta + "Response" + api + `"status":"Success","message":"Bearer ***","retryAfterSeconds":0} <nil> 2`,
-		is + meta + "Request" + api + `"settings":{"token":"***"},"cluster":{"n":1}} ` + meta + "Response" + api + `"status":"Success","retryAfterSeconds":0} <nil> 1`,
+		"HookJob" + is + meta + "Request" + api + `"settings":{"token":"***"},"cluster":{"n":1}} ` + meta + "Response" + api + `"status":"Success","retryAfterSeconds":0} <nil> 1`,
 		is + sent + `"cluster":{"password":"***"}}  &{Timeout no answer} 1`,
 	}, got); diff != "" {
 		t.Error(diff)

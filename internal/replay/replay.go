@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/recording"
 	"github.com/hookgate/hookgate/internal/subject"
@@ -59,8 +60,9 @@ type Result struct {
 	Different int `json:"different"`
 	// Failed is the number of records that could not be replayed or compared, each with a Note.
 	Failed int `json:"failed"`
-	// Acting is the number of calls that were left out because their hooks act, Unanswered that of those that have no
-	// recorded answer, and Filtered that of others that were not asked for. Cut is the number of lines that are cut off.
+	// Acting is the number of calls that were left out because their hooks or handlers act, Unanswered that of those that
+	// have no recorded answer, and Filtered that of others that were not asked for. Cut is the number of lines that are
+	// cut off.
 	Acting     int `json:"acting,omitempty"`
 	Unanswered int `json:"unanswered,omitempty"`
 	Filtered   int `json:"filtered,omitempty"`
@@ -154,7 +156,7 @@ func (r *Replay) record(ctx context.Context, name string, line int, record *reco
 	switch {
 	case !ok:
 		return fmt.Errorf("%s is no hook that is known here", gvh)
-	case Acts(h) && !c.All:
+	case (Acts(h) || record.Kind == hookjob.Kind) && !c.All:
 		r.Acting++
 		return nil
 	case record.Error != nil:
