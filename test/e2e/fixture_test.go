@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -273,16 +274,16 @@ func (w *fixture) startHub(extension string) {
 	}
 }
 
-// prepareGateway prepares a gateway that reads its objects in the cluster.
-func (w *fixture) prepareGateway() {
+// prepareGateway prepares a gateway that reads its objects in the cluster, with more flags.
+func (w *fixture) prepareGateway(flags ...string) {
 	w.t.Helper()
 	w.gateway = newServer(w.t)
 	w.gateway.start = func() *process {
-		return w.launch("hookgate", folder(w.t, "HOOKGATE_BIN"), "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group",
-			ownGroup,
+		return w.launch("hookgate", folder(w.t, "HOOKGATE_BIN"), append([]string{"serve", "--kubeconfig", w.kubeconfig,
+			"--extension-config-group", ownGroup,
 			"--cert-dir", w.certs, "--allowed-client-names", caller, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
 			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health),
-			"--gateway-address", loopback(w.gateway.port))
+			"--gateway-address", loopback(w.gateway.port)}, flags...)...)
 	}
 }
 
@@ -396,7 +397,7 @@ func (w *fixture) startAPIServer(assets string) (kubectl string) {
 	config.QPS, config.Burst = 1000, 1000
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme,
+		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme,
 		bootstrapv1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, runtimev1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -437,7 +438,7 @@ func (w *fixture) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range []string{
 		"runtime.hookgate.dev_extensionconfigs.yaml", "hookgate.dev_extensionpolicies.yaml", "hookgate.dev_handlerchains.yaml",
-		"hookgate.dev_hookrules.yaml",
+		"hookgate.dev_hookjobs.yaml", "hookgate.dev_hookrules.yaml",
 	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		convert(w.t, read(w.t, filepath.Join("..", "..", "deploy", "crd", file))[0], crd)

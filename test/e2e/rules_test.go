@@ -38,7 +38,7 @@ func TestRules(t *testing.T) {
 			rules = append(rules, o.GetName())
 		}
 	}
-	w.rulesReady(rules)
+	w.localsReady("HookRule", rules)
 	w.registerGateway(gateway)
 	w.logf("Cluster API has discovered %d rules", len(rules))
 
@@ -53,7 +53,7 @@ func TestRules(t *testing.T) {
 	for _, name := range ruled {
 		w.create(w.ruledCluster(name))
 	}
-	w.eventuallyWithin(stepPatience, "all Clusters run", func() (string, bool) { return w.allAt(oldVersion) })
+	w.eventuallyWithin(stepPatience, "all Clusters run", func() (string, bool) { return w.allAt(ruled, oldVersion) })
 	w.logf("all Clusters run %s", oldVersion)
 
 	for _, name := range ruled {
@@ -81,7 +81,7 @@ func TestRules(t *testing.T) {
 	})
 	w.twoHavePlaces()
 	w.replaceGateway(func() { w.end(w.gateway) })
-	w.eventuallyWithin(stepPatience, "all Clusters are upgraded", func() (string, bool) { return w.allAt(newVersion) })
+	w.eventuallyWithin(stepPatience, "all Clusters are upgraded", func() (string, bool) { return w.allAt(ruled, newVersion) })
 	w.logf("the gateway was killed again, and all Clusters run %s", newVersion)
 
 	for _, name := range ruled {
@@ -135,13 +135,13 @@ func (w *fixture) twoHavePlaces() {
 	})
 }
 
-// rulesReady waits until all rules are in effect.
-func (w *fixture) rulesReady(names []string) {
+// localsReady waits until all objects of a kind without servers are in effect.
+func (w *fixture) localsReady(kind string, names []string) {
 	w.t.Helper()
-	w.eventually("all rules are in effect", func() (string, bool) {
+	w.eventually("all "+kind+"s are in effect", func() (string, bool) {
 		for _, name := range names {
-			rule := w.get("hookgate.dev/v1alpha1", "HookRule", "", name)
-			conditions, _, _ := unstructured.NestedSlice(rule.Object, "status", "conditions")
+			local := w.get("hookgate.dev/v1alpha1", kind, "", name)
+			conditions, _, _ := unstructured.NestedSlice(local.Object, "status", "conditions")
 			if !slices.ContainsFunc(conditions, func(c any) bool {
 				of, _ := c.(map[string]any)
 				return of["type"] == "Ready" && of["status"] == "True"
@@ -176,9 +176,9 @@ func (w *fixture) approve(cluster string) {
 }
 
 // allAt reports whether all Clusters have settled at a version.
-func (w *fixture) allAt(version string) (string, bool) {
+func (w *fixture) allAt(names []string, version string) (string, bool) {
 	w.t.Helper()
-	for _, name := range ruled {
+	for _, name := range names {
 		c := &clusterv1.Cluster{}
 		if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, c); err != nil {
 			return err.Error(), false
