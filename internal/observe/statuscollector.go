@@ -22,6 +22,7 @@ type statusCollector struct {
 
 	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, ready,
 	ruleReady *prometheus.Desc
+	jobReady *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*statusCollector)(nil)
@@ -59,6 +60,9 @@ func newStatusCollector(d *definer) *statusCollector {
 	c.ruleReady = d.described("gauge", "hookgate_hook_rule_ready",
 		"1 for a HookRule that is in effect, and 0 for one that is not. rule is its name; hook is empty if it was never "+
 			"valid.", "hook", "rule")
+	c.jobReady = d.described("gauge", "hookgate_hook_job_ready",
+		"1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was never "+
+			"valid.", "hook", "hook_job")
 	d.registerer.MustRegister(c)
 	return c
 }
@@ -70,7 +74,7 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.ready,
-		c.ruleReady,
+		c.ruleReady, c.jobReady,
 	} {
 		descs <- d
 	}
@@ -110,7 +114,8 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 		c.timestamp(metrics, c.heldSince, &held.Since, by.Hook, by.Handler)
 	}
 	c.chains(metrics, r)
-	c.rules(metrics, r)
+	readyOf(metrics, c.ruleReady, r.Rules)
+	readyOf(metrics, c.jobReady, r.Jobs)
 }
 
 func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) {
@@ -124,13 +129,14 @@ func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) 
 	}
 }
 
-func (c *statusCollector) rules(metrics chan<- prometheus.Metric, r *Reporter) {
-	if r.Rules == nil {
+// readyOf makes the metric of each handler without a server of a kind. list may be nil.
+func readyOf(metrics chan<- prometheus.Metric, ready *prometheus.Desc, list func() ([]status.Local, int)) {
+	if list == nil {
 		return
 	}
-	listed, _ := r.Rules()
+	listed, _ := list()
 	for i := range listed {
-		metrics <- prometheus.MustNewConstMetric(c.ruleReady, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
+		metrics <- prometheus.MustNewConstMetric(ready, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
 			listed[i].Name)
 	}
 }
