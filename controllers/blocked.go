@@ -37,9 +37,9 @@ const blockedReason = "InPlaceUpdateBlocked"
 // auditReason is the reason of events about answers that a HookRule with action: Audit would have given.
 const auditReason = "Audit"
 
-// blocks are the last updates in place of objects that HandlerChains have blocked, and the last answers of HookRules with
-// action: Audit, that no event was written about. Callers ask again and again, so that what there is no room for comes
-// back.
+// blocks are the last updates in place of objects that HandlerChains have blocked, and the last answers of HookRules
+// with action: Audit, that no event was written about. Callers ask again and again, so that what there is no room for
+// comes back.
 type blocks struct {
 	mu      sync.Mutex
 	pending map[corev1.ObjectReference]block

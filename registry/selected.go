@@ -53,8 +53,8 @@ func required(e *Entry) (label, bool) {
 }
 
 // HandlersFor returns the handlers of every version of a hook, ordered by registered name, except some whose own
-// selection does not match the object of a request. HandlersFor asks for its labels only if that matters. Nil labels are
-// those of a request about no object, which every selection matches.
+// selection does not match the object of a request. It asks for the labels of that object only if they matter. Nil
+// labels are those of a request about no object, which every selection matches.
 func (s *Snapshot) HandlersFor(gh hook.GroupHook, labelsOf func() labels.Set) []*Entry {
 	in := s.selected[gh]
 	if in == nil {

@@ -158,7 +158,7 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 		in.errs = append(in.errs, field.Required(at, "must be the name of a hook"))
 	case spec.Hook == "UpdateMachine":
 		in.errs = append(in.errs, field.Invalid(at, quoted,
-			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it"))
+			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can"))
 	case meant != "":
 		in.errs = append(in.errs, field.Invalid(at, quoted, fmt.Sprintf(
 			"no hook that a rule can answer has this name: did you mean %q?", meant)))

@@ -87,7 +87,7 @@ func TestInPlaceMistakes(t *testing.T) {
 		"hook: CanUpdateMachine": `spec.allow: Required value: must have the paths that may change in place`,
 		"hook: CanUpdateMachine\naction: Audit\nallow: [{path: /machine/spec}]":                             `spec.action: Forbidden: rules of CanUpdateMachine cannot only audit`,
 		"hook: CanUpdateMachine\nhold: [{if: 'true', message: a}]\nallow: [{path: /machine/spec}]":          `spec.hold: Forbidden: rules of CanUpdateMachine have none of hold, fail`,
-		"hook: UpdateMachine\nallow: [{path: /machine/spec}]":                                               `spec.hook: Invalid value: "UpdateMachine": a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it`,
+		"hook: UpdateMachine\nallow: [{path: /machine/spec}]":                                               `spec.hook: Invalid value: "UpdateMachine": a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can`,
 		"hook: BeforeClusterCreate\nfail: [{if: 'true', message: '\"a\"'}]\nallow: [{path: /machine/spec}]": `spec.allow: Forbidden: rules of BeforeClusterCreate have none of allow`,
 		set + "allow: [{path: /machine/spec/version}]":                                                      `spec.allow[0].path: Invalid value: "/machine/spec/version": must be one of /machineSet/spec/template/spec, /infrastructureMachineTemplate/spec/template/spec, /bootstrapConfigTemplate/spec/template/spec, or below one: Cluster API takes no other change from CanUpdateMachineSet`,
 		set + "allow: [{path: /machineSet/spec/template/specs}]":                                            `spec.allow[0].path: Invalid value: "/machineSet/spec/template/specs": must be one of`,

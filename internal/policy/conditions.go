@@ -15,6 +15,7 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
+	kubernetes "k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
@@ -194,8 +195,21 @@ func (c *Compiler) compile(expression string) (cel.Program, error) {
 	return c.program(c.conditions, ast)
 }
 
-// program returns the program of an expression, whose steps are counted. env extends that of c by variables.
+// unknownCost is less than what CEL takes for the least cost of a function if it depends on a request.
+const unknownCost = 1 << 50
+
+// program returns the program of an expression, whose steps are counted. env extends that of c by variables. An
+// expression whose literal lists alone cost more than CostLimit is an error. What others cost is not known before: JSON
+// has no limits for its lists.
 func (c *Compiler) program(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
+	cost, err := env.EstimateCost(ast, &kubernetes.CostEstimator{})
+	if err != nil {
+		return nil, err
+	}
+	if cost.Min > CostLimit && cost.Min < unknownCost {
+		return nil, fmt.Errorf("costs %d unless it leaves its lists early, and may cost %d: use shorter lists, or fewer "+
+			"within one another", cost.Min, uint64(CostLimit))
+	}
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once
 		cel.CustomDecoratorV2(c.weighed.metered),

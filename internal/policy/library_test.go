@@ -142,7 +142,7 @@ var costly = map[string]string{
 	"sortBy":      forever(`request.numbers.sortBy(x, -x).size() > 0`),
 	"distinct":    forever(`request.texts.slice(0, 500).map(s, {'a': s}).distinct().size() > 0`),
 	"sets":        forever(`sets.equivalent(request.texts.slice(0, 200).map(s, {'a': s}), request.texts.slice(0, 200).map(s, {'a': s}))`),
-	"range":       `lists.range(1000000000).size() > 0`,
+	"range":       `lists.range(1000000000 * request.numbers.size()).size() > 0`,
 	"ranges":      forever(`lists.range(1000).size() > 0`),
 	"reverse":     forever(`request.numbers.reverse() != []`),
 	"flatten":     forever(`[[request.numbers]].flatten(1000).size() > 0`),

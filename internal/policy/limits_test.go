@@ -6,6 +6,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -162,6 +163,27 @@ func TestContextThatIsDone(t *testing.T) {
 		got, err := compiled(t, tc.expressions...).Match(ctx, decoded(`{}`))
 		if got != tc.match || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 			t.Errorf("%s: got %t, %v, want %t, %v", name, got, err, tc.match, tc.err)
+		}
+	}
+}
+
+// What literal lists cost is known when an expression is compiled.
+func TestCostAtCompileTime(t *testing.T) {
+	ten := "[1,2,3,4,5,6,7,8,9,10]"
+	nested := func(levels int) string {
+		return strings.Repeat(ten+".map(i, ", levels) + "i" + strings.Repeat(")", levels) + ".size() > 0"
+	}
+	for expression, want := range map[string]string{
+		nested(3):                            "",
+		nested(6):                            "costs 16666653 unless it leaves its lists early, and may cost 1000000: use shorter lists, or fewer within one another",
+		"lists.range(1000000000).size() > 0": "costs 1000000013 unless",
+		"lists.range(request.a.size()).all(i, i < 5)":                     "",
+		"lists.range(request.a.size()).map(i, string(i)).join(',') != ''": "",
+		"request.a.all(a, request.a.all(b, request.a.all(c, c > b)))":     "",
+	} {
+		_, errs := compiler(t).Compile([]Condition{{Name: "a", Expression: expression}})
+		if got := fmt.Sprint(errs); want == "" && len(errs) > 0 || !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %q", expression, got, want)
 		}
 	}
 }
