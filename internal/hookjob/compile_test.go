@@ -83,6 +83,13 @@ func TestMistakes(t *testing.T) {
 		"Baseline":       {"the operator may allow more", &hookjob.Allowed{Namespaces: []string{"jobs"}, PodSecurity: "baseline"}, pod("restartPolicy: Never, containers: [{name: a, image: b, securityContext: {runAsUser: 0}}]"), ""},
 		"OtherAccount":   {"", jobs, pod(containers + ", serviceAccountName: admin"), "spec.jobTemplate.spec.template.spec.serviceAccountName: Forbidden: the gateway was not started with --hook-jobs-service-account=admin"},
 		"DefaultAccount": {"", jobs, pod(containers + ", automountServiceAccountToken: true"), "spec.jobTemplate.spec.template.spec.automountServiceAccountToken: Forbidden: name a serviceAccountName"},
+		"ProjectedToken": {
+			"a Pod without an account has no credentials of the cluster", jobs,
+			pod(containers + ", volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}, {configMap: {name: c}}, {podCertificate: {signerName: a/b, keyType: ED25519}}]}}]"),
+			`spec.jobTemplate.spec.template.spec.volumes[0].projected.sources[0].serviceAccountToken: Forbidden: name a serviceAccountName
+spec.jobTemplate.spec.template.spec.volumes[0].projected.sources[2].podCertificate: Forbidden: name a serviceAccountName`,
+		},
+		"TokenOfAccount": {"one that is allowed", jobs, pod(containers + ", serviceAccountName: backup, volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}]}}]"), ""},
 		"Gateways": {
 			"what the gateway decides", jobs,
 			"hook: BeforeClusterUpgrade\njobTemplate: {metadata: {name: a, labels: {hookgate.dev/hook-job: b}}, spec: {suspend: false, selector: {}, manualSelector: true, managedBy: a/b, activeDeadlineSeconds: 1, ttlSecondsAfterFinished: 0, template: {spec: {" +

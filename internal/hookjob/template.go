@@ -151,6 +151,25 @@ func (in *compilation) account(s *corev1.PodSpec, path *field.Path) {
 		in.forbidf(path.Child("automountServiceAccountToken"), "name a serviceAccountName")
 	}
 	s.AutomountServiceAccountToken = new(false)
+	in.noCredentials(s.Volumes, path.Child("volumes"))
+}
+
+// noCredentials refuses volumes with credentials of the Pod, which have nothing to do with automounting.
+func (in *compilation) noCredentials(volumes []corev1.Volume, path *field.Path) {
+	for i := range volumes {
+		if volumes[i].Projected == nil {
+			continue
+		}
+		sources := path.Index(i).Child("projected", "sources")
+		for k := range volumes[i].Projected.Sources {
+			switch source := &volumes[i].Projected.Sources[k]; {
+			case source.ServiceAccountToken != nil:
+				in.forbidf(sources.Index(k).Child("serviceAccountToken"), "name a serviceAccountName")
+			case source.PodCertificate != nil:
+				in.forbidf(sources.Index(k).Child("podCertificate"), "name a serviceAccountName")
+			}
+		}
+	}
 }
 
 func (in *compilation) container(c *corev1.Container, path *field.Path) {
