@@ -45,11 +45,15 @@ func newRules(
 		verdicts: func() map[string]extensionconfig.Verdict {
 			verdicts := set.Verdicts()
 			for name, v := range verdicts {
-				if problem := params.problem(reads[name]); v.Ready() && problem != "" {
-					verdicts[name] = extensionconfig.Verdict{
-						Reason: v1alpha1.ParamsNotReadyReason, Message: "Calls fail with NotReady: " + problem,
-					}
+				problem := params.problem(reads[name])
+				if !v.Ready() || problem == "" {
+					continue
 				}
+				says := "Calls fail with NotReady: "
+				if v.Reason == v1alpha1.AuditReason {
+					says = "What it would answer is not known: "
+				}
+				verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.ParamsNotReadyReason, Message: says + problem}
 			}
 			return verdicts
 		},

@@ -139,7 +139,10 @@ func (m *matcher) judge(ctx context.Context, e *registry.Entry) verdict {
 	if e.Handler.Everything {
 		return verdict{}
 	}
-	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.excluded() {
+	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.by == byUnknownNamespace && e.Registration.Audit {
+		// The call would fail before any handler is called. As an error of this one, it is only reported.
+		return verdict{policyError: unknownNamespace(v.namespace, e.Registration.Describe())}
+	} else if v.excluded() {
 		return v
 	}
 	if v := m.judgePolicy(ctx, e.Registration.Selection); v.excluded() || v.policyError != nil {

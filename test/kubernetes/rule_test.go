@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -72,6 +73,24 @@ func TestRuleStaysInEffect(t *testing.T) {
 	if now, ok := r.registry.Snapshot().Registration("stays"); !ok || now == before {
 		t.Errorf("without the mistake, the registry has %+v", now)
 	}
+}
+
+// A rule that only audits says so in its condition, and what it would have said is an event of it.
+func TestRuleThatAudits(t *testing.T) {
+	_, c := connect(t)
+	r := start(t, nil)
+	r.ready(t)
+	rule := newRule(t, "audits", `"no"`)
+	rule.Spec.Action = "Sometimes"
+	const want = `spec.action: Unsupported value: "Sometimes": supported values: "Enforce", "Audit"`
+	if err := c.Create(t.Context(), rule); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("another action: got %v, want %s", err, want)
+	}
+	rule.Spec.Action = v1alpha1.HookRuleAudit
+	create(t, c, rule)
+	awaitRule(t, c, "audits", v1alpha1.AuditReason, "Answers BeforeClusterCreate as handler rule.audits as if nothing applied: ")
+	r.Audited("audits", "team", "a", "failure: no")
+	awaitEventOf(t, r, corev1.EventTypeNormal, "audits", "Audit", "failure: no")
 }
 
 func ruleManifest(t testing.TB, name, spec string) string {

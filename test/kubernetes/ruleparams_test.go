@@ -99,6 +99,10 @@ hold:
 		t.Fatal(err)
 	}
 	rule.Spec.Fail = nil
+	audited := rule.DeepCopy()
+	audited.Name, audited.Spec.Action = "params-audit", v1alpha1.HookRuleAudit
+	create(t, c, audited)
+	awaitRule(t, c, "params-audit", v1alpha1.ParamsNotReadyReason, "What it would answer is not known: the gateway may not ")
 	create(t, c, rule)
 	awaitRule(t, c, "params", v1alpha1.ParamsNotReadyReason,
 		`Calls fail with NotReady: the gateway may not list and watch configmaps, for ConfigMap "rule-params/freeze": apply what "hookgate rule rbac" prints`)
