@@ -79,8 +79,11 @@ func (b *blocks) take() (owner corev1.ObjectReference, latest block, ok bool) {
 
 // record writes an event for each object, until ctx is done. Reading the object first gives the event the UID by which
 // kubectl describe finds it, and a caller cannot make the gateway write events about objects that do not exist. While
-// the object stays the same, client-go counts repetitions in one event.
-func (b *blocks) record(ctx context.Context, reader client.Reader, recorder events.EventRecorder, logger *slog.Logger) {
+// the object stays the same, client-go counts repetitions in one event. HookRules are read from rules, a cache: the
+// gateway may watch them, and get none.
+func (b *blocks) record(
+	ctx context.Context, reader, rules client.Reader, recorder events.EventRecorder, logger *slog.Logger,
+) {
 	pace := rate.NewLimiter(limits.BlockedEventsPerSecond, 1)
 	for {
 		owner, latest, ok := b.take()
@@ -95,8 +98,11 @@ func (b *blocks) record(ctx context.Context, reader client.Reader, recorder even
 		if pace.Wait(ctx) != nil {
 			return
 		}
-		object := metadataOf(owner.GroupVersionKind())
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, object); err != nil {
+		object, from := client.Object(metadataOf(owner.GroupVersionKind())), reader
+		if owner.Kind == hookrule.Kind {
+			object, from = &v1alpha1.HookRule{}, rules
+		}
+		if err := from.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, object); err != nil {
 			if ctx.Err() == nil {
 				logger.Warn("no event is written, because its object cannot be read", "reason", latest.reason, "kind", owner.Kind,
 					"namespace", owner.Namespace, "name", owner.Name, "error", err)

@@ -50,16 +50,14 @@ func TestEventsOfBlockedUpdates(t *testing.T) {
 // A rule with action: Audit has an event, which names the Cluster.
 func TestEventsOfAudits(t *testing.T) {
 	api := newAPIServer(t)
-	o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "hookgate.dev/v1alpha1", Kind: "HookRule"}}
-	o.Name, o.UID = "r", "uid-of-r"
-	api.put("/apis/hookgate.dev/v1alpha1/hookrules/r", o)
+	api.rule("r", `"no"`)
 	r := start(t, api, nil)
 	r.source.Audited("r", "team", "c", "hold: not today")
 	eventually(t, "an event", func() (string, bool) {
 		events := api.events()
 		return fmt.Sprint(events), slices.Equal(events, []string{"Normal Audit: hold: not today"})
 	})
-	if about := api.regarding(); !slices.Equal(about, []string{"HookRule /r uid-of-r Cluster c"}) {
+	if about := api.regarding(); !slices.Equal(about, []string{"HookRule /r 1 Cluster c"}) {
 		t.Errorf("it is about %q", about)
 	}
 }

@@ -391,7 +391,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		following.Go(func() { s.places.run(ctx, s.Leads) })
 		following.Go(func() { s.places.record(ctx, r.events) })
 		following.Go(func() { jobs.sweep(ctx, s.Leads) })
-		following.Go(func() { s.blocks.record(ctx, mgr.GetAPIReader(), r.events, s.config.Logger) })
+		following.Go(func() { s.blocks.record(ctx, mgr.GetAPIReader(), o.cache, r.events, s.config.Logger) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
 			o.changed.Notify()
 			r.lead(ctx)

@@ -182,6 +182,7 @@ func TestHub(t *testing.T) {
 			if !h.readOnly {
 				s.call(t, g, certs, roles)
 				s.block(t, g, certs)
+				s.auditRule(t, g, certs)
 				s.scrape(t, g, certs, roles)
 				s.write(t, h.group, roles)
 			}
@@ -395,7 +396,7 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 		s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: %s}\nspec: {targetRef: {name: acme, handler: %s}, failurePolicy: Fail}\n",
 			name, strings.ToLower(hook)))
 	}
-	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: rule}\nspec: {hook: BeforeClusterDelete, fail: [{if: 'false', message: '\"\"'}]}\n"))
+	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: rule}\nspec: {hook: BeforeClusterDelete, action: Audit, fail: [{if: 'true', message: '\"no\"'}]}\n"))
 	if readOnly {
 		return // and see in the end that it did no more than look
 	}
@@ -562,26 +563,9 @@ func (s *server) block(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
 			return fmt.Sprintf(`{%q:{"metadata":{"namespace":"team","labels":{"cluster.x-k8s.io/%s":"x"}},"spec":{"clusterName":"c","template":{"spec":{"version":%[3]q}},"version":%[3]q}}}`,
 				c.member, c.label, version)
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://127.0.0.1"+portOf(g.HTTPS)+
-			"/hooks.runtime.cluster.x-k8s.io/v1alpha1/"+c.hook+"/"+chain,
-			strings.NewReader(`{"current":`+object("v1")+`,"desired":`+object("v2")+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := certs.ClientTLS()
-		config.Certificates = []tls.Certificate{certificates.Of(t, certs)}
-		transport := &http.Transport{TLSClientConfig: config}
-		defer transport.CloseIdleConnections()
-		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
-			t.Fatal(err, closeErr)
-		}
-		if !strings.Contains(string(body), "is Block, and no step covers") {
-			t.Errorf("%s is not blocked: %s %s", chain, resp.Status, body)
+		answer := ask(t, g, certs, c.hook+"/"+chain, `{"current":`+object("v1")+`,"desired":`+object("v2")+`}`)
+		if !strings.Contains(answer, "is Block, and no step covers") {
+			t.Errorf("%s is not blocked: %s", chain, answer)
 		}
 		eventually(t, "the gateway asks for "+c.resource, func() bool {
 			requests, err := rights.Read(s.audit)
@@ -591,6 +575,44 @@ func (s *server) block(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
 			return slices.ContainsFunc(requests, func(r rights.Request) bool { return r.User == account && r.Resource == c.resource })
 		})
 	}
+}
+
+// auditRule asks the rule, which only audits, and waits for its event.
+func (s *server) auditRule(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
+	t.Helper()
+	if answer := ask(t, g, certs, "beforeclusterdelete", `{"cluster":{"metadata":{"namespace":"team","name":"c"}}}`); !strings.Contains(answer, `"status":"Success"`) {
+		t.Errorf("a rule that only audits: %s", answer)
+	}
+	eventually(t, "the rule has an event", func() bool {
+		var list eventsv1.EventList
+		if err := s.client.List(t.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "Audit" && e.Note == "failure: no" })
+	})
+}
+
+// ask calls a hook with a client certificate, and returns the answer.
+func ask(t *testing.T, g *process.Gateway, certs *devcert.Pair, path, body string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://127.0.0.1"+portOf(g.HTTPS)+
+		"/hooks.runtime.cluster.x-k8s.io/v1alpha1/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := certs.ClientTLS()
+	config.Certificates = []tls.Certificate{certificates.Of(t, certs)}
+	transport := &http.Transport{TLSClientConfig: config}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(resp.Body)
+	if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
+		t.Fatal(err, closeErr)
+	}
+	return resp.Status + " " + string(answer)
 }
 
 // write writes ExtensionConfigs, policies, chains and rules as those to whom one of the two roles for that is bound: each may do its
