@@ -25,9 +25,11 @@ func audit(audited func(rule, namespace, cluster, message string)) extension.Lin
 			if !registration.Audit || hook.KindOf(err) == hook.Canceled {
 				return result, err
 			}
-			if result.Audited = wouldSay(result.Response, err); result.Audited != nil && audited != nil {
-				namespace, cluster := clusterOf(c)
-				audited(registration.Name, namespace, cluster, result.Audited.String())
+			if would := wouldSay(result.Response, err); would != nil {
+				would.Namespace, would.Cluster = clusterOf(c)
+				if result.Audited = would; audited != nil {
+					audited(registration.Name, would.Namespace, would.Cluster, would.String())
+				}
 			}
 			result.Response = newSuccess(c.Hook)
 			return result, nil

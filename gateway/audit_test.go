@@ -16,13 +16,18 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/hookrule"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// A rule with action: Audit lets pass what it would not, and says so.
-func TestAudit(t *testing.T) {
+// auditLine is in each line about what a rule would have answered.
+const auditLine = "the rule would have answered, if its action was not Audit"
+
+// newAudit returns a gateway with a rule r of a hook, which only audits.
+func newAudit(t *testing.T, hookName, spec string) *fixture {
+	t.Helper()
 	cel, err := policy.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
@@ -31,6 +36,25 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rule := &v1alpha1.HookRule{}
+	if err := yaml.UnmarshalStrict([]byte(spec), &rule.Spec); err != nil {
+		t.Fatal(err)
+	}
+	rule.Name, rule.Spec.Hook, rule.Spec.Action = "r", hookName, v1alpha1.HookRuleAudit
+	reg, errs := hookrule.NewCompiler(allHooks, cel, types, time.Now).Compile(rule)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	r := registry.New()
+	if err := r.SetLocal(hookrule.Kind, []registry.Registration{reg})[0]; err != nil {
+		t.Fatal(err)
+	}
+	r.SetReady()
+	return newFixtureFor(t, r, nil, nil)
+}
+
+// A rule with action: Audit lets pass what it would not, and says so.
+func TestAudit(t *testing.T) {
 	for name, tc := range map[string]struct{ hook, spec, would string }{
 		"Hold":    {"BeforeClusterUpgrade", `hold: [{if: 'true', message: '"not today"'}]`, "hold: not today"},
 		"Failure": {"AfterClusterUpgrade", `fail: [{if: 'true', message: '"never"'}]`, "failure: never"},
@@ -46,21 +70,7 @@ func TestAudit(t *testing.T) {
 			`matchResources: {infrastructureCluster: true}}, mergePatch: '{"spec": {"template": {"spec": {"region": "x"}}}}'}]`, "patches: patches of templates: 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rule := &v1alpha1.HookRule{}
-			if err := yaml.UnmarshalStrict([]byte(tc.spec), &rule.Spec); err != nil {
-				t.Fatal(err)
-			}
-			rule.Name, rule.Spec.Hook, rule.Spec.Action = "r", tc.hook, v1alpha1.HookRuleAudit
-			reg, errs := hookrule.NewCompiler(allHooks, cel, types, time.Now).Compile(rule)
-			if len(errs) > 0 {
-				t.Fatal(errs)
-			}
-			r := registry.New()
-			if err := r.SetLocal(hookrule.Kind, []registry.Registration{reg})[0]; err != nil {
-				t.Fatal(err)
-			}
-			r.SetReady()
-			f := newFixtureFor(t, r, nil, nil)
+			f := newAudit(t, tc.hook, tc.spec)
 			path := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: tc.hook}.Path("")
 			if tc.hook == "GeneratePatches" {
 				path += "/rule--r"
@@ -76,13 +86,14 @@ func TestAudit(t *testing.T) {
 				t.Errorf("the answer (-want +got):\n%s", diff)
 			}
 			outcome, _, says := strings.Cut(tc.would, ": ")
-			logged := strings.Contains(f.log.String(), "the rule would have answered")
+			logged := strings.Contains(f.log.String(), auditLine)
 			if !says {
 				if len(f.audited) > 0 || logged {
 					t.Errorf("got %q, logged: %t", f.audited, logged)
 				}
 				return
 			}
+			logged = logged && strings.Contains(f.log.String(), "namespace=team-payments cluster=payments-eu-west-1 answer=")
 			if len(f.audited) != 1 || f.audited[0] != "r of team-payments/payments-eu-west-1: "+tc.would || !logged {
 				t.Errorf("got %q, want %q; logged: %t", f.audited, tc.would, logged)
 			}
@@ -90,4 +101,20 @@ func TestAudit(t *testing.T) {
 			wantCount(t, f.metrics, "hookgate_handler_calls_total", 1, tc.hook, "rule.r", "success", "")
 		})
 	}
+}
+
+// All calls to a rule that only audits are counted, and few are logged.
+func TestAuditLines(t *testing.T) {
+	const calls = limits.AuditLines + 20
+	f := newAudit(t, "AfterClusterUpgrade", `fail: [{if: 'true', message: '"never"'}]`)
+	path := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "AfterClusterUpgrade"}.Path("")
+	body, start := string(samples.Body("AfterClusterUpgrade")), time.Now()
+	for range calls {
+		f.post(t, path, body)
+	}
+	most := limits.AuditLines + 1 + int(limits.AuditLinesPerSecond*time.Since(start).Seconds())
+	if got := strings.Count(f.log.String(), auditLine); got < limits.AuditLines || got > most {
+		t.Errorf("%d lines of %d calls, want at most %d", got, calls, most)
+	}
+	wantCount(t, f.metrics, "hookgate_rule_audits_total", calls, "AfterClusterUpgrade", "rule.r", "failure")
 }

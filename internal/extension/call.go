@@ -66,8 +66,8 @@ type Result struct {
 	Decided bool
 }
 
-// Audited is what a handler would have answered, for people.
-type Audited struct{ Outcome, Message string }
+// Audited is what a handler would have answered, for people, and about which Cluster, if there can be one of that name.
+type Audited struct{ Outcome, Message, Namespace, Cluster string }
 
 // The outcomes.
 const (

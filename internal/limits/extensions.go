@@ -59,6 +59,10 @@ const (
 	// KubeadmControlPlanes and MachineDeployments that wait for one.
 	BlockedEventsPerSecond = 1
 	BlockedOwners          = 1_000
+	// AuditLines bounds the lines of the log about answers of HookRules that only audit, and AuditLinesPerSecond those
+	// that follow.
+	AuditLines          = 10
+	AuditLinesPerSecond = 1
 )
 
 // The limits of HandlerChains.

@@ -72,8 +72,7 @@ func (o *Observer) Handlers() extension.Link {
 			if result.Audited != nil {
 				m.audited.WithLabelValues(h, name, result.Audited.Outcome).Inc()
 				span.AddEvent("audited", trace.WithAttributes(attribute.String("answer", result.Audited.String())))
-				o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered, if its action was not Audit",
-					append(callAttrs(c, took), slog.String("answer", result.Audited.String()))...)
+				o.logAudited(ctx, c, result.Audited, took)
 			}
 			if len(result.Lost) > 0 {
 				m.lostMembers.WithLabelValues(h, name).Add(float64(len(result.Lost)))
@@ -149,6 +148,15 @@ func (o *Observer) logMisspelt(ctx context.Context, c extension.Call, misspelt [
 func (o *Observer) logFailure(ctx context.Context, c extension.Call, message string, took time.Duration) {
 	attrs := append(callAttrs(c, took), slog.String("message", message))
 	o.logger.LogAttrs(ctx, slog.LevelError, "handler answered Failure", attrs...)
+}
+
+// logAudited logs what a rule would have answered. Callers that are not held ask again whenever they reconcile.
+func (o *Observer) logAudited(ctx context.Context, c extension.Call, would *extension.Audited, took time.Duration) {
+	if o.auditLines.Allow() {
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered, if its action was not Audit",
+			append(callAttrs(c, took), slog.String("namespace", would.Namespace), slog.String("cluster", would.Cluster),
+				slog.String("answer", would.String()))...)
+	}
 }
 
 func callAttrs(c extension.Call, took time.Duration) []slog.Attr {

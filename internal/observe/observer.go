@@ -8,10 +8,12 @@ import (
 	"log/slog"
 
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
 
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionstate"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Observer observes every call twice, as it comes from a caller and as it goes to each handler. It records metrics and
@@ -23,6 +25,7 @@ type Observer struct {
 	logger     *slog.Logger
 	losses     *convert.Losses
 	misspelt   *convert.Losses // of the members of answers, each once
+	auditLines *rate.Limiter
 
 	handlers     activity.Handlers
 	holds        activity.Holds
@@ -40,6 +43,7 @@ func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *con
 	m.extensions.Store(extensions)
 	o := &Observer{
 		metrics: m, extensions: extensions, tracer: tracer, logger: l, losses: losses, misspelt: convert.NewLosses(nil),
+		auditLines: rate.NewLimiter(limits.AuditLinesPerSecond, limits.AuditLines),
 	}
 	m.series.vectors = append(m.series.vectors, &o.handlers)
 	return o
