@@ -69,6 +69,9 @@ func (t *explanationTable) write(x *gateway.Explanation) error {
 		return err
 	}
 	for _, r := range called {
+		if r.Audits {
+			t.section("ONLY AUDITS", r.Name, "the caller gets an answer as if nothing applied")
+		}
 		if r.Fails != "" {
 			t.section("FAILS AT ONCE", r.Name, r.Fails)
 		}
@@ -205,6 +208,9 @@ func (t *explanationTable) answer(name string, a *gateway.ExplainedAnswer) error
 	if a.Error != nil {
 		t.section("FAILED", name, a.Error.Kind+": "+a.Error.Message)
 		return nil
+	}
+	if a.Audited != "" {
+		t.section("WOULD ANSWER", name, a.Audited)
 	}
 	if len(a.Response) > 0 {
 		_, _ = fmt.Fprintln(t.w)

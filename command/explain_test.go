@@ -123,11 +123,14 @@ func TestExplainDirectory(t *testing.T) {
 	unknown := manifestDir(t, explainedManifests("https://127.0.0.1:1", certificates.New(t).CAPEM, ""))
 	live := manifestDir(t, newPatcher(t, patchReply(`{"spec":{"image":"a"}}`), patchReply(`{"spec":{"proxy":"b"}}`)))
 	cluster, request := writeFile(t, "cluster.yaml", blueCluster), writeFile(t, "request.yaml", patchesRequest)
+	audits := manifestDir(t, "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: small}\n"+
+		"spec: {hook: ValidateTopology, action: Audit, validations: [{if: 'true', message: '\"too large\"'}]}\n")
 	for name, tt := range map[string]struct {
 		args []string
 		code int
 		want string // of stderr
 	}{
+		"audits":    {[]string{"ValidateTopology", "-f", request, "--extension-configs", audits, "--call"}, exitDone, ""},
 		"lifecycle": {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", known}, exitDone, ""},
 		"chain":     {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", known}, exitDone, ""},
 		"undiscovered": {

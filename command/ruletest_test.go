@@ -43,7 +43,7 @@ func ruleFolder(t *testing.T, rule, cases string) string {
 // Cases are judged as a gateway judges calls: by the clock, the labels of the namespace, and what an expression that
 // cannot be evaluated makes of the call.
 func TestRuleTest(t *testing.T) {
-	dir := ruleFolder(t, testedRule, `
+	const cases = `
   - name: early
     given: {namespaceLabels: {team: red}}
     want: {message: not before July, retryAfterSeconds: 30}
@@ -64,7 +64,8 @@ func TestRuleTest(t *testing.T) {
     want: {retryAfterSeconds: 1}
   - name: misspelt
     given: {namespaceLabels: {team: red}, request: {toKubernetesVerson: v1.36.0}}
-`)
+`
+	dir := ruleFolder(t, testedRule, cases)
 	for _, path := range []string{dir, filepath.Join(dir, "test.yaml")} {
 		got := hookgate(t, "", "rule", "test", path)
 		if got.code != exitFailed || !strings.HasSuffix(got.errOut, "hookgate: rule test: 4 of 8 cases failed\n") {
@@ -72,6 +73,9 @@ func TestRuleTest(t *testing.T) {
 		}
 		golden(t, "rule/test.table", strings.ReplaceAll(got.out, dir+string(filepath.Separator), ""))
 	}
+	audits := ruleFolder(t, strings.Replace(testedRule, "spec:\n", "spec:\n  action: Audit\n", 1), cases)
+	as := hookgate(t, "", "rule", "test", audits)
+	golden(t, "rule/test.table", strings.ReplaceAll(as.out, audits+string(filepath.Separator), "")) // as if it counted
 	got := hookgate(t, "", "rule", "test", dir, "-o", "json")
 	golden(t, "rule/test.json", strings.ReplaceAll(got.out, dir+string(filepath.Separator), ""))
 

@@ -118,3 +118,21 @@ func TestAuditLines(t *testing.T) {
 	}
 	wantCount(t, f.metrics, "hookgate_rule_audits_total", calls, "AfterClusterUpgrade", "rule.r", "failure")
 }
+
+// An explanation says which handlers only audit, and with a call, what they would have answered.
+func TestExplainAudit(t *testing.T) {
+	f := newAudit(t, "ValidateTopology", `validations: [{if: 'true', message: '"too large"'}]`)
+	path := ExplainPrefix + hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "ValidateTopology"}.Path("")
+	for query, want := range map[string]string{"": "", "?call=true": "failure: too large"} {
+		var x Explanation
+		if err := json.Unmarshal(f.post(t, path+query, string(samples.Body("ValidateTopology"))).body, &x); err != nil {
+			t.Fatal(err)
+		}
+		if len(x.Handlers) != 1 || !x.Handlers[0].Audits {
+			t.Errorf("the handlers are %+v", x.Handlers)
+		}
+		if got := x.Answer; want != "" && (got == nil || got.Audited != want || !strings.Contains(string(got.Response), `"Success"`)) {
+			t.Errorf("the answer is %+v, want %q", got, want)
+		}
+	}
+}

@@ -146,8 +146,9 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 		ctx, end = d.config.Observer.BeginChain(ctx, r.Hook, t.chain.Name)
 		defer func() { end(response, err) }()
 	}
+	var result extension.Result
 	if r.trial != nil {
-		defer func() { r.trial.keep(ctx, t.name(), r.Message, response, err) }()
+		defer func() { r.trial.keep(ctx, t.name(), r.Message, response, result.Audited, err) }()
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -165,8 +166,7 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	if merged := withSettings(r.Message, t.allSettings()); merged != r.Message {
 		c.Request, c.Body = merged, nil
 	}
-	result, err := d.caller(ctx, c)
-	if err != nil {
+	if result, err = d.caller(ctx, c); err != nil {
 		failed := asError(err).WithHandler(t.entry.Name)
 		failed.Refused = failed.Refused && d.config.Registry.Snapshot().Sole()
 		return nil, failed

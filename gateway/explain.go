@@ -222,7 +222,7 @@ func (e *explainer) unlessFailed() *Exclusion {
 // describe adds how a handler is called.
 func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *registry.Entry, v verdict) {
 	if l := h.Registration.Local; l != nil {
-		x.Kind = l.Kind()
+		x.Kind, x.Audits = l.Kind(), h.Registration.Audit
 	}
 	x.TimeoutSeconds = timeoutWithin(ctx, h)
 	x.FailurePolicy = string(hook.Fail)

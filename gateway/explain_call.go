@@ -13,9 +13,11 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/handlerchain"
 	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // ExplainCall is Explain, and then calls the handlers as Dispatch does, and adds their answers. It refuses hooks whose
@@ -65,11 +67,16 @@ type trial struct {
 	err     error                       // of the memory for calls, or its time
 }
 
-// keep keeps an answer.
-func (t *trial) keep(ctx context.Context, name string, request, response proto.Message, err error) {
+// keep keeps an answer, and what it would have been if its handler did not only audit.
+func (t *trial) keep(
+	ctx context.Context, name string, request, response proto.Message, would *extension.Audited, err error,
+) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := &ExplainedAnswer{}
+	if would != nil {
+		a.Audited = text.Cut(would.String(), limits.PolicyMessageBytes)
+	}
 	t.answers[name] = a
 	if err != nil {
 		a.Error = explainedError(err)

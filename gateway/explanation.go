@@ -39,6 +39,8 @@ type ExplainedHandler struct {
 	Kind string `json:"kind,omitempty"`
 	// Turn counts from 1. Handlers with the same turn are called at the same time. Zero means that it is not called.
 	Turn int `json:"turn"`
+	// Audits means that it is a HookRule with action: Audit, whose answer the caller does not get.
+	Audits bool `json:"audits,omitempty"`
 	// Excluded says why it is not called.
 	Excluded *Exclusion `json:"excluded,omitempty"`
 	// Fails says why its call fails at once.
@@ -76,6 +78,8 @@ type Exclusion struct {
 type ExplainedAnswer struct {
 	Error    *ExplainedError `json:"error,omitempty"`
 	Response json.RawMessage `json:"response,omitempty"`
+	// Audited is what a HookRule with action: Audit would have answered, if that is not just a success.
+	Audited string `json:"audited,omitempty"`
 	// Objects are the objects that the patches of the answer change, with these applied as Cluster API applies them.
 	Objects []ExplainedObject `json:"objects,omitempty"`
 	// LeftOut says that the explanation had no room for the response or the objects.
