@@ -25,8 +25,14 @@ import (
 // auditLine is in each line about what a rule would have answered.
 const auditLine = "the rule would have answered, if its action was not Audit"
 
-// newAudit returns a gateway with a rule r of a hook, which only audits.
+// newAudit is newRuled with a rule that only audits.
 func newAudit(t *testing.T, hookName, spec string) *fixture {
+	t.Helper()
+	return newRuled(t, hookName, v1alpha1.HookRuleAudit, spec)
+}
+
+// newRuled returns a gateway with a rule r of a hook.
+func newRuled(t *testing.T, hookName string, action v1alpha1.HookRuleAction, spec string) *fixture {
 	t.Helper()
 	cel, err := policy.NewCompiler()
 	if err != nil {
@@ -40,7 +46,7 @@ func newAudit(t *testing.T, hookName, spec string) *fixture {
 	if err := yaml.UnmarshalStrict([]byte(spec), &rule.Spec); err != nil {
 		t.Fatal(err)
 	}
-	rule.Name, rule.Spec.Hook, rule.Spec.Action = "r", hookName, v1alpha1.HookRuleAudit
+	rule.Name, rule.Spec.Hook, rule.Spec.Action = "r", hookName, action
 	reg, errs := hookrule.NewCompiler(allHooks, cel, types, time.Now).Compile(rule)
 	if len(errs) > 0 {
 		t.Fatal(errs)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
@@ -131,5 +132,22 @@ func TestStepsTakeTurnsOfTheirOwn(t *testing.T) {
 		if resp := f.post(t, hookOf(t, "ValidateTopology").Path("chain"), body); resp.code != http.StatusOK {
 			t.Fatalf("got %s: %.300s", resp.status, resp.body)
 		}
+	}
+}
+
+// A rule of a topology whose expressions cost much waits for a turn, however small its request is, and another does not.
+func TestCostlyRulesTakeTurns(t *testing.T) {
+	const ten = "[1,2,3,4,5,6,7,8,9,10]"
+	for condition, want := range map[string]string{
+		"request.items.size() > 0": "",
+		ten + ".exists(a, " + ten + ".exists(b, " + ten + ".exists(c, a * b * c == request.items.size())))": hook.Timeout.String(),
+	} {
+		f := newRuled(t, "ValidateTopology", v1alpha1.HookRuleEnforce, "validations: [{if: '"+condition+"', message: '\"no\"'}]")
+		give := f.takeTurns(t.Context(), t)
+		resp := f.post(t, hookOf(t, "ValidateTopology").Path("rule.r")+"?timeout=500ms", `{"items":[]}`)
+		if kind := resp.header.Get(ErrorKindHeader); kind != want {
+			t.Errorf("%s: got %s %q, want %q: %.300s", condition, resp.status, kind, want, resp.body)
+		}
+		give()
 	}
 }

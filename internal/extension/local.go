@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/policy"
 )
@@ -17,6 +18,12 @@ func callLocal(ctx context.Context, c *Call) (Result, error) {
 	guard := policy.Guard{Step: ctx.Err}
 	if c.Memory != nil {
 		guard.Reserve = c.Memory.Reserve()
+	}
+	// Others may wait for an API server, and must not keep a turn meanwhile.
+	if c.Hook.Category == catalog.TopologyMutation {
+		work := c.Memory.Work(ctx)
+		defer work.End()
+		guard.Step = work.Step
 	}
 	response, err := registration.Local.Answer(ctx, c.Request, guard)
 	var known *hook.Error

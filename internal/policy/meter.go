@@ -45,7 +45,11 @@ func (r *Request) step(result ref.Val) {
 		r.abort(fmt.Errorf("%w: more than %d", ErrCost, r.limit))
 	}
 	if r.steps++; r.steps%contextSteps == 0 {
-		if err := r.check(); err != nil {
+		err := r.check()
+		if err == nil && r.Step != nil {
+			err = r.Step()
+		}
+		if err != nil {
 			r.abort(err)
 		}
 	}

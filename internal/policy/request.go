@@ -36,7 +36,8 @@ const (
 
 // Guard bounds what conditions do with one request. The zero value adds no bound.
 type Guard struct {
-	// Step is called before each quarter of a MiB or so is read. It may wait, and its error ends the evaluation.
+	// Step is called before each quarter of a MiB or so is read, and after each thousand steps of expressions. It may
+	// wait, and its error ends the evaluation.
 	Step func() error
 	// Reserve is called with a number of bytes before that many are allocated for values of the request. Its error ends
 	// the evaluation. The first 64 KiB are allocated without it.

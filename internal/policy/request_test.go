@@ -81,13 +81,19 @@ func TestWhatIsReadIsReserved(t *testing.T) {
 // A condition that is false, or true, whatever a failed one says, does not hide that the memory is used up.
 func TestTheGuardEndsTheEvaluation(t *testing.T) {
 	late := errors.New("it is late")
-	body := []byte(`{"a":"` + strings.Repeat("x", 1<<20) + `"}`)
-	for _, expressions := range [][]string{
-		{`request.a == '' || true`}, {`request.a == ''`, `false`}, {`[1, 2].exists(i, request.a == 'a' || i == 1)`},
+	const ten = `[1,2,3,4,5,6,7,8,9,10]`
+	large := strings.Repeat("x", 1<<20)
+	for _, tc := range []struct {
+		text        string
+		expressions []string
+	}{
+		{large, []string{`request.a == '' || true`}}, {large, []string{`request.a == ''`, `false`}},
+		{large, []string{`[1, 2].exists(i, request.a == 'a' || i == 1)`}},
+		{"", []string{ten + `.exists(i, ` + ten + `.exists(j, ` + ten + `.exists(k, request.a == string(i * j * k))))`}},
 	} {
-		r := NewRequest(body, Guard{Step: func() error { return late }})
-		if got, err := compiled(t, expressions...).Match(t.Context(), r); got || !errors.Is(err, late) {
-			t.Errorf("%s: got %t, %v, want %v", expressions, got, err, late)
+		r := NewRequest([]byte(`{"a":"`+tc.text+`"}`), Guard{Step: func() error { return late }})
+		if got, err := compiled(t, tc.expressions...).Match(t.Context(), r); got || !errors.Is(err, late) {
+			t.Errorf("%s: got %t, %v, want %v", tc.expressions, got, err, late)
 		}
 	}
 }
