@@ -6,9 +6,7 @@ package controllers
 import (
 	"context"
 	"log/slog"
-	"sync"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +17,6 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -37,15 +34,6 @@ const blockedReason = "InPlaceUpdateBlocked"
 // auditReason is the reason of events about answers that a HookRule with action: Audit would have given.
 const auditReason = "Audit"
 
-// blocks are the last updates in place of objects that HandlerChains have blocked, and the last answers of HookRules
-// with action: Audit, that no event was written about. Callers ask again and again, so that what there is no room for
-// comes back.
-type blocks struct {
-	mu      sync.Mutex
-	pending map[corev1.ObjectReference]block
-	added   *notify.Signal
-}
-
 // block is what is to be said about an object.
 type block struct {
 	kind, reason, action string // of the event
@@ -53,51 +41,24 @@ type block struct {
 	message              string
 }
 
-func newBlocks() *blocks {
-	return &blocks{pending: map[corev1.ObjectReference]block{}, added: notify.NewSignal()}
+// blocks are the last updates in place of objects that HandlerChains have blocked, and the last answers of HookRules
+// with action: Audit.
+type blocks struct {
+	*pendingEvents[corev1.ObjectReference, block]
 }
 
-func (b *blocks) add(owner corev1.ObjectReference, latest block) {
-	b.mu.Lock()
-	if _, known := b.pending[owner]; known || len(b.pending) < limits.BlockedOwners {
-		b.pending[owner] = latest
-	}
-	b.mu.Unlock()
-	b.added.Notify()
-}
-
-// take returns one object, if there is any.
-func (b *blocks) take() (owner corev1.ObjectReference, latest block, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for owner, latest = range b.pending {
-		delete(b.pending, owner)
-		return owner, latest, true
-	}
-	return owner, latest, false
+func newBlocks() blocks {
+	return blocks{newPendingEvents[corev1.ObjectReference, block](limits.BlockedOwners)}
 }
 
 // record writes an event for each object, until ctx is done. Reading the object first gives the event the UID by which
 // kubectl describe finds it, and a caller cannot make the gateway write events about objects that do not exist. While
 // the object stays the same, client-go counts repetitions in one event. HookRules are read from rules, a cache: the
 // gateway may watch them, and get none.
-func (b *blocks) record(
+func (b blocks) record(
 	ctx context.Context, reader, rules client.Reader, recorder events.EventRecorder, logger *slog.Logger,
 ) {
-	pace := rate.NewLimiter(limits.BlockedEventsPerSecond, 1)
-	for {
-		owner, latest, ok := b.take()
-		if !ok {
-			select {
-			case <-b.added.C():
-				continue
-			case <-ctx.Done():
-				return
-			}
-		}
-		if pace.Wait(ctx) != nil {
-			return
-		}
+	b.each(ctx, func(owner corev1.ObjectReference, latest block) {
 		object, from := client.Object(metadataOf(owner.GroupVersionKind())), reader
 		if owner.Kind == hookrule.Kind {
 			object, from = &v1alpha1.HookRule{}, rules
@@ -107,7 +68,7 @@ func (b *blocks) record(
 				logger.Warn("no event is written, because its object cannot be read", "reason", latest.reason, "kind", owner.Kind,
 					"namespace", owner.Namespace, "name", owner.Name, "error", err)
 			}
-			continue
+			return
 		}
 		var related runtime.Object
 		if latest.related.Name != "" {
@@ -115,7 +76,7 @@ func (b *blocks) record(
 		}
 		recorder.Eventf(object, related, latest.kind, latest.reason, latest.action, "%s",
 			text.Cut(latest.message, limits.EventNoteBytes))
-	}
+	})
 }
 
 // Blocked makes the Source write an event about an update in place that a HandlerChain has blocked, unless ReadOnly is

@@ -122,7 +122,7 @@ type Source struct {
 	clusters   *clusters
 	params     *ruleParams
 	places     *rulePlaces
-	blocks     *blocks
+	blocks     blocks
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.

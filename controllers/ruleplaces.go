@@ -34,7 +34,7 @@ type rulePlaces struct {
 	params   *ruleParams
 	logger   *slog.Logger
 	readOnly bool
-	lifts    *lifts
+	lifts    *pendingEvents[lift, string]        // holds that an annotation has lifted, with what the rules say
 	seen     atomic.Pointer[map[string]seenRule] // by name; may be behind the API server
 
 	// Set before the registry is filled.
@@ -57,7 +57,7 @@ type seenRule struct {
 func newRulePlaces(params *ruleParams, readOnly bool, logger *slog.Logger) *rulePlaces {
 	return &rulePlaces{
 		params: params, readOnly: readOnly, logger: logger,
-		lifts: newLifts(), locks: map[string]chan struct{}{},
+		lifts: newPendingEvents[lift, string](limits.LiftedHolds), locks: map[string]chan struct{}{},
 	}
 }
 
