@@ -116,10 +116,12 @@ func (d *draft) finish() *Snapshot {
 	}
 	for gh, added := range afterByHook {
 		if entries := replace(d.base.byHook[gh], beforeByHook[gh], added, byName); len(entries) > 0 {
-			next.byHook[gh], next.selected[gh] = entries, newSelected(entries)
+			next.byHook[gh] = entries
 		} else {
 			delete(next.byHook, gh)
-			delete(next.selected, gh)
+		}
+		if d.base.selected[gh] != nil || slices.ContainsFunc(added, requires) {
+			next.selected[gh] = newSelected(next.byHook[gh])
 		}
 	}
 	next.setOffered()

@@ -38,6 +38,11 @@ func newSelected(entries []*Entry) *selected {
 	return s
 }
 
+func requires(e *Entry) bool {
+	_, ok := required(e)
+	return ok
+}
+
 // required returns a label without which the object of a request is not for e.
 func required(e *Entry) (label, bool) {
 	if own := e.Registration.Selection; own != nil && own.ObjectSelector != nil && !e.Handler.Everything {
