@@ -10,18 +10,7 @@ import (
 
 // Record is a line of a recording: a call to a handler, as the handler was asked.
 type Record struct {
-	Time   time.Time `json:"time"`
-	CallID string    `json:"callID,omitempty"`
-	// Hook and APIVersion are those that the handler implements.
-	Hook       string `json:"hook"`
-	APIVersion string `json:"apiVersion"`
-	// Extension is the name of the ExtensionConfig, Handler the registered name, and Name the extension's own name for it.
-	Extension string `json:"extension"`
-	Handler   string `json:"handler"`
-	Name      string `json:"name"`
-	// Kind is that of a handler without a server, such as HookJob.
-	Kind         string  `json:"kind,omitempty"`
-	Milliseconds float64 `json:"milliseconds"`
+	head
 	// Request is the request, and Answer the answer; nil if the call failed with Error.
 	Request json.RawMessage `json:"request"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
@@ -38,15 +27,18 @@ type Error struct {
 
 // head is a Record up to its request.
 type head struct {
-	Time         time.Time `json:"time"`
-	CallID       string    `json:"callID,omitempty"`
-	Hook         string    `json:"hook"`
-	APIVersion   string    `json:"apiVersion"`
-	Extension    string    `json:"extension"`
-	Handler      string    `json:"handler"`
-	Name         string    `json:"name"`
-	Kind         string    `json:"kind,omitempty"`
-	Milliseconds float64   `json:"milliseconds"`
+	Time   time.Time `json:"time"`
+	CallID string    `json:"callID,omitempty"`
+	// Hook and APIVersion are those that the handler implements.
+	Hook       string `json:"hook"`
+	APIVersion string `json:"apiVersion"`
+	// Extension is the name of the ExtensionConfig, Handler the registered name, and Name the extension's own name for it.
+	Extension string `json:"extension"`
+	Handler   string `json:"handler"`
+	Name      string `json:"name"`
+	// Kind is that of a handler without a server, such as HookJob.
+	Kind         string  `json:"kind,omitempty"`
+	Milliseconds float64 `json:"milliseconds"`
 }
 
 // appendLine appends the line of an entry.

@@ -214,12 +214,7 @@ func (r *Recorder) write(ctx context.Context) {
 		}
 	}()
 	for {
-		select {
-		case e := <-r.queue:
-			r.line(&w, e)
-			continue
-		default:
-		}
+		r.drain(&w)
 		r.flush(&w)
 		select {
 		case e := <-r.queue:
@@ -229,15 +224,20 @@ func (r *Recorder) write(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		case <-ctx.Done():
-			for {
-				select {
-				case e := <-r.queue:
-					r.line(&w, e)
-					continue
-				default:
-				}
-				return
-			}
+			r.drain(&w)
+			return
+		}
+	}
+}
+
+// drain makes the lines of all entries that are queued.
+func (r *Recorder) drain(w *writer) {
+	for {
+		select {
+		case e := <-r.queue:
+			r.line(w, e)
+		default:
+			return
 		}
 	}
 }
