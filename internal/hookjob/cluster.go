@@ -20,7 +20,6 @@ import (
 const (
 	// HookJobLabel is the name of the HookJob, of Jobs, their Secrets, and the record of successes.
 	HookJobLabel = ownPrefix + "hook-job"
-	hookJobLabel = HookJobLabel
 	// hookLabel is the hook.
 	hookLabel = ownPrefix + "hook"
 	// machineLabel is the UID of the Machine that a Job updates.
@@ -72,7 +71,7 @@ func (c *Cluster) explain(operation string, err error) error {
 // unfinished returns how many Jobs of a HookJob have not ended: whoever calls hooks could make any number.
 func (c *Cluster) unfinished(ctx context.Context, hookJob string) (n int, err error) {
 	var list batchv1.JobList
-	err = c.Jobs.List(ctx, &list, client.MatchingLabels{hookJobLabel: hookJob}, client.UnsafeDisableDeepCopy)
+	err = c.Jobs.List(ctx, &list, client.MatchingLabels{HookJobLabel: hookJob}, client.UnsafeDisableDeepCopy)
 	for i := range list.Items {
 		if ended, _ := hasEnded(&list.Items[i]); !ended {
 			n++
@@ -86,7 +85,7 @@ func (c *Cluster) unfinished(ctx context.Context, hookJob string) (n int, err er
 func (c *Cluster) endOthers(ctx context.Context, r *run) (left string, err error) {
 	var list batchv1.JobList
 	uid := string(r.machine.GetUID())
-	if err := c.Jobs.List(ctx, &list, client.MatchingLabels{hookJobLabel: r.hookJob, machineLabel: uid}); err != nil {
+	if err := c.Jobs.List(ctx, &list, client.MatchingLabels{HookJobLabel: r.hookJob, machineLabel: uid}); err != nil {
 		return "", c.explain("list Jobs", err)
 	}
 	for i := range list.Items {

@@ -55,7 +55,7 @@ func (j *Job) newJob(r *run) (*batchv1.Job, error) {
 	job := &batchv1.Job{Spec: t.Spec}
 	job.Namespace, job.Name = r.namespace, r.job
 	job.OwnerReferences = []metav1.OwnerReference{j.owner()}
-	labels := map[string]string{hookJobLabel: j.name, hookLabel: j.hook.Hook}
+	labels := map[string]string{HookJobLabel: j.name, hookLabel: j.hook.Hook}
 	annotations := map[string]string{
 		onceAnnotation: r.once, clusterAnnotation: r.cluster.String(), clusterUIDAnnotation: r.clusterUID,
 	}
@@ -72,7 +72,7 @@ func (j *Job) newJob(r *run) (*batchv1.Job, error) {
 	job.Spec.TTLSecondsAfterFinished = nil // set once its success is recorded
 	job.Annotations[keptAnnotation] = strconv.Itoa(j.kept())
 	pod := &job.Spec.Template
-	pod.Labels = merged(pod.Labels, map[string]string{hookJobLabel: j.name})
+	pod.Labels = merged(pod.Labels, map[string]string{HookJobLabel: j.name})
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
 		Name:         filesVolume,
 		VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: r.job}},
@@ -220,7 +220,7 @@ func (j *Job) start(ctx context.Context, r *run, job *batchv1.Job) error {
 	}
 	secret := &corev1.Secret{Data: files, Immutable: new(true)}
 	secret.Namespace, secret.Name = job.Namespace, job.Name
-	secret.Labels = map[string]string{hookJobLabel: j.name}
+	secret.Labels = map[string]string{HookJobLabel: j.name}
 	secret.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Name: job.Name, UID: job.UID,
 	}}

@@ -61,13 +61,13 @@ func (c *Cluster) record(ctx context.Context, job *batchv1.Job) error {
 	if owner == nil {
 		return fmt.Errorf("job %s/%s: its HookJob does not own it", job.Namespace, job.Name)
 	}
-	return c.change(ctx, job.Labels[hookJobLabel], owner, func(all map[string]*success) (bool, error) {
+	return c.change(ctx, job.Labels[HookJobLabel], owner, func(all map[string]*success) (bool, error) {
 		if all[key] != nil {
 			return false, nil
 		}
 		dropOldest(all, now)
 		if len(all) >= limits.JobRecords {
-			return false, failuref("the record of HookJob %q is full: see hookgate job forget --help", job.Labels[hookJobLabel])
+			return false, failuref("the record of HookJob %q is full: see hookgate job forget --help", job.Labels[HookJobLabel])
 		}
 		all[key] = now
 		return true, nil
@@ -136,7 +136,7 @@ func (c *Cluster) change(
 			return c.API.Update(ctx, record)
 		}
 		record.Namespace, record.Name = key.Namespace, key.Name
-		record.Labels = map[string]string{hookJobLabel: hookJob}
+		record.Labels = map[string]string{HookJobLabel: hookJob}
 		record.OwnerReferences = []metav1.OwnerReference{*owner}
 		return c.API.Create(ctx, record)
 	})

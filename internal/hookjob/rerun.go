@@ -30,7 +30,7 @@ func (c *Cluster) Forget(ctx context.Context, hookJob, cluster string) (n int, e
 // leaves alone, as namespace/name, and how many successes it forgot.
 func (c *Cluster) Rerun(ctx context.Context, hookJob, cluster string) (deleted, left []string, n int, err error) {
 	var list batchv1.JobList
-	if err := c.Jobs.List(ctx, &list, client.MatchingLabels{hookJobLabel: hookJob}); err != nil {
+	if err := c.Jobs.List(ctx, &list, client.MatchingLabels{HookJobLabel: hookJob}); err != nil {
 		return nil, nil, 0, fmt.Errorf("list Jobs: %w", err)
 	}
 	for i := range list.Items {

@@ -61,7 +61,7 @@ func (c *Cluster) Run(ctx context.Context, leads func() bool) {
 // deletes the Jobs of updates of Machines that are over.
 func (c *Cluster) Sweep(ctx context.Context) error {
 	var list batchv1.JobList
-	if err := c.Jobs.List(ctx, &list, client.HasLabels{hookJobLabel}); err != nil {
+	if err := c.Jobs.List(ctx, &list, client.HasLabels{HookJobLabel}); err != nil {
 		return fmt.Errorf("list Jobs: %w", err)
 	}
 	var errs []error
@@ -91,7 +91,7 @@ func (c *Cluster) endUpdate(ctx context.Context, job *batchv1.Job, ended bool) e
 		return err
 	}
 	key := keyOf(job)
-	err = c.forget(ctx, job.Labels[hookJobLabel], func(k string, s *success) bool { return k == key && s.UID == uid })
+	err = c.forget(ctx, job.Labels[HookJobLabel], func(k string, s *success) bool { return k == key && s.UID == uid })
 	if err != nil {
 		return err
 	}
@@ -115,11 +115,11 @@ func (c *Cluster) updating(ctx context.Context, machine, uid string) (exists, up
 // such Clusters that have ended.
 func (c *Cluster) Prune(ctx context.Context) error {
 	var records corev1.ConfigMapList
-	if err := c.API.List(ctx, &records, client.InNamespace(c.Namespace), client.HasLabels{hookJobLabel}); err != nil {
+	if err := c.API.List(ctx, &records, client.InNamespace(c.Namespace), client.HasLabels{HookJobLabel}); err != nil {
 		return fmt.Errorf("list records: %w", err)
 	}
 	var jobs batchv1.JobList
-	if err := c.Jobs.List(ctx, &jobs, client.HasLabels{hookJobLabel}); err != nil {
+	if err := c.Jobs.List(ctx, &jobs, client.HasLabels{HookJobLabel}); err != nil {
 		return fmt.Errorf("list Jobs: %w", err)
 	}
 	if len(records.Items)+len(jobs.Items) == 0 {
@@ -169,7 +169,7 @@ func (c *Cluster) pruneRecord(
 	if len(over) == 0 {
 		return nil
 	}
-	return c.forget(ctx, record.Labels[hookJobLabel], func(key string, s *success) bool { return over[key] == *s })
+	return c.forget(ctx, record.Labels[HookJobLabel], func(key string, s *success) bool { return over[key] == *s })
 }
 
 // clusters returns the UIDs of all Clusters, by namespace/name.
