@@ -65,6 +65,16 @@ func SetStatus(m proto.Message, status Status, message string) {
 	}
 }
 
+// NewAnswer returns an answer of the hook. retryAfterSeconds is for hooks that hold their callers, and left out of others.
+func (h *Hook) NewAnswer(status Status, message string, retryAfterSeconds int32) proto.Message {
+	m := h.Response.New()
+	SetStatus(m.Interface(), status, message)
+	if retry := m.Descriptor().Fields().ByName("retry_after_seconds"); retry != nil {
+		m.Set(retry, protoreflect.ValueOfInt32(retryAfterSeconds))
+	}
+	return m.Interface()
+}
+
 // checkResponse returns an error unless a message has the fields of an answer: a message, and a status with the names
 // and numbers of the contract.
 func checkResponse(d protoreflect.MessageDescriptor) error {

@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hookgate/hookgate/catalog"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -72,7 +70,7 @@ func (j *Job) Answer(ctx context.Context, request proto.Message, guard policy.Gu
 	var evaluation *policy.EvaluationError
 	switch {
 	case errors.As(err, &refused):
-		return j.response(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, refused.text, 0), nil
+		return j.hook.NewAnswer(catalog.Failure, refused.text, 0), nil
 	case errors.As(err, &evaluation):
 		return nil, hook.Errorf(hook.Policy, "HookJob %q: %s", j.name, evaluation).WithCause(evaluation.Cause)
 	case err != nil:
@@ -80,23 +78,11 @@ func (j *Job) Answer(ctx context.Context, request proto.Message, guard policy.Gu
 	case is == waiting && !j.hook.Blocking:
 		return nil, hook.Errorf(hook.Unreachable, "HookJob %q: %s", j.name, message)
 	case is == failed && j.fails:
-		return j.response(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, message, 0), nil
+		return j.hook.NewAnswer(catalog.Failure, message, 0), nil
 	case is == done || !j.hook.Blocking:
-		return j.response(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, message, 0), nil
+		return j.hook.NewAnswer(catalog.Success, message, 0), nil
 	}
-	return j.response(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, message, j.retry), nil
-}
-
-// response returns an answer of the hook.
-func (j *Job) response(status hooksv1alpha1.ResponseStatus, message string, retryAfterSeconds int32) proto.Message {
-	m := j.hook.Response.New()
-	fields := m.Descriptor().Fields()
-	m.Set(fields.ByName("status"), protoreflect.ValueOfEnum(status.Number()))
-	m.Set(fields.ByName("message"), protoreflect.ValueOfString(message))
-	if retry := fields.ByName("retry_after_seconds"); retry != nil {
-		m.Set(retry, protoreflect.ValueOfInt32(retryAfterSeconds))
-	}
-	return m.Interface()
+	return j.hook.NewAnswer(catalog.Success, message, j.retry), nil
 }
 
 // answer returns the state of the Job that the request is answered by, and a message. It makes the Job if there is
@@ -138,19 +124,16 @@ func (j *Job) answer(ctx context.Context, request proto.Message, guard policy.Gu
 func (j *Job) state(ctx context.Context, r *run, job *batchv1.Job) (state, string, error) {
 	ended, succeeded := hasEnded(job)
 	message, settled := job.Annotations[messageAnnotation]
-	switch {
-	case ended && !settled:
+	if ended && !settled {
 		var err error
 		if message, err = j.cluster.settle(ctx, job); err != nil {
 			return 0, "", j.cluster.explain("record what became of Job "+r.String(), err)
 		}
-		fallthrough
+	}
+	switch {
 	case ended && succeeded:
-		if succeeded {
-			return done, message, nil
-		}
-		fallthrough
-	case ended && job.DeletionTimestamp == nil:
+		return done, message, nil
+	case ended && (!settled || job.DeletionTimestamp == nil):
 		return failed, fmt.Sprintf("Job %s failed: %s", r, message), nil
 	case job.DeletionTimestamp != nil:
 		return waiting, fmt.Sprintf("Job %s is being deleted", r), nil

@@ -115,7 +115,7 @@ func (r *Rule) free(ctx context.Context, request proto.Message) (proto.Message, 
 	if err := r.concurrency.places.Free(ctx, r.name, types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
 		return nil, err
 	}
-	return lifecycleAnswer(r.after, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, "", 0), nil
+	return r.after.NewAnswer(catalog.Success, "", 0), nil
 }
 
 func (r *Rule) noPlaces() error {
@@ -148,7 +148,7 @@ func (r *Rule) admit(ctx context.Context, v *policy.Evaluation, request, said pr
 			return nil, err
 		}
 		if !place.OK {
-			return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, waits, c.retryAfterSeconds), nil
+			return r.hook.NewAnswer(catalog.Success, waits, c.retryAfterSeconds), nil
 		}
 		if place.Beyond && !held {
 			held, message = true, waits
@@ -160,8 +160,7 @@ func (r *Rule) admit(ctx context.Context, v *policy.Evaluation, request, said pr
 	if r.places != nil {
 		r.places.Lifted(r.name, name, message)
 	}
-	return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
-		"goes on by the annotation "+v1alpha1.SkipHoldAnnotation+": "+message, 0), nil
+	return r.hook.NewAnswer(catalog.Success, "goes on by the annotation "+v1alpha1.SkipHoldAnnotation+": "+message, 0), nil
 }
 
 // lifecycleResponse is the answer of a blocking lifecycle hook.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
 )
@@ -114,19 +112,19 @@ func (in *compilation) decision(
 func (r *lifecycleRule) answer(v *policy.Evaluation, _ proto.Message) (proto.Message, error) {
 	for i := range r.fail {
 		if message, applies, err := r.fail[i].of(v); err != nil || applies {
-			return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, message, 0), err
+			return r.hook.NewAnswer(catalog.Failure, message, 0), err
 		}
 	}
 	if message, retryAfterSeconds := r.closed(v.Time(policy.NowVariable)); retryAfterSeconds > 0 {
-		return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, message, retryAfterSeconds), nil
+		return r.hook.NewAnswer(catalog.Success, message, retryAfterSeconds), nil
 	}
 	for i := range r.hold {
 		if message, applies, err := r.hold[i].of(v); err != nil || applies {
-			return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, message,
+			return r.hook.NewAnswer(catalog.Success, message,
 				r.hold[i].retryAfterSeconds), err
 		}
 	}
-	return lifecycleAnswer(r.hook, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, "", 0), nil
+	return r.hook.NewAnswer(catalog.Success, "", 0), nil
 }
 
 // of returns the message if d applies.
@@ -137,18 +135,4 @@ func (d *decision) of(v *policy.Evaluation) (message string, applies bool, err e
 	}
 	message, err = v.String(d.message)
 	return message, true, err
-}
-
-// lifecycleAnswer returns an answer of a lifecycle hook.
-func lifecycleAnswer(
-	h *catalog.Hook, status hooksv1alpha1.ResponseStatus, message string, retryAfterSeconds int32,
-) proto.Message {
-	m := h.Response.New()
-	fields := m.Descriptor().Fields()
-	m.Set(fields.ByName("status"), protoreflect.ValueOfEnum(status.Number()))
-	m.Set(fields.ByName("message"), protoreflect.ValueOfString(message))
-	if retry := fields.ByName("retry_after_seconds"); retry != nil {
-		m.Set(retry, protoreflect.ValueOfInt32(retryAfterSeconds))
-	}
-	return m.Interface()
 }
