@@ -15,7 +15,6 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -80,28 +79,20 @@ func (in *compilation) forbidf(path *field.Path, format string, args ...any) {
 // not look at the status, and does not change o.
 func (c *Compiler) Compile(o *v1alpha1.HookJob) (registry.Registration, field.ErrorList) {
 	in := &compilation{Compiler: c, errs: extensionconfig.ValidateName(o.Name)}
-	reg := registry.Registration{Name: o.Name}
 	path, spec := field.NewPath("spec"), o.Spec.DeepCopy()
 	if c.allowed != nil && len(c.allowed.Namespaces) == 0 {
 		in.forbidf(path, "this gateway runs no Jobs: they need a cluster, and --hook-jobs-namespace")
 	}
 	if in.findHook(spec.Hook, path.Child("hook")); in.hook == nil {
-		return reg, in.errs
+		return registry.Registration{Name: o.Name}, in.errs
 	}
-	namespaces, errs := extensionconfig.ConvertSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))
-	in.errs = append(in.errs, errs...)
-	reg.NamespaceSelector = namespaces
-	selection := extensionconfig.Selection{
-		Kind: Kind, Name: o.Name, ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions,
-		ClusterAPIVersion: spec.ClusterAPIVersion,
+	serverless := extensionconfig.Serverless{
+		Kind: Kind, Name: o.Name, Handler: HandlerName, NamespaceSelector: spec.NamespaceSelector,
+		ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions, ClusterAPIVersion: spec.ClusterAPIVersion,
 	}
-	reg.Selection, errs = selection.Compile(in.hook.GroupHook(), path, in.cel, in.types)
+	reg, errs := serverless.Compile(in.hook, path, in.cel, in.types)
 	in.errs = append(in.errs, errs...)
 	reg.Local = in.job(o, spec, path)
-	reg.Handlers = []registry.Handler{{
-		Name: HandlerName, Hook: in.hook.GroupVersionHook, Timeout: limits.DefaultTimeout, FailurePolicy: hook.Fail,
-		ClusterAPIVersion: string(spec.ClusterAPIVersion),
-	}}
 	return reg, in.errs
 }
 
@@ -188,16 +179,7 @@ func (in *compilation) findHook(name string, path *field.Path) {
 			}
 		}
 	}
-	quoted := text.Cut(name, limits.QuotedBytes)
-	switch meant := text.Nearest(quoted, known); {
-	case name == "":
-		in.errs = append(in.errs, field.Required(path, "must be the name of a hook"))
-	case meant != "":
-		in.errs = append(in.errs, field.Invalid(path, quoted, fmt.Sprintf(
-			"no hook that a Job can answer has this name: did you mean %q?", meant)))
-	default:
-		in.errs = append(in.errs, field.NotSupported(path, quoted, known))
-	}
+	in.errs = append(in.errs, extensionconfig.NoHook(path, name, "a Job", known))
 }
 
 func isUpdateMachine(h *catalog.Hook) bool {

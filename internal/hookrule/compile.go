@@ -13,12 +13,9 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
-	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
-	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -63,19 +60,15 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	in := &compilation{Compiler: c, name: o.Name, errs: extensionconfig.ValidateName(o.Name)}
 	path := field.NewPath("spec")
 	spec := o.Spec.DeepCopy()
-	reg := registry.Registration{Name: o.Name}
 	answers := in.category(spec, path)
 	if in.hook == nil {
-		return reg, in.errs
+		return registry.Registration{Name: o.Name}, in.errs
 	}
-	namespaces, errs := extensionconfig.ConvertSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))
-	in.errs = append(in.errs, errs...)
-	reg.NamespaceSelector = namespaces
-	selection := extensionconfig.Selection{
-		Kind: Kind, Name: o.Name, ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions,
-		ClusterAPIVersion: spec.ClusterAPIVersion,
+	serverless := extensionconfig.Serverless{
+		Kind: Kind, Name: o.Name, Handler: HandlerName, NamespaceSelector: spec.NamespaceSelector,
+		ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions, ClusterAPIVersion: spec.ClusterAPIVersion,
 	}
-	reg.Selection, errs = selection.Compile(in.hook.GroupHook(), path, in.cel, in.types)
+	reg, errs := serverless.Compile(in.hook, path, in.cel, in.types)
 	in.errs = append(in.errs, errs...)
 	in.forbidOthers(spec, path, answers.fields)
 	reg.Audit = in.audits(spec, path, answers)
@@ -85,10 +78,6 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	rule.places = c.places
 	rule.concurrency = in.compileConcurrency(spec.Concurrency, path.Child("concurrency"))
 	reg.Local = rule
-	reg.Handlers = []registry.Handler{{
-		Name: HandlerName, Hook: in.hook.GroupVersionHook, Timeout: limits.DefaultTimeout, FailurePolicy: hook.Fail,
-		ClusterAPIVersion: string(spec.ClusterAPIVersion),
-	}}
 	if freeing, ok := in.freeingHandler(); ok && rule.concurrency != nil {
 		reg.Handlers = append(reg.Handlers, freeing)
 		rule.after, _ = in.hooks.Lookup(freeing.Hook)
@@ -152,18 +141,11 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 		}
 	}
 	at := path.Child("hook")
-	quoted := text.Cut(spec.Hook, limits.QuotedBytes)
-	switch meant := text.Nearest(quoted, known); {
-	case spec.Hook == "":
-		in.errs = append(in.errs, field.Required(at, "must be the name of a hook"))
-	case spec.Hook == "UpdateMachine":
-		in.errs = append(in.errs, field.Invalid(at, quoted,
+	if spec.Hook == "UpdateMachine" {
+		in.errs = append(in.errs, field.Invalid(at, spec.Hook,
 			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can"))
-	case meant != "":
-		in.errs = append(in.errs, field.Invalid(at, quoted, fmt.Sprintf(
-			"no hook that a rule can answer has this name: did you mean %q?", meant)))
-	default:
-		in.errs = append(in.errs, field.NotSupported(at, quoted, known))
+	} else {
+		in.errs = append(in.errs, extensionconfig.NoHook(at, spec.Hook, "a rule", known))
 	}
 	return category{}
 }
