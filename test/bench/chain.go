@@ -91,20 +91,9 @@ func (f *fleet) measureChains(ctx context.Context, o options, res *report.Result
 	}
 	r := &report.Chain{Steps: chainSteps, BodyBytes: len(m.body), Patches: len(patchesOf(0))}
 	r.StepMilliseconds = float64(slowTime.Milliseconds())
-	for range o.pace.rounds {
-		for _, turn := range []struct {
-			handler string
-			rounds  *report.Rounds
-		}{{stepHandler(0) + ".quick", &r.One}, {chainName("quick"), &r.Quick}, {chainName("slow"), &r.Slow}} {
-			round, err := measureRound(ctx, at(turn.handler), gateway, f.peer(peerDirect), o.pace, f.certs.caPEM)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err != nil {
-				return fmt.Errorf("chain: %s: %w%s", turn.handler, err, gateway.complaint())
-			}
-			*turn.rounds = append(*turn.rounds, round)
-		}
+	if err := f.measureTurns(ctx, "chain", o.pace, turn{at(stepHandler(0) + ".quick"), gateway, &r.One},
+		turn{at(chainName("quick")), gateway, &r.Quick}, turn{at(chainName("slow")), gateway, &r.Slow}); err != nil {
+		return err
 	}
 	res.Chain = r
 	_, err = fmt.Fprintln(stdout, r.Table())

@@ -5,38 +5,25 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hookgate/hookgate/test/bench/report"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
 // measureConversion compares calls with the same body to three handlers of one extension, which take turns.
-func measureConversion(
-	ctx context.Context, gateway, extension *peer, pc pace, caPEM []byte,
-) (*report.Conversion, error) {
+func (f *fleet) measureConversion(ctx context.Context, gateway *peer, pc pace) (*report.Conversion, error) {
 	body := samples.S()
 	res := &report.Conversion{BodyBytes: len(body), Callers: 16}
-	var plain, same, converted []float64
-	for n := range pc.rounds {
-		for _, turn := range []struct {
-			handler string
-			cpu     *[]float64
-		}{{handlerS, &plain}, {handlerSame, &same}, {handlerConverted, &converted}} {
-			c := cell{payload: payload{size: "S", hook: hookS, handler: turn.handler, body: body}, callers: res.Callers,
-				protocol: http1Protocol}
-			r, err := measureRound(ctx, c, gateway, extension, pc, caPEM)
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("conversion: handler %s: round %d: %w%s", turn.handler, n+1, err,
-					gateway.complaint())
-			}
-			*turn.cpu = append(*turn.cpu, r.CPU)
-		}
+	of := func(handler string) cell {
+		return cell{payload: payload{size: "S", hook: hookS, handler: handler, body: body}, callers: res.Callers, protocol: http1Protocol}
 	}
-	res.Plain, res.Same, res.Converted = report.Median(plain), report.Median(same), report.Median(converted)
-	res.SameToPlain, res.ConvertedToPlain = report.Ratios(same, plain), report.Ratios(converted, plain)
+	var plain, same, converted report.Rounds
+	if err := f.measureTurns(ctx, "conversion", pc, turn{of(handlerS), gateway, &plain}, turn{of(handlerSame), gateway, &same},
+		turn{of(handlerConverted), gateway, &converted}); err != nil {
+		return nil, err
+	}
+	res.Plain, res.Same, res.Converted = plain.Median(report.CPU), same.Median(report.CPU), converted.Median(report.CPU)
+	res.SameToPlain = report.Ratios(same.Each(report.CPU), plain.Each(report.CPU))
+	res.ConvertedToPlain = report.Ratios(converted.Each(report.CPU), plain.Each(report.CPU))
 	return res, nil
 }

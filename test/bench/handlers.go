@@ -45,23 +45,7 @@ func (f *fleet) measureNumberOfHandlers(ctx context.Context, o options, n int) (
 	beside := payload{size: "S", hook: hookS, handler: handlerS, body: samples.S()}
 	all := payload{size: "S", hook: hookSlow, body: samples.Body(hookSlow)}
 	res := &report.Handler{Handlers: n, Idle: quick.idle}
-	for range o.pace.rounds {
-		for _, turn := range []struct {
-			payload payload
-			callers int
-			p       *peer
-			rounds  *report.Rounds
-		}{{beside, severalCallers, quick, &res.Beside}, {all, 1, quick, &res.Quick}, {all, 1, slow, &res.Slow}} {
-			c := cell{payload: turn.payload, callers: turn.callers, protocol: http1Protocol}
-			r, err := measureRound(ctx, c, turn.p, direct, o.pace, f.certs.caPEM)
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%w%s", err, turn.p.complaint())
-			}
-			*turn.rounds = append(*turn.rounds, r)
-		}
-	}
-	return res, nil
+	of := func(p payload, callers int) cell { return cell{payload: p, callers: callers, protocol: http1Protocol} }
+	return res, f.measureTurns(ctx, "handlers", o.pace, turn{of(beside, severalCallers), quick, &res.Beside},
+		turn{of(all, 1), quick, &res.Quick}, turn{of(all, 1), slow, &res.Slow})
 }

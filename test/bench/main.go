@@ -29,8 +29,8 @@
 // one run mean something. Ratios are medians over rounds in which the peers take turns. A cell has more rounds until as
 // many in a row as --rounds agree; where they do not, its table says so, and the machine was busy: then trust the CPU
 // time, which counts the peer's own processes only. Below the cells are the fan-out, the conversion of objects, a chain
-// of handlers, HookRules, and the bars that the project sets itself, PASS or BELOW. BELOW does not fail the run unless --check is
-// given; an answer other than 200 with status Success does.
+// of handlers, HookRules, recording, and the bars that the project sets itself, PASS or BELOW. BELOW does not fail the
+// run unless --check is given; an answer other than 200 with status Success does.
 //
 // The load generator is part of this process. It needs Linux, for /proc.
 package main

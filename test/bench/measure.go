@@ -102,6 +102,30 @@ func spread(values []float64) float64 {
 	return (slices.Max(values) - slices.Min(values)) / middle
 }
 
+// turn is one of the loads that take turns in measureTurns.
+type turn struct {
+	cell   cell
+	peer   *peer
+	rounds *report.Rounds
+}
+
+// measureTurns measures each turn in each round, so that whatever else the machine does affects all of them.
+func (f *fleet) measureTurns(ctx context.Context, what string, pc pace, turns ...turn) error {
+	for n := range pc.rounds {
+		for _, t := range turns {
+			round, err := measureRound(ctx, t.cell, t.peer, f.peer(peerDirect), pc, f.certs.caPEM)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: handler %q: round %d: %w%s", what, t.cell.handler, n+1, err, t.peer.complaint())
+			}
+			*t.rounds = append(*t.rounds, round)
+		}
+	}
+	return nil
+}
+
 func measureRound(ctx context.Context, c cell, p, extension *peer, pc pace, caPEM []byte) (report.Round, error) {
 	callers, err := loadOf(c, p, caPEM).open(ctx)
 	if err != nil {

@@ -86,7 +86,7 @@ func (f *fleet) measureConversions(ctx context.Context, o options, res *report.R
 	if !o.part(partConversion) || gateway == nil || !slices.ContainsFunc(o.cells, func(c cell) bool { return c.size == "S" }) {
 		return nil
 	}
-	res.Conversion, err = measureConversion(ctx, gateway, f.peer(peerDirect), o.pace, f.certs.caPEM)
+	res.Conversion, err = f.measureConversion(ctx, gateway, o.pace)
 	if err != nil {
 		return err
 	}

@@ -36,17 +36,8 @@ func (f *fleet) measureRecording(ctx context.Context, o options, res *report.Res
 	}
 	r := &report.Recording{BodyBytes: len(s.body), Callers: severalCallers}
 	c := cell{payload: s, callers: severalCallers, protocol: http1Protocol}
-	for range o.pace.rounds {
-		for i, rounds := range []*report.Rounds{&r.Without, &r.With} {
-			round, err := measureRound(ctx, c, inner.peers[i], f.peer(peerDirect), o.pace, f.certs.caPEM)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err != nil {
-				return fmt.Errorf("recording: %w%s", err, inner.peers[i].complaint())
-			}
-			*rounds = append(*rounds, round)
-		}
+	if err := f.measureTurns(ctx, "recording", o.pace, turn{c, inner.peers[0], &r.Without}, turn{c, inner.peers[1], &r.With}); err != nil {
+		return err
 	}
 	res.Recording = r
 	_, err = fmt.Fprintln(stdout, r.Table())

@@ -38,18 +38,8 @@ func (f *fleet) measureRules(ctx context.Context, o options, res *report.Result,
 	}
 	r := &report.Rules{Rules: allRules, Matching: matchingRules, Callers: severalCallers}
 	c := cell{payload: payload{hook: hookRules, body: samples.Body(hookRules)}, callers: r.Callers, protocol: http1Protocol}
-	for range o.pace.rounds {
-		for i, rounds := range []*report.Rounds{&r.None, &r.All} {
-			p := inner.peers[i]
-			round, err := measureRound(ctx, c, p, direct, o.pace, f.certs.caPEM)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err != nil {
-				return fmt.Errorf("rules: %w%s", err, p.complaint())
-			}
-			*rounds = append(*rounds, round)
-		}
+	if err := f.measureTurns(ctx, "rules", o.pace, turn{c, inner.peers[0], &r.None}, turn{c, inner.peers[1], &r.All}); err != nil {
+		return err
 	}
 	res.Rules = r
 	_, err := fmt.Fprintln(stdout, r.Table())
