@@ -133,13 +133,17 @@ func (r *Rule) admit(ctx context.Context, v *policy.Evaluation, request, said pr
 		answer.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS {
 		return said, nil
 	}
-	cluster := about.GetCluster().GetRaw()
-	name := types.NamespacedName{
-		Namespace: textAt(cluster, "metadata", "namespace"), Name: textAt(cluster, "metadata", "name"),
+	held := answer.GetRetryAfterSeconds() > 0
+	if !held && r.concurrency == nil {
+		return said, nil // without a look at the Cluster
 	}
-	held, lifted := answer.GetRetryAfterSeconds() > 0, r.isLifted(cluster)
+	cluster := about.GetCluster().GetRaw()
+	lifted := r.isLifted(cluster)
 	if held && !lifted {
 		return said, nil
+	}
+	name := types.NamespacedName{
+		Namespace: textAt(cluster, "metadata", "namespace"), Name: textAt(cluster, "metadata", "name"),
 	}
 	message := answer.GetMessage()
 	if c := r.concurrency; c != nil {
