@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/render"
+	"github.com/hookgate/hookgate/internal/status"
 )
 
 func newDescribeCommand() *cobra.Command {
@@ -33,99 +34,105 @@ func newDescribeCommand() *cobra.Command {
 			"  hookgate describe acme --context management\n" +
 			"  hookgate describe acme --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token",
 		Args: func(_ *cobra.Command, args []string) error {
-			if kind, names := toDescribe(args); len(names) != 1 {
-				return usagef("want the name of one %s, see \"hookgate get %ss\"; got %d names", kind, kind, len(names))
+			if what, names := toDescribe(args); len(names) != 1 {
+				return usagef("want the name of one %s, see \"hookgate get %ss\"; got %d names", what.kind, what.kind, len(names))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, names := toDescribe(args)
-			return o.describe(cmd, kind, names[0], output)
+			what, names := toDescribe(args)
+			return o.describe(cmd, what, names[0], output)
 		},
 	}
 	f := o.addFlags(cmd)
 	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
-	extensions, chains := completeStatus(&o, extensionNames), completeStatus(&o, chainNames)
-	rules, jobs := completeStatus(&o, ruleNames), completeStatus(&o, jobNames)
+	completions := map[string]completion{}
+	for _, d := range describables() {
+		completions[d.kind] = completeStatus(&o, d.names)
+	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 1 && slices.Contains(chainWords, args[0]) {
-			return chains(cmd, nil, typed)
+		if len(args) == 1 {
+			if d, ok := describableOf(args[0]); ok && d.kind != extensionKind {
+				return completions[d.kind](cmd, nil, typed)
+			}
 		}
-		if len(args) == 1 && slices.Contains(ruleWords, args[0]) {
-			return rules(cmd, nil, typed)
-		}
-		if len(args) == 1 && slices.Contains(jobWords, args[0]) {
-			return jobs(cmd, nil, typed)
-		}
-		return extensions(cmd, args, typed)
+		return completions[extensionKind](cmd, args, typed)
 	}
 	completeFlags(cmd, map[string]completion{"output": completeFormats()})
 	return cmd
 }
 
-// The kinds of what is described, and what people call them.
-const (
-	extensionKind = "extension"
-	chainKind     = "chain"
-	ruleKind      = "rule"
-	jobKind       = "job"
-)
+// describable is a kind of what is described.
+type describable struct {
+	kind  string
+	words []string // what people call it
+	names func(g *status.Gateway) []string
+	count func(g *status.Gateway) int
+	table func(w io.Writer, g *status.Gateway) error
+}
 
-var (
-	extensionWords = append([]string{"extensions"}, extensionAliases...)
-	chainWords     = []string{chainKind, "chains"}
-	ruleWords      = []string{ruleKind, "rules"}
-	jobWords       = []string{jobKind, "jobs"}
-)
+const extensionKind = "extension"
+
+func describables() []describable {
+	return []describable{
+		{
+			extensionKind, append([]string{"extensions"}, extensionAliases...), extensionNames,
+			func(g *status.Gateway) int { return len(g.Extensions) }, render.Extension,
+		},
+		{
+			"chain", []string{"chain", "chains"}, chainNames,
+			func(g *status.Gateway) int { return len(g.Chains) }, render.Chain,
+		},
+		{"rule", []string{"rule", "rules"}, ruleNames, func(g *status.Gateway) int { return len(g.Rules) }, render.Rule},
+		{"job", []string{"job", "jobs"}, jobNames, func(g *status.Gateway) int { return len(g.Jobs) }, render.Job},
+	}
+}
+
+// describableOf returns the kind that people call so.
+func describableOf(word string) (describable, bool) {
+	all := describables()
+	i := slices.IndexFunc(all, func(d describable) bool { return slices.Contains(d.words, word) })
+	if i < 0 {
+		return describable{}, false
+	}
+	return all[i], true
+}
 
 // toDescribe returns the kind and the names that the arguments say, which may be written as for kubectl: chain c, or
 // chain/c. Without a kind, they are names of extensions.
-func toDescribe(args []string) (kind string, names []string) {
+func toDescribe(args []string) (what describable, names []string) {
 	words := args
 	if len(args) == 1 {
 		words = strings.SplitN(args[0], "/", 2)
 	}
-	switch {
-	case len(words) > 1 && slices.Contains(chainWords, words[0]):
-		return chainKind, words[1:]
-	case len(words) > 1 && slices.Contains(ruleWords, words[0]):
-		return ruleKind, words[1:]
-	case len(words) > 1 && slices.Contains(jobWords, words[0]):
-		return jobKind, words[1:]
-	case len(words) > 1 && slices.Contains(extensionWords, words[0]):
-		return extensionKind, words[1:]
+	if len(words) > 1 {
+		if d, ok := describableOf(words[0]); ok {
+			return d, words[1:]
+		}
 	}
-	return extensionKind, args
+	what, _ = describableOf(extensionKind)
+	return what, args
 }
 
-func (o *statusOptions) describe(cmd *cobra.Command, kind, name, output string) error {
+func (o *statusOptions) describe(cmd *cobra.Command, what describable, name, output string) error {
 	printer, err := newPrinter(output)
 	if err != nil {
 		return err
 	}
 	return o.ask(cmd, func(c *statusClient) error {
-		g, body, err := c.about(cmd.Context(), kind, name)
+		g, body, err := c.about(cmd.Context(), what.kind, name)
 		if err != nil {
 			return err
 		}
-		n, table := len(g.Extensions), render.Extension
-		switch kind {
-		case chainKind:
-			n, table = len(g.Chains), render.Chain
-		case ruleKind:
-			n, table = len(g.Rules), render.Rule
-		case jobKind:
-			n, table = len(g.Jobs), render.Job
-		}
-		if n != 1 {
-			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.name(), n, kind, name)
+		if n := what.count(g); n != 1 {
+			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.name(), n, what.kind, name)
 		}
 		s := newScreen(cmd.OutOrStdout())
 		err = printer(cmd.OutOrStdout(), body, func(io.Writer) error {
-			return s.write(func(w io.Writer) error { return table(w, g) })
+			return s.write(func(w io.Writer) error { return what.table(w, g) })
 		})
 		if err != nil {
-			return fmt.Errorf("print %s: %w", kind, err)
+			return fmt.Errorf("print %s: %w", what.kind, err)
 		}
 		return nil
 	})
