@@ -17,7 +17,6 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -34,23 +33,12 @@ func newAudit(t *testing.T, hookName, spec string) *fixture {
 // newRuled returns a gateway with a rule r of a hook.
 func newRuled(t *testing.T, hookName string, action v1alpha1.HookRuleAction, spec string) *fixture {
 	t.Helper()
-	cel, err := policy.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	types, err := policy.NewTypes(allHooks)
-	if err != nil {
-		t.Fatal(err)
-	}
 	rule := &v1alpha1.HookRule{}
 	if err := yaml.UnmarshalStrict([]byte(spec), &rule.Spec); err != nil {
 		t.Fatal(err)
 	}
 	rule.Name, rule.Spec.Hook, rule.Spec.Action = "r", hookName, action
-	reg, errs := hookrule.NewCompiler(allHooks, cel, types, time.Now).Compile(rule)
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	reg := compiledRule(t, newRuleCompiler(t), rule)
 	r := registry.New()
 	if err := r.SetLocal(hookrule.Kind, []registry.Registration{reg})[0]; err != nil {
 		t.Fatal(err)

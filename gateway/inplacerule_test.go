@@ -6,37 +6,24 @@ package gateway
 import (
 	"context"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/hookrule"
-	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // A rule is a step of a chain like any other: what it does not allow is left to the next step, or blocked.
 func TestChainWithARule(t *testing.T) {
 	f := newChain(t, "CanUpdateMachine", canUpdate(`{"spec":{"b":1}}`))
-	cel, err := policy.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	types, err := policy.NewTypes(allHooks)
-	if err != nil {
-		t.Fatal(err)
-	}
 	rule := &v1alpha1.HookRule{Spec: v1alpha1.HookRuleSpec{
 		Hook:  "CanUpdateMachine",
 		Allow: []v1alpha1.HookRuleAllow{{Path: "/machine/spec/files", AffectsAvailability: new(false)}},
 	}}
 	rule.Name = "files"
-	reg, errs := hookrule.NewCompiler(allHooks, cel, types, time.Now).Compile(rule)
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	reg := compiledRule(t, newRuleCompiler(t), rule)
 	f.chain.Block = true
 	f.chain.Steps = append([]registry.ChainStep{{Handler: "rule.files"}}, f.chain.Steps...)
 	f.build(t)

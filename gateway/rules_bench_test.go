@@ -7,13 +7,11 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/hookrule"
@@ -24,16 +22,7 @@ import (
 // BenchmarkRules is what the dispatcher does for a call that no rule matches, that five match of five, and that five
 // match of 1,000.
 func BenchmarkRules(b *testing.B) {
-	hooks := catalog.New()
-	cel, err := policy.NewCompiler()
-	if err != nil {
-		b.Fatal(err)
-	}
-	types, err := policy.NewTypes(hooks)
-	if err != nil {
-		b.Fatal(err)
-	}
-	rules := hookrule.NewCompiler(hooks, cel, types, time.Now)
+	rules := newRuleCompiler(b)
 	req := &hooksv1alpha1.BeforeClusterUpgradeRequest{
 		Cluster: labelled(`{"team":"t0"}`), FromKubernetesVersion: "v1.35.0", ToKubernetesVersion: "v1.36.0",
 	}
@@ -55,11 +44,7 @@ func BenchmarkRules(b *testing.B) {
 				o.Spec.Hold = []v1alpha1.HookRuleHold{{HookRuleDecision: v1alpha1.HookRuleDecision{
 					If: `request.toKubernetesVersion == "v1.0.0"`, Message: `"waits"`,
 				}}}
-				reg, errs := rules.Compile(o)
-				if len(errs) > 0 {
-					b.Fatal(errs)
-				}
-				registrations = append(registrations, reg)
+				registrations = append(registrations, compiledRule(b, rules, o))
 			}
 			r := filled(b)
 			for _, err := range r.SetLocal(hookrule.Kind, registrations) {
