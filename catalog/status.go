@@ -65,7 +65,8 @@ func SetStatus(m proto.Message, status Status, message string) {
 	}
 }
 
-// NewAnswer returns an answer of the hook. retryAfterSeconds is for hooks that hold their callers, and left out of others.
+// NewAnswer returns an answer of the hook. retryAfterSeconds is for hooks that hold their callers, and left out of
+// others.
 func (h *Hook) NewAnswer(status Status, message string, retryAfterSeconds int32) proto.Message {
 	m := h.Response.New()
 	SetStatus(m.Interface(), status, message)
