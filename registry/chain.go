@@ -161,6 +161,9 @@ func (s *Snapshot) meaning(name string) string {
 	if merged, ok := s.merged[name]; ok {
 		return "the gateway's own handler of " + merged.Hook
 	}
+	if of := s.memberOf[name]; of != nil {
+		return of.taken(name)
+	}
 	if c, registered := s.byConfig[name]; registered {
 		return "the name of " + c.registration.Describe()
 	}
@@ -232,7 +235,7 @@ func (s *Snapshot) mayRegister(handler string) bool {
 		return true
 	}
 	_, extensionConfig, _ := splitName(handler)
-	if _, known := s.byConfig[extensionConfig]; known {
+	if s.offering(extensionConfig) != nil {
 		return false
 	}
 	return slices.ContainsFunc(s.undiscovered, func(u *Undiscovered) bool { return u.Unreadable != "" })

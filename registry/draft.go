@@ -86,8 +86,10 @@ func (d *draft) relabel(e, now *Entry) {
 
 // finish returns the snapshot. The draft must not be used afterwards.
 func (d *draft) finish() *Snapshot {
+	d.placeRollouts()
 	var gone, come []*Registration
-	var before, after []*Entry
+	var before, after []*Entry // all
+	var hidden, shown []*Entry // to callers
 	for name := range d.touched {
 		if c := d.base.byConfig[name]; c != nil {
 			gone, before = append(gone, c.registration), append(before, c.entries...)
@@ -95,11 +97,17 @@ func (d *draft) finish() *Snapshot {
 		if c := d.byConfig[name]; c != nil {
 			come, after = append(come, c.registration), append(after, c.entries...)
 		}
+		if c := d.base.offering(name); c != nil {
+			hidden = append(hidden, c.entries...)
+		}
+		if c := d.offering(name); c != nil {
+			shown = append(shown, c.entries...)
+		}
 	}
 	for _, list := range [][]*Registration{gone, come} {
 		slices.SortFunc(list, byNameOfConfig)
 	}
-	for _, list := range [][]*Entry{before, after} {
+	for _, list := range [][]*Entry{before, after, hidden, shown} {
 		slices.SortFunc(list, byName)
 	}
 
@@ -108,7 +116,7 @@ func (d *draft) finish() *Snapshot {
 	next.registrations = replace(d.base.registrations, gone, come, byNameOfConfig)
 	next.all = replace(d.base.all, before, after, byName)
 	next.byHook, next.selected = maps.Clone(d.base.byHook), maps.Clone(d.base.selected)
-	beforeByHook, afterByHook := hooksOf(before), hooksOf(after)
+	beforeByHook, afterByHook := hooksOf(hidden), hooksOf(shown)
 	for gh := range beforeByHook {
 		if _, ok := afterByHook[gh]; !ok {
 			afterByHook[gh] = nil

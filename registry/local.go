@@ -90,9 +90,12 @@ func (d *draft) placeLocals() {
 	}
 }
 
-// localOf returns the local registration that is served under a name if no ExtensionConfig has it, or nil: if several
-// kinds have one of the name, none is.
+// localOf returns the local registration that is served under a name if neither an ExtensionConfig nor a Rollout has it,
+// or nil: if several kinds have one of the name, none is.
 func (s *Snapshot) localOf(name string) *Registration {
+	if s.memberOf[name] != nil {
+		return nil
+	}
 	if _, undiscovered := s.findUndiscovered(name); undiscovered {
 		return nil
 	}
@@ -105,6 +108,9 @@ func (s *Snapshot) localOf(name string) *Registration {
 // TakenLocal says what else the name of a local registration means, so that it is not served, for a message; nothing
 // if it is served, or would be.
 func (s *Snapshot) TakenLocal(kind, name string) string {
+	if of := s.memberOf[name]; of != nil {
+		return of.taken(name)
+	}
 	if c, served := s.byConfig[name]; served {
 		if of := c.registration.Local; of == nil || of.Kind() != kind {
 			return "the name of " + c.registration.Describe()

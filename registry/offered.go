@@ -30,9 +30,9 @@ func (s *Snapshot) setOffered() {
 		return
 	}
 	claims := map[string][]*Entry{}
-	for _, r := range s.registrations {
-		for _, e := range s.byConfig[r.Name].entries {
-			if p := e.ExtensionPolicy; p == nil || p.OfferAs != policy.Original || r.Local != nil {
+	for _, c := range s.offerings() {
+		for _, e := range c.entries {
+			if p := e.ExtensionPolicy; p == nil || p.OfferAs != policy.Original || e.isLocal() {
 				break // it is the policy of the others, too
 			}
 			if _, merged := s.merged[strings.ToLower(e.Handler.Hook.Hook)]; !merged {
@@ -54,6 +54,25 @@ func (s *Snapshot) setOffered() {
 		}
 	}
 }
+
+// offerings returns what callers see.
+func (s *Snapshot) offerings() []*config {
+	all := make([]*config, 0, len(s.registrations)+len(s.offers))
+	for _, r := range s.registrations {
+		if s.memberOf[r.Name] == nil {
+			all = append(all, s.byConfig[r.Name])
+		}
+	}
+	for _, of := range s.rollouts { // their order decides nothing
+		if c := s.offers[of.Name]; c != nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// isLocal reports whether the handler has no server.
+func (e *Entry) isLocal() bool { return e.Registration.Local != nil && e.Variants == nil }
 
 // otherMeaning says what else the own name of claims[i] means, for a message; nothing if it means that alone.
 func (s *Snapshot) otherMeaning(name string, claims []*Entry, i int) string {
@@ -80,7 +99,11 @@ func (s *Snapshot) otherMeaning(name string, claims []*Entry, i int) string {
 // so, ordered by their names.
 func (s *Snapshot) Collisions(extensionConfig string) []string {
 	var all []string
-	for _, e := range s.HandlersOf(extensionConfig) {
+	of := s.offering(extensionConfig)
+	if of == nil {
+		return nil
+	}
+	for _, e := range of.entries {
 		if _, collision := s.Offered(e); collision != "" {
 			all = append(all, collision)
 		}

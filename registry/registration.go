@@ -104,4 +104,6 @@ type Entry struct {
 	Policy *policy.Policy
 	// ExtensionPolicy is the operator's policy for the whole extension, or nil.
 	ExtensionPolicy *policy.Policy
+	// Variants are the handlers, one of which is called in place of this one, if it is of a Rollout; nil otherwise.
+	Variants *Variants
 }

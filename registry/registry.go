@@ -48,6 +48,8 @@ func newRegistry(sole bool, merged []hook.GroupHook) *Registry {
 		byConfig:      map[string]*config{},
 		policies:      map[string]Policies{},
 		byHashedLabel: map[string]*Entry{},
+		memberOf:      map[string]*Rollout{},
+		offers:        map[string]*config{},
 	})
 	return r
 }

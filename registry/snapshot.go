@@ -29,6 +29,9 @@ type Snapshot struct {
 	policies      map[string]Policies // by ExtensionConfig, registered or not
 	chains        []*Chain            // by name
 	locals        []*Registration     // by name, whether they are served or not
+	rollouts      []*Rollout          // by name
+	memberOf      map[string]*Rollout // by ExtensionConfig, also one with the name of the Rollout
+	offers        map[string]*config  // by Rollout
 	standing      map[hook.GroupHook]standing
 	undiscovered  []*Undiscovered // by key
 	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be
@@ -69,7 +72,8 @@ func (s *Snapshot) Sole() bool { return s.sole }
 // generation have equal handlers.
 func (s *Snapshot) Generation() uint64 { return s.generation }
 
-// Handlers returns the handlers of every version of a hook, ordered by registered name.
+// Handlers returns the handlers of every version of a hook, ordered by registered name: of the members of a Rollout,
+// those of the Rollout.
 func (s *Snapshot) Handlers(gh hook.GroupHook) []*Entry { return s.byHook[gh] }
 
 // Handler returns the handler with a registered name or label, or that is offered under a name, in any letter case.
@@ -94,7 +98,7 @@ func (s *Snapshot) Handler(name string) (*Entry, bool) {
 // byLabel returns the handler with a label.
 func (s *Snapshot) byLabel(label string) (*Entry, bool) {
 	if e, ok := s.byHashedLabel[label]; ok {
-		return e, true
+		return s.handlerOf(e.Registration.Name, e.Handler.Name)
 	}
 	handler, configName, ok := splitLabel(label)
 	if !ok {
@@ -104,8 +108,8 @@ func (s *Snapshot) byLabel(label string) (*Entry, bool) {
 }
 
 func (s *Snapshot) handlerOf(extensionConfig, handler string) (*Entry, bool) {
-	c, ok := s.byConfig[extensionConfig]
-	if !ok {
+	c := s.offering(extensionConfig)
+	if c == nil {
 		return nil, false
 	}
 	return c.handler(handler)
@@ -113,8 +117,8 @@ func (s *Snapshot) handlerOf(extensionConfig, handler string) (*Entry, bool) {
 
 // AnyHandler returns the first handler of the named ExtensionConfig for a hook of the group.
 func (s *Snapshot) AnyHandler(extensionConfig, group string) (*Entry, bool) {
-	c, ok := s.byConfig[extensionConfig]
-	if !ok {
+	c := s.offering(extensionConfig)
+	if c == nil {
 		return nil, false
 	}
 	i := slices.IndexFunc(c.entries, func(e *Entry) bool { return e.Handler.Hook.Group == group })
@@ -124,7 +128,8 @@ func (s *Snapshot) AnyHandler(extensionConfig, group string) (*Entry, bool) {
 	return c.entries[i], true
 }
 
-// All returns every handler, ordered by registered name.
+// All returns every handler that is registered, ordered by registered name, those of members of a Rollout in place of
+// its own.
 func (s *Snapshot) All() []*Entry { return s.all }
 
 // Registrations returns every registration, ordered by name.
@@ -164,6 +169,9 @@ func (s *Snapshot) WithheldAs(name string) (Handler, *policy.Policy, bool) {
 	handler, extensionConfig, ok := splitName(name)
 	if !ok {
 		return Handler{}, nil, false
+	}
+	if of, ok := s.memberOf[extensionConfig]; ok {
+		extensionConfig = of.Stable
 	}
 	withheld := s.Withheld(extensionConfig)
 	i := slices.IndexFunc(withheld, func(h Handler) bool { return h.Name == handler })

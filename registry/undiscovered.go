@@ -59,8 +59,14 @@ func (s *Snapshot) Undiscovered() []*Undiscovered { return s.undiscovered }
 // ExtensionConfig are not known.
 func (s *Snapshot) UndiscoveredOf(handler string) (*Undiscovered, bool) {
 	_, name, ok := splitName(handler)
-	if i, found := s.findUndiscovered(name); ok && found {
-		return s.undiscovered[i], true
+	names := []string{name}
+	if of := s.memberOf[name]; of != nil {
+		names = []string{of.Stable, of.Candidate}
+	}
+	for _, name := range names {
+		if i, found := s.findUndiscovered(name); ok && found {
+			return s.undiscovered[i], true
+		}
 	}
 	return nil, false
 }

@@ -15,7 +15,8 @@ var GroupVersion = schema.GroupVersion{Group: "hookgate.dev", Version: "v1alpha1
 // AddToScheme adds the kinds of this package to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ExtensionPolicy{}, &ExtensionPolicyList{}, &HandlerChain{}, &HandlerChainList{},
-		&HookRule{}, &HookRuleList{}, &HookJob{}, &HookJobList{})
+		&HookRule{}, &HookRuleList{}, &HookJob{}, &HookJobList{}, &ExtensionRollout{}, &ExtensionRolloutList{},
+		&ExtensionRolloutRecord{}, &ExtensionRolloutRecordList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -20,11 +20,13 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/answerdiff"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/recording"
 	"github.com/hookgate/hookgate/internal/subject"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Config describes a Replay. Hooks, Codec, Call and Target are required.
@@ -79,6 +81,17 @@ type Result struct {
 	listed int
 }
 
+// Difference is a value of an answer, or of an object that its patches have changed, that is not as it was recorded.
+type Difference struct {
+	// Object names the object of the request that patches change; empty for a value of the answer itself.
+	Object string `json:"object,omitempty"`
+	// Path is the JSON pointer of the value in the object, or in the answer.
+	Path string `json:"path"`
+	// Recorded and Now are the values, as JSON, cut if they are long. They are empty where the value does not exist.
+	Recorded string `json:"recorded,omitempty"`
+	Now      string `json:"now,omitempty"`
+}
+
 // Call is a call whose answers differ.
 type Call struct {
 	File    string `json:"file"`
@@ -96,13 +109,13 @@ type Replay struct {
 	Result
 
 	config  Config
-	compare comparison
+	compare answerdiff.Comparer
 	next    time.Time // of the next call
 }
 
 // New returns a Replay that has called nothing yet.
 func New(c Config) *Replay {
-	return &Replay{config: c, compare: comparison{c.Codec, c.Ignore}}
+	return &Replay{config: c, compare: answerdiff.Comparer{Codec: c.Codec, Ignore: c.Ignore.Matches}}
 }
 
 // Acts reports whether a call of a hook may change something besides its answer.
@@ -182,12 +195,16 @@ func (r *Replay) record(ctx context.Context, name string, line int, record *reco
 	var answered *AnswerError
 	switch {
 	case errors.As(err, &answered):
-		found = []Difference{{Now: cut("error: " + err.Error())}}
+		found = []Difference{{Now: text.Cut("error: "+err.Error(), limits.CellBytes)}}
 	case err != nil:
 		return err
 	default:
-		if found, err = r.compare.differences(request, recorded, now); err != nil {
-			return err
+		differences, err := r.compare.Compare(request, recorded, now)
+		if err != nil {
+			return fmt.Errorf("recorded answer: %w", err)
+		}
+		for _, d := range differences {
+			found = append(found, Difference{Object: d.Object, Path: d.Path, Recorded: d.Before, Now: d.After})
 		}
 	}
 	if record.Redacted > 0 {

@@ -1,0 +1,155 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ExtensionRolloutRecord is what an ExtensionRollout knows about one Cluster. Hookgate writes it. While it says that a
+// Cluster has moved, the candidate answers for it, whatever else changes: to delete it is to move the Cluster back.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=extensionrolloutrecords,scope=Cluster,shortName=extrollrec,categories={hookgate}
+// +kubebuilder:printcolumn:name="Rollout",type="string",JSONPath=".spec.rollout",description="The ExtensionRollout"
+// +kubebuilder:printcolumn:name="Namespace",type="string",JSONPath=".spec.cluster.namespace",description="The namespace of the Cluster"
+// +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.cluster.name",description="The name of the Cluster"
+// +kubebuilder:printcolumn:name="Candidate",type="string",JSONPath=".spec.candidate",description="The ExtensionConfig that was compared, or to which the Cluster has moved"
+// +kubebuilder:printcolumn:name="State",type="string",JSONPath=".spec.state",description="What is known of the Cluster"
+// +kubebuilder:printcolumn:name="Since",type="date",JSONPath=".spec.since",description="Since when it is so"
+type ExtensionRolloutRecord struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the metadata of the object.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is known of the Cluster.
+	// +required
+	Spec ExtensionRolloutRecordSpec `json:"spec,omitzero"`
+}
+
+// RolloutState is what is known of a Cluster.
+//
+// +kubebuilder:validation:Enum=Equal;Different;Moved;Aborted
+type RolloutState string
+
+// What is known of a Cluster.
+const (
+	// RolloutStateEqual means that both versions have answered alike.
+	RolloutStateEqual RolloutState = "Equal"
+	// RolloutStateDifferent means that they have not.
+	RolloutStateDifferent RolloutState = "Different"
+	// RolloutStateMoved means that the candidate answers for the Cluster.
+	RolloutStateMoved RolloutState = "Moved"
+	// RolloutStateAborted is of a record without a Cluster, and means that no more Clusters move.
+	RolloutStateAborted RolloutState = "Aborted"
+)
+
+// ExtensionRolloutRecordSpec is what an ExtensionRollout knows about one Cluster.
+type ExtensionRolloutRecordSpec struct {
+	// rollout is the name of the ExtensionRollout.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Rollout string `json:"rollout,omitempty"`
+
+	// cluster is the Cluster. It is absent for what is about none, such as variables.
+	// +optional
+	Cluster *RolloutCluster `json:"cluster,omitempty"`
+
+	// candidate is the name of the ExtensionConfig that was compared, or to which the Cluster has moved.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Candidate string `json:"candidate,omitempty"`
+
+	// state is what is known of the Cluster: Equal, Different or Moved. Aborted is about all Clusters.
+	// +required
+	State RolloutState `json:"state,omitempty"`
+
+	// since is when the state began.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+
+	// message says why the state is so.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// differences are the first values that differ, or differed when the Cluster moved.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Differences []RolloutDifference `json:"differences,omitempty"`
+
+	// omittedDifferences is how many more values differ.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	OmittedDifferences *int32 `json:"omittedDifferences,omitempty"`
+}
+
+// RolloutCluster is a Cluster.
+type RolloutCluster struct {
+	// namespace is the namespace of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name,omitempty"`
+}
+
+// RolloutDifference is a value that differs.
+type RolloutDifference struct {
+	// handler is the name of the handler that answered.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Handler string `json:"handler,omitempty"`
+
+	// object is the object that the patches of the answers change. It is absent for a value of the answer itself.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Object string `json:"object,omitempty"`
+
+	// path is the JSON pointer of the value. It is absent for the whole answer.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// stable is the value of the stable version as JSON, cut if it is long, and absent if there is none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Stable string `json:"stable,omitempty"`
+
+	// candidate is the value of the candidate.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Candidate string `json:"candidate,omitempty"`
+
+	// machines says what the difference may do to Machines.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Machines string `json:"machines,omitempty"`
+}
+
+// ExtensionRolloutRecordList is a list of ExtensionRolloutRecords.
+//
+// +kubebuilder:object:root=true
+type ExtensionRolloutRecordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []ExtensionRolloutRecord `json:"items"`
+}

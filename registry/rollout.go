@@ -1,0 +1,262 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/policy"
+)
+
+// Rollout is an ExtensionRollout: one of two ExtensionConfigs, its members, answers under one name, Cluster by Cluster.
+// Callers see the handlers of the Rollout in place of those of the members. In a Snapshot it is immutable.
+type Rollout struct {
+	// Name is the name of the ExtensionRollout, a DNS-1123 label. An ExtensionConfig of this name is not called, unless it
+	// is a member.
+	Name string
+	// Stable and Candidate are the names of the members. Candidate may be empty.
+	Stable, Candidate string
+	// Assignment decides which member answers. It is comparable.
+	Assignment Assignment
+}
+
+// Assignment decides which member of a Rollout answers, Cluster by Cluster. It is safe for concurrent use, and calls wait
+// for its methods, except for what Comparison.Ask returns.
+type Assignment interface {
+	// Candidate reports whether the candidate answers the calls about a Cluster. It returns a *hook.Error if that is not
+	// known.
+	Candidate(ctx context.Context, namespace, cluster string) (bool, error)
+	// Compare takes a call that the stable member has answered, to compare the answer with that of the candidate.
+	Compare(c Comparison)
+	// Answered notes whether a call of the candidate has failed, other than a comparison.
+	Answered(failed bool)
+}
+
+// Comparison is a call whose answer may be compared.
+type Comparison struct {
+	// Namespace and Cluster are empty for a call about no Cluster.
+	Namespace, Cluster string
+	// Handler is the name of the handler, without that of a member.
+	Handler string
+	// Bytes is about what Ask keeps.
+	Bytes int64
+	// Ask keeps what it needs of the call, and returns the function that asks the candidate, to be called later. It must
+	// be called before Compare returns, or never.
+	Ask func() func(ctx context.Context) Compared
+}
+
+// Compared is what came of a comparison.
+type Compared struct {
+	// Err says why the candidate did not answer, or not in a way that can be compared.
+	Err error
+	// Differences are the first values that differ; Omitted is the number of the others. None means that both answers mean
+	// the same.
+	Differences []Difference
+	Omitted     int
+}
+
+// Difference is a value that differs.
+type Difference struct {
+	// Object is the object of the request that patches change, as in KubeadmControlPlane ns/name spec; empty for a value of
+	// the answer itself.
+	Object string
+	// Path is the JSON pointer of the value.
+	Path string
+	// Stable and Candidate are the values as JSON, cut if they are long; empty where there is none.
+	Stable, Candidate string
+	// Machines says what the difference may do to Machines; empty for nothing.
+	Machines string
+}
+
+// Variants are the handlers of a Rollout's members that an Entry stands for.
+type Variants struct {
+	*Rollout
+	// StableEntry and CandidateEntry are nil if the member has no such handler.
+	StableEntry, CandidateEntry *Entry
+}
+
+// SetRollouts replaces all Rollouts. Of several with a common member, the first by name gets its handlers, and the
+// others have none.
+func (r *Registry) SetRollouts(rollouts []Rollout) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := r.current.Load().draft()
+	d.rollouts = make([]*Rollout, len(rollouts))
+	for i := range rollouts {
+		d.rollouts[i] = &rollouts[i]
+		if same, ok := d.base.Rollout(rollouts[i].Name); ok && *same == rollouts[i] {
+			d.rollouts[i] = same
+		}
+	}
+	slices.SortFunc(d.rollouts, func(a, b *Rollout) int { return cmp.Compare(a.Name, b.Name) })
+	if slices.Equal(d.rollouts, d.base.rollouts) {
+		return
+	}
+	for _, list := range [][]*Rollout{d.base.rollouts, d.rollouts} {
+		for _, of := range list {
+			for _, name := range of.names() {
+				d.touched[name] = struct{}{}
+			}
+		}
+	}
+	d.memberOf = map[string]*Rollout{}
+	for _, of := range d.rollouts {
+		for _, name := range of.names() {
+			if d.memberOf[name] == nil {
+				d.memberOf[name] = of
+			}
+		}
+	}
+	r.store(d)
+}
+
+// names returns the names whose ExtensionConfigs are called only through the Rollout.
+func (o *Rollout) names() []string { return []string{o.Name, o.Stable, o.Candidate} }
+
+// String names the Rollout in messages.
+func (o *Rollout) String() string { return fmt.Sprintf("ExtensionRollout %q", o.Name) }
+
+// taken says what the name of an ExtensionConfig that the Rollout stands for means.
+func (o *Rollout) taken(name string) string {
+	if name == o.Name {
+		return "the name of " + o.String()
+	}
+	return fmt.Sprintf("the name of a member of %s", o)
+}
+
+// Rollouts returns every Rollout, ordered by name. Callers must not change the slice.
+func (s *Snapshot) Rollouts() []*Rollout { return s.rollouts }
+
+// Rollout returns the Rollout with a name.
+func (s *Snapshot) Rollout(name string) (*Rollout, bool) {
+	i, ok := slices.BinarySearchFunc(s.rollouts, name, func(o *Rollout, name string) int {
+		return cmp.Compare(o.Name, name)
+	})
+	if !ok {
+		return nil, false
+	}
+	return s.rollouts[i], true
+}
+
+// MemberOf returns the Rollout that stands for an ExtensionConfig.
+func (s *Snapshot) MemberOf(extensionConfig string) (*Rollout, bool) {
+	of, ok := s.memberOf[extensionConfig]
+	return of, ok
+}
+
+// Registered returns the handler with a registered name, also one of a Rollout's member, which callers cannot name.
+func (s *Snapshot) Registered(name string) (*Entry, bool) {
+	if handler, extensionConfig, ok := strings.Cut(name, "."); ok && s.byConfig[extensionConfig] != nil {
+		return s.byConfig[extensionConfig].handler(handler)
+	}
+	return s.Handler(name)
+}
+
+// offering returns the handlers that callers see under the name of an ExtensionConfig or a Rollout, or nil.
+func (s *Snapshot) offering(name string) *config {
+	switch of := s.memberOf[name]; {
+	case of == nil:
+		return s.byConfig[name]
+	case of.Name == name:
+		return s.offers[name]
+	}
+	return nil
+}
+
+// placeRollouts makes the handlers of the Rollouts anew whose members have changed.
+func (d *draft) placeRollouts() {
+	changed := map[string]bool{}
+	for name := range d.touched {
+		for _, of := range []*Rollout{d.memberOf[name], d.base.memberOf[name]} {
+			if of != nil {
+				changed[of.Name] = true
+			}
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	d.offers = maps.Clone(d.offers)
+	for name := range changed {
+		d.touched[name] = struct{}{}
+		if before := d.offers[name]; before != nil {
+			for _, e := range before.entries {
+				var own *Entry // of an ExtensionConfig with the name of the Rollout
+				if c := d.byConfig[name]; c != nil {
+					own, _ = c.handler(e.Handler.Name)
+				}
+				d.relabel(e, own)
+			}
+		}
+		if delete(d.offers, name); d.memberOf[name] == nil {
+			continue
+		}
+		if of, ok := d.Rollout(name); ok {
+			d.offers[name] = d.newOffer(of)
+			for _, e := range d.offers[name].entries {
+				d.relabel(e, e)
+			}
+		}
+	}
+}
+
+// newOffer returns the handlers of a Rollout: those of both members.
+func (d *draft) newOffer(of *Rollout) *config {
+	c := &config{registration: &Registration{Name: of.Name, Local: rolloutLocal{of}}}
+	all := map[string]*Variants{}
+	for _, member := range []string{of.Stable, of.Candidate} {
+		if d.byConfig[member] == nil || d.memberOf[member] != of {
+			continue
+		}
+		for _, e := range d.byConfig[member].entries {
+			v := all[e.Handler.Name]
+			switch {
+			case v == nil && member == of.Stable:
+				all[e.Handler.Name] = &Variants{Rollout: of, StableEntry: e}
+			case v == nil:
+				all[e.Handler.Name] = &Variants{Rollout: of, CandidateEntry: e}
+			case v.StableEntry.Handler.Hook.GroupHook() == e.Handler.Hook.GroupHook():
+				v.CandidateEntry = e
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		c.entries = append(c.entries, all[name].entry(name, c.registration))
+	}
+	return c
+}
+
+// entry returns the Entry that stands for v. What callers are told of it suits both members.
+func (v *Variants) entry(handler string, of *Registration) *Entry {
+	e := *cmp.Or(v.StableEntry, v.CandidateEntry)
+	e.Name = handler + "." + of.Name
+	e.Label, e.Registration, e.Variants = Label(e.Name), of, v
+	if v.StableEntry != nil && v.CandidateEntry != nil {
+		other := v.CandidateEntry.Handler
+		e.Handler.Timeout = max(e.Handler.Timeout, other.Timeout)
+		if other.FailurePolicy == hook.Ignore {
+			e.Handler.FailurePolicy = hook.Ignore
+		}
+	}
+	return &e
+}
+
+// rolloutLocal is the Local of the registration that a Rollout is seen as. It is never asked: its members are.
+type rolloutLocal struct{ *Rollout }
+
+// Kind returns the kind of the object.
+func (rolloutLocal) Kind() string { return "ExtensionRollout" }
+
+// Answer returns an error.
+func (l rolloutLocal) Answer(context.Context, proto.Message, policy.Guard) (proto.Message, error) {
+	return nil, hook.Errorf(hook.NotReady, "%s was called in place of its members", l.Rollout)
+}
