@@ -158,6 +158,13 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	if t.chain != nil {
 		return d.callChain(ctx, r, t)
 	}
+	result, err = d.callHandler(ctx, r, t)
+	d.answered(ctx, r, t, result.Response, cmp.Or(err, result.Ignored))
+	return result.Response, err
+}
+
+// callHandler calls one handler. The result of a failed call has no response.
+func (d *Dispatcher) callHandler(ctx context.Context, r Request, t target) (extension.Result, error) {
 	c := extension.Call{
 		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
 		Request: r.Message, Partial: r.Partial, Elements: r.elements, Body: r.Body,
@@ -166,10 +173,12 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	if merged := withSettings(r.Message, t.allSettings()); merged != r.Message {
 		c.Request, c.Body = merged, nil
 	}
-	if result, err = d.caller(ctx, c); err != nil {
+	result, err := d.caller(ctx, c)
+	if err != nil {
 		failed := asError(err).WithHandler(t.entry.Name)
 		failed.Refused = failed.Refused && d.config.Registry.Snapshot().Sole()
-		return nil, failed
+		result.Response = nil
+		return result, failed
 	}
-	return result.Response, nil
+	return result, nil
 }

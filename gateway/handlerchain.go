@@ -36,14 +36,23 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *ma
 	}
 	t := target{chain: c}
 	for _, step := range steps {
-		v := m.judgeStep(ctx, c, step.Entry)
+		e, of, err := m.member(ctx, step.Entry)
+		switch {
+		case err != nil:
+			return target{}, err
+		case e == nil && step.Optional:
+			continue
+		case e == nil:
+			return target{}, noMember(s, step.Entry, of)
+		}
+		v := m.judgeStep(ctx, c, e)
 		switch {
 		case !v.excluded():
 			t.steps = append(t.steps, target{
-				entry: step.Entry, policyError: v.policyError, settings: step.Settings, allow: step.Allow,
+				entry: e, policyError: v.policyError, settings: step.Settings, allow: step.Allow, member: of,
 			})
 		case v.by == byUnknownNamespace:
-			return target{}, unknownNamespace(v.namespace, step.Entry.Registration.Name)
+			return target{}, unknownNamespace(v.namespace, e.Registration.Name)
 		case v.by == byUnknownCluster:
 			return target{}, v.unknown
 		}

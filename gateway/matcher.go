@@ -51,6 +51,8 @@ type matcher struct {
 	labelsErr  error
 	readLabels bool
 
+	clusterName *[2]string // namespace and name; nil before they are read
+
 	request  *policy.Request // message as conditions see it
 	reserved int64           // bytes that it has taken of the call's memory
 }

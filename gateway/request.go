@@ -152,14 +152,14 @@ func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *c
 		if !ok {
 			return readWhole
 		}
-		return readingFor(h, e, objects)
+		return readingForAny(h, e, objects)
 	}
 	if chains, _ := s.StandsFor(h.GroupHook()); len(chains) > 0 {
 		return readWhole
 	}
 	most := passThrough
 	for _, e := range s.Handlers(h.GroupHook()) {
-		switch readingFor(h, e, objects) {
+		switch readingForAny(h, e, objects) {
 		case readWhole:
 			return readWhole
 		case passThroughToGRPC:
@@ -167,6 +167,24 @@ func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *c
 		}
 	}
 	return most
+}
+
+// readingForAny is readingFor the handler that is called in place of e, whichever that is.
+func readingForAny(h *catalog.Hook, e *registry.Entry, objects *convert.Objects) reading {
+	v := e.Variants
+	switch {
+	case v == nil:
+		return readingFor(h, e, objects)
+	case v.StableEntry == nil:
+		return readingFor(h, v.CandidateEntry, objects)
+	case v.CandidateEntry == nil:
+		return readingFor(h, v.StableEntry, objects)
+	}
+	stable, candidate := readingFor(h, v.StableEntry, objects), readingFor(h, v.CandidateEntry, objects)
+	if stable == readWhole || candidate == readWhole {
+		return readWhole
+	}
+	return max(stable, candidate)
 }
 
 // readingFor returns how much of a request is read if it is for one handler.

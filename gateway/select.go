@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type target struct {
 
 	chain *registry.Chain
 	steps []target // of chain
+
+	// member is set for a handler of a Rollout's member.
+	member *member
 
 	// What the chain says of a handler that is a step.
 	settings map[string]string
@@ -65,13 +69,24 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	if r.Hook.Singleton() {
 		// A discovery is about no object that a policy could select, and a call to the extension, not to the handler that
 		// led to it.
+		if v := e.Variants; v != nil {
+			e = cmp.Or(v.StableEntry, v.CandidateEntry)
+		}
 		whole := *e
 		whole.Name, whole.Label = e.Registration.Name, e.Registration.Name
 		return target{entry: &whole}, nil
 	}
+	answers, of, err := m.member(ctx, e)
+	if err != nil {
+		return target{}, err
+	}
+	if answers == nil {
+		return target{}, noMember(s, e, of)
+	}
+	e = answers
 	switch v := m.judge(ctx, e); v.by {
 	case 0:
-		return target{entry: e, policyError: v.policyError}, nil
+		return target{entry: e, policyError: v.policyError, member: of}, nil
 	case byNamespace, byUnknownNamespace:
 		return target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for namespace %q: the namespaceSelector of %s does not match",
@@ -121,10 +136,17 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 		if steps[e.Name] {
 			continue
 		}
+		e, of, err := m.member(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			continue
+		}
 		v := m.judge(ctx, e)
 		switch {
 		case !v.excluded():
-			targets = append(targets, target{entry: e, policyError: v.policyError})
+			targets = append(targets, target{entry: e, policyError: v.policyError, member: of})
 		case v.by == byUnknownNamespace && unsure == nil:
 			unsure = unknownNamespace(v.namespace, e.Registration.Describe())
 		}
@@ -144,8 +166,17 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 // unasked returns an error if ExtensionConfigs whose handlers are not known may have one that the request is for, and
 // calls have to wait for them.
 func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) error {
-	var awaited []string
+	awaited, err := m.unregistered(ctx, s)
+	if err != nil {
+		return err
+	}
 	for _, u := range s.Undiscovered() {
+		if no, err := m.notCalled(ctx, s, u.Name); err != nil || no {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if !m.awaits(ctx, s, u, r.Hook).excluded() {
 			awaited = append(awaited, u.String())
 		}

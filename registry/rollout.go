@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/policy"
@@ -45,6 +46,8 @@ type Assignment interface {
 type Comparison struct {
 	// Namespace and Cluster are empty for a call about no Cluster.
 	Namespace, Cluster string
+	// Labels are those of the Cluster, nil if the call does not say.
+	Labels labels.Set
 	// Handler is the name of the handler, without that of a member.
 	Handler string
 	// Bytes is about what Ask keeps.

@@ -71,6 +71,12 @@ func (s *Snapshot) UndiscoveredOf(handler string) (*Undiscovered, bool) {
 	return nil, false
 }
 
+// Knows reports whether an ExtensionConfig is registered, or known not to be discovered yet.
+func (s *Snapshot) Knows(extensionConfig string) bool {
+	_, undiscovered := s.findUndiscovered(extensionConfig)
+	return undiscovered || s.byConfig[extensionConfig] != nil
+}
+
 // Policies returns the policies for the handlers of an ExtensionConfig, registered or not.
 func (s *Snapshot) Policies(extensionConfig string) Policies { return s.policies[extensionConfig] }
 

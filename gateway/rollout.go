@@ -1,0 +1,212 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/answerdiff"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/rollout"
+	"github.com/hookgate/hookgate/internal/subject"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// member is the handler of a Rollout's member that a request is for.
+type member struct {
+	*registry.Variants
+	isCandidate        bool
+	namespace, cluster string
+	labels             labels.Set
+}
+
+// member returns the handler that answers in place of one of a Rollout, which is nil if the member that answers has none
+// of the name; and e itself, with nothing else, for every other handler.
+func (m *matcher) member(ctx context.Context, e *registry.Entry) (*registry.Entry, *member, error) {
+	v := e.Variants
+	if v == nil {
+		return e, nil, nil
+	}
+	of := &member{Variants: v}
+	var err error
+	if of.isCandidate, err = m.isCandidate(ctx, v.Rollout); err != nil {
+		return nil, nil, err
+	}
+	of.namespace, of.cluster = m.cluster()
+	if !subject.InPlace(m.message) { // whose labels are those of Machines
+		of.labels, _ = m.objectLabels()
+	}
+	if of.isCandidate {
+		return v.CandidateEntry, of, nil
+	}
+	return v.StableEntry, of, nil
+}
+
+// isCandidate reports whether the candidate of a Rollout answers the request.
+func (m *matcher) isCandidate(ctx context.Context, of *registry.Rollout) (bool, error) {
+	namespace, cluster := m.cluster()
+	if len(namespace)+len(cluster) > limits.NameBytes {
+		return false, nil // no Cluster has such a name
+	}
+	return of.Assignment.Candidate(ctx, namespace, cluster)
+}
+
+// cluster returns the Cluster that the request is about, or nothing.
+func (m *matcher) cluster() (namespace, name string) {
+	if m.clusterName == nil {
+		namespace, name = subject.Cluster(m.message)
+		m.clusterName = &[2]string{namespace, name}
+	}
+	return m.clusterName[0], m.clusterName[1]
+}
+
+// answering returns the name of the ExtensionConfig that answers.
+func (of *member) answering() string {
+	if of.isCandidate {
+		return of.Candidate
+	}
+	return of.Stable
+}
+
+// noMember returns the error of a request that names a handler which the member that answers does not have, as far as
+// is known.
+func noMember(s *registry.Snapshot, e *registry.Entry, of *member) error {
+	if _, ok := s.Registration(of.answering()); !ok {
+		return notDiscovered([]string{fmt.Sprintf("ExtensionConfig %q of %s", of.answering(), of.Rollout)})
+	}
+	about := "calls about no Cluster"
+	if of.cluster != "" {
+		about = fmt.Sprintf("Cluster %q", text.Cut(of.namespace+"/"+of.cluster, limits.QuotedBytes))
+	}
+	return hook.Errorf(hook.UnknownHandler, "no handler %q for %s: ExtensionConfig %q, which answers for it as a member of "+
+		"%s, does not have it", e.Name, about, of.answering(), of.Rollout)
+}
+
+// notCalled reports whether an ExtensionConfig is of a Rollout in which another one answers the request.
+func (m *matcher) notCalled(ctx context.Context, s *registry.Snapshot, extensionConfig string) (bool, error) {
+	of, ok := s.MemberOf(extensionConfig)
+	if !ok {
+		return false, nil
+	}
+	isCandidate, err := m.isCandidate(ctx, of)
+	if isCandidate {
+		return extensionConfig != of.Candidate, err
+	}
+	return extensionConfig != of.Stable, err
+}
+
+// unregistered returns the ExtensionConfigs that answer the request as members of Rollouts, and of which nothing is
+// known.
+func (m *matcher) unregistered(ctx context.Context, s *registry.Snapshot) (all []string, err error) {
+	for _, of := range s.Rollouts() {
+		isCandidate, err := m.isCandidate(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		name := of.Stable
+		if isCandidate {
+			name = of.Candidate
+		}
+		if first, _ := s.MemberOf(name); first != of || !s.Knows(name) {
+			all = append(all, fmt.Sprintf("ExtensionConfig %q of %s", name, of))
+		}
+	}
+	return all, nil
+}
+
+// answered leaves an answer of the stable member to be compared with that of the candidate, and counts the calls of a
+// candidate.
+func (d *Dispatcher) answered(ctx context.Context, r Request, t target, answer proto.Message, err error) {
+	of := t.member
+	switch {
+	case of == nil || r.trial != nil:
+	case of.isCandidate:
+		switch kind := hook.KindOf(err); {
+		case err == nil:
+			of.Assignment.Answered(false)
+		case kind == hook.Unreachable, kind == hook.Timeout, kind == hook.BadResponse, kind == hook.Conversion:
+			of.Assignment.Answered(true)
+		}
+	case err == nil && asks(cmp.Or(r.Message, r.Partial)):
+		size := int64(len(r.Body))
+		if in := callFrom(ctx); in != nil {
+			size = max(size, in.Received)
+		}
+		of.Assignment.Compare(registry.Comparison{
+			Namespace: of.namespace, Cluster: of.cluster, Labels: of.labels,
+			Handler: t.entry.Handler.Name, Bytes: comparedPart * (size + callBytes),
+			Ask: func() func(context.Context) registry.Compared { return d.ask(r, t, answer) },
+		})
+	}
+}
+
+// comparedPart is how many times the size of a request a comparison takes: its body, its message, and the objects as
+// patched by both answers.
+const comparedPart = 4
+
+// ask keeps a request and the answer of the stable member, and returns the function that asks the candidate and
+// compares.
+func (d *Dispatcher) ask(r Request, t target, answer proto.Message) func(ctx context.Context) registry.Compared {
+	body, stable := bytes.Clone(r.Body), proto.Clone(answer)
+	kept := Request{Hook: r.Hook, via: r.via}
+	if body == nil {
+		kept.Message = proto.Clone(r.Message)
+	}
+	return func(ctx context.Context) registry.Compared {
+		if kept.Message == nil {
+			kept.Message = r.Hook.Request.New().Interface()
+			if err := d.config.Codec.Decode(body, kept.Message); err != nil {
+				return registry.Compared{Err: err}
+			}
+		}
+		return d.compareWith(ctx, kept, t, stable)
+	}
+}
+
+// compareWith asks the candidate, and compares its answer with the stable one.
+func (d *Dispatcher) compareWith(ctx context.Context, r Request, t target, stable proto.Message) registry.Compared {
+	not := func(why string) registry.Compared {
+		return registry.Compared{Differences: []registry.Difference{{Candidate: why}}}
+	}
+	candidate := t.member.CandidateEntry
+	if candidate == nil {
+		return not(fmt.Sprintf("%s has no handler of this name", t.member.Candidate))
+	}
+	m := d.newMatcher()
+	if err := m.read(r); err != nil {
+		return registry.Compared{Err: err}
+	}
+	switch v := m.judge(ctx, candidate); {
+	case v.policyError != nil:
+		return registry.Compared{Err: v.policyError}
+	case v.excluded():
+		return not(m.exclusion(v, candidate.Registration.Describe(), candidate.Registration.NamespaceSelector).Message)
+	}
+	t.entry, t.member, t.policyError = candidate, nil, nil
+	result, err := d.callHandler(ctx, r, t)
+	if err = cmp.Or(err, result.Ignored); err != nil {
+		return registry.Compared{Err: err}
+	}
+	comparer := answerdiff.Comparer{Codec: d.config.Codec}
+	differences, err := comparer.Compare(r.Message, stable, result.Response)
+	if err != nil {
+		return registry.Compared{Err: err}
+	}
+	compared := registry.Compared{Omitted: max(0, len(differences)-limits.RolloutDifferences)}
+	for _, f := range differences[:len(differences)-compared.Omitted] {
+		compared.Differences = append(compared.Differences, registry.Difference{
+			Object: f.Object, Path: f.Path, Stable: f.Before, Candidate: f.After,
+			Machines: rollout.Machines(r.Message, f.UID, f.Path),
+		})
+	}
+	return compared
+}

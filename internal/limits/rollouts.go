@@ -1,0 +1,31 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+import "time"
+
+// The limits of ExtensionRollouts.
+const (
+	// RolloutClusters is the number of Clusters of which an ExtensionRollout has records. Further ones stay with stable.
+	RolloutClusters = 20_000
+	// RolloutDifferences is the number of differences that a record has, RolloutDifferencesBytes their size together, and
+	// RolloutValueBytes that of each of their texts. 2,000 Clusters that differ take at most 20 MiB.
+	RolloutDifferences      = 20
+	RolloutDifferencesBytes = 4 << 10
+	RolloutValueBytes       = 256
+	// RolloutQueueCalls and RolloutQueueBytes bound the calls that wait to be compared, of all ExtensionRollouts together.
+	RolloutQueueCalls = 1000
+	RolloutQueueBytes = 64 << 20
+	// RolloutComparisons is the number of calls that are compared at the same time.
+	RolloutComparisons = 4
+	// RolloutSettle is how long a Cluster has to be without calls before equal answers count for all its handlers, unless
+	// one of these is asked again before.
+	RolloutSettle = 30 * time.Second
+	// RolloutCalls is the number of the last calls of the candidate of which errorPercent is a share, and
+	// RolloutLeastCalls how many there must be.
+	RolloutCalls      = 100
+	RolloutLeastCalls = 20
+	// RolloutStore is how long storing one record may take.
+	RolloutStore = 10 * time.Second
+)

@@ -1,0 +1,208 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Kind is the kind that this package is about, and RecordKind that of its records.
+const (
+	Kind       = "ExtensionRollout"
+	RecordKind = "ExtensionRolloutRecord"
+)
+
+// Rollout is a valid ExtensionRollout.
+type Rollout struct {
+	name, stable, candidate string
+
+	spec     *v1alpha1.ExtensionRolloutSpec
+	percent  uint64
+	selector labels.Selector // nil for nobody
+	approved map[string]bool
+	state    *state
+}
+
+var _ registry.Assignment = (*Rollout)(nil)
+
+// Compile returns what an ExtensionRollout says, or its mistakes.
+func (e *Engine) Compile(o *v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList) {
+	spec := o.Spec.DeepCopy()
+	at := field.NewPath("spec")
+	errs := checkNames(o.Name, spec)
+	r := &Rollout{
+		name: o.Name, stable: spec.Stable, candidate: spec.Candidate, spec: spec, percent: 100, approved: map[string]bool{},
+	}
+	if of := spec.CandidateFor; of != nil {
+		if of.Percent != nil {
+			r.percent = uint64(*of.Percent)
+			if *of.Percent < 0 || *of.Percent > 100 {
+				errs = append(errs, field.Invalid(at.Child("candidateFor", "percent"), *of.Percent, "must be 0 to 100"))
+			}
+		}
+		r.selector = labels.Everything()
+		if of.ClusterSelector != nil {
+			var err error
+			if r.selector, err = metav1.LabelSelectorAsSelector(of.ClusterSelector); err != nil {
+				errs = append(errs, field.Invalid(at.Child("candidateFor", "clusterSelector"), "", err.Error()))
+			}
+		}
+	}
+	for i, of := range spec.Approved {
+		r.approved[of] = true
+		namespace, name, ok := strings.Cut(of, "/")
+		if of != All && (!ok || (namespace == "") != (name == "") || strings.Contains(name, "/")) {
+			errs = append(errs, field.Invalid(at.Child("approved").Index(i), of,
+				`must be namespace/name of a Cluster, "*" for all, or "/" for calls about no Cluster`))
+		}
+	}
+	if spec.Abort != nil && (spec.Abort.ErrorPercent == nil || *spec.Abort.ErrorPercent < 0 ||
+		*spec.Abort.ErrorPercent > 100) {
+		errs = append(errs, field.Invalid(at.Child("abort", "errorPercent"), "", "must be 0 to 100"))
+	}
+	if spec.NewClusters == v1alpha1.NewClustersCandidate && e.config.IsNew == nil {
+		errs = append(errs, field.Forbidden(at.Child("newClusters"),
+			"only a gateway in a cluster sees whether a Cluster is new"))
+	}
+	r.state = e.stateOf(o.Name)
+	return registry.Rollout{Name: o.Name, Stable: spec.Stable, Candidate: spec.Candidate, Assignment: r}, errs
+}
+
+// checkNames returns what is wrong with the names in an ExtensionRollout.
+func checkNames(name string, spec *v1alpha1.ExtensionRolloutSpec) (errs field.ErrorList) {
+	check := func(at *field.Path, name string) {
+		if err := registry.CheckName(name); err != nil {
+			errs = append(errs, field.Invalid(at, name, err.Error()))
+		}
+	}
+	at := field.NewPath("spec")
+	check(field.NewPath("metadata", "name"), name)
+	if spec.Stable == "" {
+		errs = append(errs, field.Required(at.Child("stable"), "the name of an ExtensionConfig"))
+	} else {
+		check(at.Child("stable"), spec.Stable)
+	}
+	if spec.Candidate != "" {
+		check(at.Child("candidate"), spec.Candidate)
+	}
+	if spec.Candidate != "" && spec.Candidate == spec.Stable {
+		errs = append(errs, field.Invalid(at.Child("candidate"), spec.Candidate,
+			"must be another ExtensionConfig than stable"))
+	}
+	if !slices.Contains([]v1alpha1.NewClusters{
+		"", v1alpha1.NewClustersStable, v1alpha1.NewClustersCandidate,
+	}, spec.NewClusters) {
+		errs = append(errs, field.NotSupported(at.Child("newClusters"), spec.NewClusters,
+			[]v1alpha1.NewClusters{v1alpha1.NewClustersStable, v1alpha1.NewClustersCandidate}))
+	}
+	if !slices.Contains([]v1alpha1.OnDifference{
+		"", v1alpha1.OnDifferenceHold, v1alpha1.OnDifferenceMove,
+	}, spec.OnDifference) {
+		errs = append(errs, field.NotSupported(at.Child("onDifference"), spec.OnDifference,
+			[]v1alpha1.OnDifference{v1alpha1.OnDifferenceHold, v1alpha1.OnDifferenceMove}))
+	}
+	return errs
+}
+
+const (
+	// All approves every Cluster.
+	All = "*"
+	// None is the Cluster of calls that are about none.
+	None = "/"
+)
+
+// Candidate reports whether the candidate answers for a Cluster: if its record says so, and never for calls about none.
+func (r *Rollout) Candidate(ctx context.Context, namespace, cluster string) (bool, error) {
+	of := types.NamespacedName{Namespace: namespace, Name: cluster}
+	if cluster == "" || !r.state.engine.readable() {
+		if cluster == "" {
+			return false, nil
+		}
+		return false, hook.Errorf(hook.NotReady, "%s %q: its records have not been read yet: try again", Kind, r.name)
+	}
+	switch to, known := r.state.movedTo(of); {
+	case to == "" && !known && r.spec.NewClusters == v1alpha1.NewClustersCandidate && r.mayMoveAny():
+		return r.asNew(ctx, of)
+	case to == "", to == r.stable:
+		return false, nil
+	case to == r.candidate:
+		return true, nil
+	default:
+		return false, hook.Errorf(hook.NotReady, "Cluster %q has moved to ExtensionConfig %q, which is neither stable nor "+
+			"candidate of %s %q any more: name it there, or move the Cluster back by deleting its %s",
+			of, to, Kind, r.name, RecordKind)
+	}
+}
+
+// asNew decides for a Cluster that nothing is known of. If it is new, it moves before the candidate answers.
+func (r *Rollout) asNew(ctx context.Context, of types.NamespacedName) (bool, error) {
+	e := r.state.engine
+	isNew, err := e.config.IsNew(ctx, of.Namespace, of.Name)
+	if err != nil {
+		return false, hook.Errorf(hook.NotReady, "%s %q: cannot see whether Cluster %q is new: try again", Kind, r.name, of).
+			WithCause(err)
+	}
+	if !isNew {
+		r.state.notNew(of)
+		return false, nil
+	}
+	record := r.record(of, v1alpha1.RolloutStateMoved, "the Cluster was new", nil, 0)
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	if err := e.put(ctx, record); err != nil {
+		return false, hook.Errorf(hook.NotReady, "%s %q: the record that Cluster %q has moved cannot be stored: try again",
+			Kind, r.name, of).WithCause(err)
+	}
+	return true, nil
+}
+
+// mayMoveAny reports whether any Cluster may move.
+func (r *Rollout) mayMoveAny() bool {
+	return r.candidate != "" && !r.spec.Paused && !r.state.isAborted(r.candidate)
+}
+
+// mayMove reports whether a Cluster with equal answers may move, and approved whether it may with different ones.
+func (r *Rollout) mayMove(of types.NamespacedName, labels labels.Set) (may, approved bool) {
+	approved = r.approved[of.String()] || r.approved[All]
+	live, annotations := r.state.engine.metadata(of)
+	approved = approved || r.candidate != "" && annotations[v1alpha1.ApproveRolloutAnnotation] == r.candidate
+	if live != nil {
+		labels = live
+	}
+	chosen := r.selector != nil && r.selector.Matches(labels) && share(of) < r.percent
+	return chosen || approved, approved
+}
+
+// share returns the place of a Cluster among all, 0 to 99.
+func share(of types.NamespacedName) uint64 {
+	sum := sha256.Sum256([]byte(of.String()))
+	return binary.BigEndian.Uint64(sum[:8]) % 100
+}
+
+// Compare takes a call to compare its answer, if the Cluster is to be compared.
+func (r *Rollout) Compare(c registry.Comparison) {
+	of := types.NamespacedName{Namespace: c.Namespace, Name: c.Cluster}
+	if r.candidate == "" {
+		return
+	}
+	if may, _ := r.mayMove(of, c.Labels); may || r.spec.Compare {
+		r.state.engine.add(r, of, c)
+	}
+}
+
+// Answered counts a call of the candidate.
+func (r *Rollout) Answered(failed bool) { r.state.count(r, failed) }

@@ -1,0 +1,364 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// state is what is known of an ExtensionRollout, whatever its spec says.
+type state struct {
+	engine *Engine
+	name   string
+
+	mu       sync.Mutex
+	current  *Rollout // nil while it is not in effect
+	clusters map[types.NamespacedName]*cluster
+	aborted  *v1alpha1.ExtensionRolloutRecord
+	calls    [limits.RolloutCalls]bool // of the candidate: whether they failed
+	called   int
+}
+
+// cluster is what is known of a Cluster.
+type cluster struct {
+	record *v1alpha1.ExtensionRolloutRecord // what is stored; nil for nothing
+	isOld  bool                             // it was there before anything was known of it
+
+	// What comparisons with the current candidate have shown.
+	handlers map[string]*handler
+	labels   labels.Set // as the last call had them
+	called   time.Time  // the last call
+	settled  bool       // all handlers that are called for the Cluster have been compared
+}
+
+// handler is what comparisons of the answers of one handler have shown.
+type handler struct {
+	waits    bool
+	compared *registry.Compared // nil before the first
+	rounds   int                // comparisons without an error
+}
+
+// of returns what is known of a Cluster; if it is not known and there is room, it is added. The mutex is held.
+func (s *state) of(name types.NamespacedName) *cluster {
+	c := s.clusters[name]
+	if c == nil && len(s.clusters) < limits.RolloutClusters {
+		c = &cluster{handlers: map[string]*handler{}}
+		s.clusters[name] = c
+	}
+	return c
+}
+
+// movedTo returns the ExtensionConfig that a Cluster has moved to, or nothing, and reports whether anything is known of
+// the Cluster.
+func (s *state) movedTo(of types.NamespacedName) (to string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clusters[of]
+	if c == nil {
+		return "", false
+	}
+	if c.hasMoved() {
+		return c.record.Spec.Candidate, true
+	}
+	return "", c.record != nil || c.isOld
+}
+
+func (c *cluster) hasMoved() bool {
+	return c.record != nil && c.record.Spec.State == v1alpha1.RolloutStateMoved
+}
+
+// notNew notes that a Cluster is not new.
+func (s *state) notNew(of types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.of(of); c != nil {
+		c.isOld = true
+	}
+}
+
+func (s *state) isAborted(candidate string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.aborted != nil && s.aborted.Spec.Candidate == candidate
+}
+
+// use makes r, which may be nil, the rollout in effect.
+func (s *state) use(r *Rollout) {
+	s.mu.Lock()
+	before := s.current
+	s.current = r
+	if before == r {
+		s.mu.Unlock()
+		return
+	}
+	if before == nil || r == nil || before.candidate != r.candidate || before.stable != r.stable {
+		s.called = 0
+		for _, c := range s.clusters {
+			c.handlers, c.settled = map[string]*handler{}, false
+		}
+	}
+	all := slices.Collect(maps.Keys(s.clusters))
+	s.mu.Unlock()
+	for _, of := range all {
+		s.engine.writes.Add(write{rollout: s.name, cluster: of})
+	}
+}
+
+// set takes a record as it is stored.
+func (s *state) set(record *v1alpha1.ExtensionRolloutRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if record.Spec.State == v1alpha1.RolloutStateAborted {
+		s.aborted = record
+		return
+	}
+	name := clusterOf(record)
+	c := s.of(name)
+	if c == nil { // never leave out what says that a Cluster has moved
+		c = &cluster{handlers: map[string]*handler{}}
+		s.clusters[name] = c
+	}
+	if !isOlder(record, c.record) {
+		c.record = record
+	}
+}
+
+// isOlder reports whether a record is an earlier version of another one, which may be nil: what this process has written
+// may come back from a watch after what it wrote since.
+func isOlder(r, than *v1alpha1.ExtensionRolloutRecord) bool {
+	if than == nil || than.UID != r.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(r.ResourceVersion, than.ResourceVersion)
+	return err == nil && order < 0
+}
+
+// remove forgets a record that is not stored any more.
+func (s *state) remove(record *v1alpha1.ExtensionRolloutRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if record.Spec.State == v1alpha1.RolloutStateAborted {
+		s.aborted, s.called = nil, 0
+		return
+	}
+	if c := s.clusters[clusterOf(record)]; c != nil && c.record != nil && c.record.UID == record.UID {
+		if c.hasMoved() { // back: what was compared before counts no more
+			c.handlers, c.settled = map[string]*handler{}, false
+		}
+		c.record, c.isOld = nil, true
+	}
+}
+
+// begin notes a call about a Cluster, and reports whether its answer is to be compared.
+func (s *state) begin(r *Rollout, of types.NamespacedName, name string, labels labels.Set) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.of(of)
+	if c == nil || s.current != r {
+		return false
+	}
+	c.called, c.labels = time.Now(), labels
+	h := c.handlers[name]
+	if h == nil {
+		h = &handler{}
+		c.handlers[name] = h
+		c.settled = false
+	}
+	if h.waits {
+		return false
+	}
+	h.waits = true
+	return true
+}
+
+// end takes what came of a comparison, nil if there was none, and decides.
+func (s *state) end(of *comparison, compared *registry.Compared) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clusters[of.cluster]
+	if c == nil || s.current == nil || s.current.candidate != of.rollout.candidate ||
+		s.current.stable != of.rollout.stable || c.handlers[of.handler] == nil {
+		return
+	}
+	h := c.handlers[of.handler]
+	h.waits = false
+	if compared == nil {
+		return
+	}
+	h.compared = compared
+	if compared.Err == nil {
+		h.rounds++
+	}
+	if h.rounds > 1 {
+		c.settled = c.allCompared()
+	}
+	s.engine.writes.Add(write{rollout: s.name, cluster: of.cluster})
+}
+
+// allCompared reports whether the last comparison of each handler has ended, without an error.
+func (c *cluster) allCompared() bool {
+	for _, h := range c.handlers {
+		if h.waits || h.compared == nil || h.compared.Err != nil {
+			return false
+		}
+	}
+	return len(c.handlers) > 0
+}
+
+// settle decides about the Clusters that have had no calls for a while: all handlers that are called for them are
+// known.
+func (s *state) settle(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, c := range s.clusters {
+		if !c.settled && c.allCompared() && now.Sub(c.called) >= s.engine.settle {
+			c.settled = true
+			s.engine.writes.Add(write{rollout: s.name, cluster: name})
+		}
+	}
+}
+
+// count counts a call of the candidate, and aborts the rollout if too many have failed.
+func (s *state) count(r *Rollout, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != r {
+		return
+	}
+	s.calls[s.called%len(s.calls)] = failed
+	s.called++
+	if failed && s.failing() {
+		s.engine.writes.Add(write{rollout: s.name, aborted: true})
+	}
+}
+
+// failing reports whether too many of the last calls of the candidate have failed. The mutex is held.
+func (s *state) failing() bool {
+	if s.current == nil || s.current.spec.Abort == nil || s.called < limits.RolloutLeastCalls {
+		return false
+	}
+	last := s.calls[:min(s.called, len(s.calls))]
+	n := 0
+	for _, failed := range last {
+		if failed {
+			n++
+		}
+	}
+	return n*100 > int(*s.current.spec.Abort.ErrorPercent)*len(last)
+}
+
+// wanted returns the record that is to be stored, or nil if the one that is stored says the same.
+func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
+	s.mu.Lock()
+	r, c := s.current, s.clusters[w.cluster]
+	if w.aborted {
+		failing := s.failing() && (s.aborted == nil || s.aborted.Spec.Candidate != r.candidate)
+		s.mu.Unlock()
+		if !failing {
+			return nil
+		}
+		return r.abortedRecord()
+	}
+	if r == nil || r.candidate == "" || c == nil || c.hasMoved() && c.record.Spec.Candidate != r.stable {
+		s.mu.Unlock()
+		return nil
+	}
+	stored, found, version := c.record, c.judge(), ""
+	s.mu.Unlock()
+	if stored != nil { // so that another replica's record is not replaced unseen
+		version = stored.ResourceVersion
+	}
+	if stored != nil && stored.Spec.Candidate != r.candidate {
+		stored = nil // of an earlier rollout
+	}
+	if found == nil {
+		return nil
+	}
+	next := r.record(w.cluster, found.state, found.message, found.differences, found.omitted)
+	next.ResourceVersion = version
+	if stored == nil || !same(stored, next) {
+		return next // first the comparison, so that a record shows what was known when the Cluster moved
+	}
+	if w.cluster.Name == "" || !found.settled || !r.mayMoveAny() {
+		return nil
+	}
+	may, approved := r.mayMove(w.cluster, found.labels)
+	isEqual := found.state == v1alpha1.RolloutStateEqual
+	if !may || !isEqual && !approved && r.spec.OnDifference != v1alpha1.OnDifferenceMove {
+		return nil
+	}
+	why := "the answers are equal"
+	switch {
+	case !isEqual && approved:
+		why = "the differences are approved"
+	case !isEqual:
+		why = "onDifference is Move"
+	}
+	next.Spec.State, next.Spec.Message = v1alpha1.RolloutStateMoved, why
+	return next
+}
+
+// same reports whether two records say the same of a Cluster.
+func same(a, b *v1alpha1.ExtensionRolloutRecord) bool {
+	was, is := a.Spec, b.Spec
+	was.Since = is.Since
+	return equality.Semantic.DeepEqual(was, is)
+}
+
+// found is what comparisons have shown of a Cluster.
+type found struct {
+	state       v1alpha1.RolloutState
+	message     string
+	differences []v1alpha1.RolloutDifference
+	omitted     int
+	settled     bool
+	labels      labels.Set
+}
+
+// judge returns what comparisons have shown of a Cluster, or nil if that is not certain: a candidate that did not answer
+// shows nothing.
+func (c *cluster) judge() *found {
+	f := &found{state: v1alpha1.RolloutStateEqual, settled: c.settled, labels: c.labels}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
+		h := c.handlers[name]
+		if h.compared == nil || h.compared.Err != nil {
+			if h.compared != nil {
+				return nil
+			}
+			continue
+		}
+		f.omitted += h.compared.Omitted
+		for _, d := range h.compared.Differences {
+			next := differenceOf(name, d)
+			size += len(next.Object) + len(next.Path) + len(next.Stable) + len(next.Candidate) + len(next.Machines)
+			if len(f.differences) == limits.RolloutDifferences || size > limits.RolloutDifferencesBytes {
+				f.omitted++
+				continue
+			}
+			f.differences = append(f.differences, next)
+		}
+	}
+	switch {
+	case len(f.differences) > 0:
+		f.state, f.message = v1alpha1.RolloutStateDifferent, "the answers differ"
+	case !c.settled:
+		return nil
+	default:
+		f.message = "the answers are equal"
+	}
+	return f
+}
