@@ -147,6 +147,10 @@ type RolloutAbort struct {
 	ErrorPercent *int32 `json:"errorPercent,omitempty"`
 }
 
+// MemberMissingReason is the reason of the condition Ready of an ExtensionRollout if the handlers of one of its
+// ExtensionConfigs are not known.
+const MemberMissingReason = "MemberMissing"
+
 // ExtensionRolloutStatus is the observed state of an ExtensionRollout.
 type ExtensionRolloutStatus struct {
 	// conditions holds the condition Ready, which says whether the ExtensionRollout is in effect, and if not, why.

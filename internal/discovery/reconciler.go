@@ -44,6 +44,8 @@ type Registry interface {
 	SetAllPolicies(byConfig map[string]registry.Policies)
 	// SetChains replaces the chains of handlers, whose steps need not be registered. It keeps chains.
 	SetChains(chains []registry.Chain)
+	// SetRollouts replaces the rollouts, whose members need not be registered.
+	SetRollouts(rollouts []registry.Rollout)
 	// SetLocal replaces the registrations of a kind without servers, and returns the error of each that it refuses.
 	SetLocal(kind string, regs []registry.Registration) []error
 	SetReady()

@@ -26,6 +26,8 @@ const (
 	// RolloutLeastCalls how many there must be.
 	RolloutCalls      = 100
 	RolloutLeastCalls = 20
+	// StatusRolloutClusters is the number of Clusters that differ or have moved which the status lists of one rollout.
+	StatusRolloutClusters = 500
 	// RolloutStore is how long storing one record may take.
 	RolloutStore = 10 * time.Second
 )

@@ -308,3 +308,55 @@ type HookedHandler struct {
 	Handler
 	Extension string `json:"extension"`
 }
+
+// Rollout is an ExtensionRollout, with what is known of its Clusters.
+type Rollout struct {
+	Name string `json:"name"`
+	// Stable and Candidate are the names of its ExtensionConfigs.
+	Stable    string `json:"stable,omitempty"`
+	Candidate string `json:"candidate,omitempty"`
+	Ready     bool   `json:"ready"`
+	Reason    string `json:"reason"` // of the condition Ready
+	Message   string `json:"message"`
+	Paused    bool   `json:"paused,omitempty"`
+	// Aborted says why no more Clusters move, though the rollout is not paused.
+	Aborted string `json:"aborted,omitempty"`
+	// Equal, Different and Moved count Clusters. Failing counts those about which the last call of the candidate has
+	// failed, as far as this gateway knows.
+	Equal     int `json:"equal"`
+	Different int `json:"different"`
+	Moved     int `json:"moved"`
+	Failing   int `json:"failing,omitempty"`
+	// Variables says what differs between the answers to calls about no Cluster.
+	Variables *RolloutCluster `json:"variables,omitempty"`
+	// Clusters are those that differ or have moved, and MissedClusters counts those that there was no room for.
+	Clusters       []RolloutCluster `json:"clusters,omitempty"`
+	MissedClusters int              `json:"missedClusters,omitempty"`
+}
+
+// RolloutCluster is a Cluster of an ExtensionRollout.
+type RolloutCluster struct {
+	Namespace string    `json:"namespace,omitempty"`
+	Cluster   string    `json:"cluster,omitempty"`
+	State     string    `json:"state"` // Different or Moved
+	Since     time.Time `json:"since"`
+	// Message says why it is so.
+	Message string `json:"message,omitempty"`
+	// Failure says why the last call of the candidate about the Cluster has failed.
+	Failure string `json:"failure,omitempty"`
+	// Differences are the first values that differ, and OmittedDifferences counts the others.
+	Differences        []RolloutDifference `json:"differences,omitempty"`
+	OmittedDifferences int                 `json:"omittedDifferences,omitempty"`
+}
+
+// RolloutDifference is a value that differs between the answers of both versions.
+type RolloutDifference struct {
+	Handler string `json:"handler"`
+	// Object is the object that patches change; absent for a value of the answer itself.
+	Object    string `json:"object,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Stable    string `json:"stable,omitempty"`    // JSON
+	Candidate string `json:"candidate,omitempty"` // JSON
+	// Machines says what the difference does to Machines.
+	Machines string `json:"machines,omitempty"`
+}

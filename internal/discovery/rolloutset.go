@@ -1,0 +1,125 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/rollout"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// RolloutSet applies the ExtensionRollouts of a source to the registry and the engine, and decides the condition Ready
+// of each.
+//
+// Listed is safe for concurrent use. The other methods belong to one goroutine.
+type RolloutSet struct {
+	registry Registry
+	engine   *rollout.Engine
+	rollouts map[string]*registry.Rollout // by name
+	refused  map[string]string            // messages, by name
+	awaited  map[string]bool              // those that were never valid: calls wait for them
+	reported *reports
+	listed   atomic.Pointer[[]status.Rollout]
+}
+
+// NewRolloutSet returns a RolloutSet without ExtensionRollouts.
+func NewRolloutSet(r Registry, engine *rollout.Engine, logger *slog.Logger) *RolloutSet {
+	s := &RolloutSet{
+		registry: r, engine: engine, awaited: map[string]bool{},
+		reported: newReports("rollout", "extensionRollout", logger),
+	}
+	s.listed.Store(&[]status.Rollout{})
+	return s
+}
+
+// Set replaces the ExtensionRollouts. refused are the messages on those that are not valid, by name; rollouts may have
+// earlier versions of them, which stay in effect. While one has never been valid, it is not known which ExtensionConfigs
+// it is for, and calls wait for it as for an ExtensionConfig whose handlers are not known.
+func (s *RolloutSet) Set(rollouts []registry.Rollout, refused map[string]string) {
+	s.engine.Use(rollouts)
+	s.registry.SetRollouts(rollouts)
+	s.rollouts, s.refused = make(map[string]*registry.Rollout, len(rollouts)), refused
+	for _, of := range s.registry.Snapshot().Rollouts() {
+		s.rollouts[of.Name] = of
+	}
+	var come []registry.Undiscovered
+	var gone []string
+	for name := range refused {
+		if s.rollouts[name] == nil && !s.awaited[name] {
+			s.awaited[name] = true
+			come = append(come, registry.Undiscovered{Unreadable: describeRollout(name), Default: hook.Fail})
+		}
+	}
+	for name := range s.awaited {
+		if _, stays := refused[name]; !stays || s.rollouts[name] != nil {
+			delete(s.awaited, name)
+			gone = append(gone, describeRollout(name))
+		}
+	}
+	if len(come) > 0 {
+		s.registry.SetUndiscovered(come)
+	}
+	if len(gone) > 0 {
+		s.registry.RemoveAll(gone)
+	}
+}
+
+func describeRollout(name string) string { return fmt.Sprintf("%s %q", rollout.Kind, name) }
+
+// Verdicts returns the verdict on each ExtensionRollout, by name. It changes when ExtensionConfigs come and go.
+func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
+	snapshot := s.registry.Snapshot()
+	verdicts := make(map[string]extensionconfig.Verdict, len(s.rollouts)+len(s.refused))
+	for name, of := range s.rollouts {
+		verdicts[name] = extensionconfig.JudgeRollout(snapshot, of)
+	}
+	for name, message := range s.refused {
+		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: message}
+	}
+	return verdicts
+}
+
+// Report logs the new verdicts, and keeps all of them for Listed. at returns the location of an ExtensionRollout, and may
+// be nil.
+func (s *RolloutSet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
+	var l []status.Rollout
+	for _, name := range slices.Sorted(maps.Keys(verdicts)) {
+		verdict, of := verdicts[name], s.rollouts[name]
+		shown := status.Rollout{
+			Name: name, Ready: verdict.Ready(), Reason: verdict.Reason,
+			Message: text.Cut(verdict.Message, limits.PolicyMessageBytes),
+		}
+		if of != nil {
+			shown.Stable, shown.Candidate = of.Stable, of.Candidate
+			level, says := slog.LevelInfo, "is ready"
+			if !verdict.Ready() {
+				level, says = slog.LevelWarn, "is not ready"
+			}
+			s.reported.log(level, name, report{of, verdict}, says, at)
+		}
+		l = append(l, shown)
+	}
+	s.reported.keep(func(name string) bool { _, ok := verdicts[name]; return ok })
+	s.listed.Store(&l)
+}
+
+// Listed returns what was reported last of each ExtensionRollout, by name, with what is known of its Clusters now.
+func (s *RolloutSet) Listed() []status.Rollout {
+	all := slices.Clone(*s.listed.Load())
+	for i := range all {
+		s.engine.Fill(&all[i])
+	}
+	return all
+}
