@@ -31,6 +31,7 @@ import (
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/rollout"
 	"github.com/hookgate/hookgate/internal/yaml"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -44,6 +45,7 @@ type Object struct {
 	Policy    *extensionconfig.Policy
 	Chain     *registry.Chain
 	Rule      *registry.Registration
+	Rollout   *v1alpha1.ExtensionRollout
 	Labels    map[string]string // of a Namespace
 	Contracts *convert.CRD      // of a CustomResourceDefinition
 
@@ -53,8 +55,8 @@ type Object struct {
 
 // Valid reports whether o has content.
 func (o *Object) Valid() bool {
-	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Rule != nil || o.Labels != nil ||
-		o.Contracts != nil
+	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Rule != nil || o.Rollout != nil ||
+		o.Labels != nil || o.Contracts != nil
 }
 
 // Decoder decodes the documents of manifests.
@@ -107,6 +109,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		return decodeHandlerChain(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == hookrule.Kind:
 		return decodeHookRule(d, words)
+	case group == v1alpha1.GroupVersion.Group && d.kind == rollout.Kind:
+		return decodeRollout(d)
 	case group == v1alpha1.GroupVersion.Group && d.kind == hookjob.Kind:
 		return nil, decodeHookJob(d, words)
 	case group == v1alpha1.GroupVersion.Group && (d.kind == "HandlerChainTest" || d.kind == "HookRuleTest"):
@@ -119,7 +123,7 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
 		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, ExtensionPolicy, HandlerChain, "+
-			"HookRule, Namespace and CustomResourceDefinition are read",
+			"HookRule, ExtensionRollout, Namespace and CustomResourceDefinition are read",
 			d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
 	}}
 }
@@ -328,6 +332,19 @@ func decodeHookRule(d *document, words *Decoder) (*Object, []Problem) {
 		return d.refused(d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: rule.Name, Rule: &rule, spec: manifest.Spec}, problems
+}
+
+func decodeRollout(d *document) (*Object, []Problem) {
+	manifest := &v1alpha1.ExtensionRollout{}
+	if problems := d.decodeOwn(manifest); problems != nil {
+		return d.refused(problems)
+	}
+	d.name = manifest.Name
+	problems := d.inNamespace(manifest.Namespace, "use spec.candidateFor.clusterSelector to choose Clusters")
+	if errs := rollout.Check(manifest); len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+	return &Object{Place: d.Place, Name: manifest.Name, Rollout: manifest}, problems
 }
 
 // decodeHookJob returns what is wrong with a HookJob, which a directory does not run.

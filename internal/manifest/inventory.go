@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/rollout"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -32,7 +33,10 @@ type Inventory struct {
 	// Rules are HookRules, and RefusedRules is for them what RefusedChains is for chains.
 	Rules        map[string]Object
 	RefusedRules map[string]string
-	Namespaces   map[string]Object
+	// Rollouts are ExtensionRollouts, and RefusedRollouts is for them what RefusedChains is for chains.
+	Rollouts        map[string]Object
+	RefusedRollouts map[string]string
+	Namespaces      map[string]Object
 	// Definitions are CustomResourceDefinitions.
 	Definitions map[string]Object
 	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
@@ -73,9 +77,10 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	policies := newKind("ExtensionPolicy", v.Policies)
 	chains := newKind("HandlerChain", v.Chains)
 	rules := newKind(hookrule.Kind, v.Rules)
+	rollouts := newKind(rollout.Kind, v.Rollouts)
 	namespaces := newKind("Namespace", v.Namespaces)
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
-	kinds := []*kind{extensions, policies, chains, rules, namespaces, definitions}
+	kinds := []*kind{extensions, policies, chains, rules, rollouts, namespaces, definitions}
 	var all []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
@@ -113,8 +118,9 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	}
 	return &Inventory{
 		Named: named, Unreadable: unreadable, Chains: chains.objects, RefusedChains: chains.messages(),
-		Rules: rules.objects, RefusedRules: rules.messages(),
-		Extensions: extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
+		Rules: rules.objects, RefusedRules: rules.messages(), Rollouts: rollouts.objects,
+		RefusedRollouts: rollouts.messages(),
+		Extensions:      extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
 		Definitions: definitions.objects, read: byFile,
 	}, all
 }
@@ -165,6 +171,10 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 		}
 		if old := k.before[o.Name]; o.Rule != nil && old.Rule != nil && reflect.DeepEqual(old.spec, o.spec) {
 			o.Rule = old.Rule
+		}
+		if old := k.before[o.Name]; o.Rollout != nil && old.Rollout != nil &&
+			reflect.DeepEqual(old.Rollout.Spec, o.Rollout.Spec) {
+			o.Rollout = old.Rollout
 		}
 		k.objects[o.Name] = *o
 		return problems

@@ -41,6 +41,18 @@ var _ registry.Assignment = (*Rollout)(nil)
 
 // Compile returns what an ExtensionRollout says, or its mistakes.
 func (e *Engine) Compile(o *v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList) {
+	r, errs := compile(o, e.config.IsNew != nil)
+	r.state = e.stateOf(o.Name)
+	return registry.Rollout{Name: o.Name, Stable: r.stable, Candidate: r.candidate, Assignment: r}, errs
+}
+
+// Check returns the mistakes in an ExtensionRollout of a directory of manifests.
+func Check(o *v1alpha1.ExtensionRollout) field.ErrorList {
+	_, errs := compile(o, false)
+	return errs
+}
+
+func compile(o *v1alpha1.ExtensionRollout, inCluster bool) (*Rollout, field.ErrorList) {
 	spec := o.Spec.DeepCopy()
 	at := field.NewPath("spec")
 	errs := checkNames(o.Name, spec)
@@ -74,12 +86,11 @@ func (e *Engine) Compile(o *v1alpha1.ExtensionRollout) (registry.Rollout, field.
 		*spec.Abort.ErrorPercent > 100) {
 		errs = append(errs, field.Invalid(at.Child("abort", "errorPercent"), "", "must be 0 to 100"))
 	}
-	if spec.NewClusters == v1alpha1.NewClustersCandidate && e.config.IsNew == nil {
+	if spec.NewClusters == v1alpha1.NewClustersCandidate && !inCluster {
 		errs = append(errs, field.Forbidden(at.Child("newClusters"),
 			"only a gateway in a cluster sees whether a Cluster is new"))
 	}
-	r.state = e.stateOf(o.Name)
-	return registry.Rollout{Name: o.Name, Stable: spec.Stable, Candidate: spec.Candidate, Assignment: r}, errs
+	return r, errs
 }
 
 // checkNames returns what is wrong with the names in an ExtensionRollout.

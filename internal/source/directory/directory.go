@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/convert"
@@ -24,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/rollout"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -70,15 +72,18 @@ type Config struct {
 	References *convert.References
 	// Losses, which may be nil, forgets an ExtensionConfig that is removed.
 	Losses *convert.Losses
-	// StateDir is the directory that keeps which handlers discoveries have found, for the next start. Empty means none.
+	// StateDir is the directory that keeps which handlers discoveries have found, and which Clusters have moved in
+	// ExtensionRollouts, for the next start. Empty means none: ExtensionRollouts are refused then.
 	StateDir string
+	// Compared, which may be nil, counts comparisons of ExtensionRollouts by their results.
+	Compared func(rollout, result string)
 }
 
 // Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
 //
 // It reads the files *.yaml, *.yml and *.json, but neither subdirectories nor hidden files, with any number of
-// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy, HandlerChain and
-// HookRule of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition,
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy, HandlerChain, HookRule
+// and ExtensionRollout of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition,
 // whose name and contract labels resolve unversioned references. It follows changes, and never writes.
 type Source struct {
 	dir      string
@@ -91,6 +96,8 @@ type Source struct {
 	// references may be nil.
 	references *convert.References
 	state      *state // may be nil
+	records    *records
+	engine     *rollout.Engine
 
 	files                         files.Reader
 	again                         *notify.Signal // of Reload
@@ -106,6 +113,8 @@ type Source struct {
 	policies   *discovery.PolicySet
 	chains     *discovery.ChainSet
 	rules      *discovery.LocalSet
+	rollouts   *discovery.RolloutSet
+	compiled   map[*v1alpha1.ExtensionRollout]registry.Rollout
 	present    map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
 	unreadable []string           // the files that could not be read at the start, nor since
 	settled    bool               // the first attempts are over
@@ -173,6 +182,11 @@ func New(c Config) (*Source, error) {
 		decoder.Types(), c.Logger)
 	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
 	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
+	if d.records, err = openRecords(c.StateDir, c.Logger); err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	d.engine = rollout.New(rollout.Config{Store: d.records, Logger: c.Logger, Compared: c.Compared})
+	d.rollouts = discovery.NewRolloutSet(tracking, d.engine, c.Logger)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }
@@ -199,6 +213,9 @@ func (d *Source) Chains() (chains []status.Chain, missed int) { return d.chains.
 // Rules returns the HookRules with their verdicts, by name, and how many more there are than it lists.
 func (d *Source) Rules() (rules []status.Local, missed int) { return d.rules.Listed() }
 
+// Rollouts returns the ExtensionRollouts with their verdicts, by name.
+func (d *Source) Rollouts() []status.Rollout { return d.rollouts.Listed() }
+
 // Warning says what is wrong with the directory; it is empty if all is well.
 func (d *Source) Warning() string {
 	if w := d.warning.Load(); w != nil {
@@ -216,6 +233,7 @@ func (d *Source) Run(ctx context.Context) error {
 	defer cancel()
 	back := notify.NewSet[string]() // ExtensionConfigs whose server is there again
 	d.workers.running.Go(func() { d.workers.reconciler.Watch(ctx, back.Add) })
+	d.workers.running.Go(func() { _ = d.engine.Run(ctx) })
 	if err := manifest.CheckDir(&d.files, d.dir); err != nil {
 		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
 	}
@@ -224,6 +242,7 @@ func (d *Source) Run(ctx context.Context) error {
 
 	first := &pass{done: make(chan struct{})}
 	first.add() // for the reading
+	d.records.read(d.engine)
 	d.refresh(ctx, nil, first)
 	first.over()
 	if len(d.inventory.Extensions)+len(d.inventory.Rules) == 0 {
@@ -263,6 +282,7 @@ func (d *Source) Run(ctx context.Context) error {
 			quiet = time.After(0)
 			continue
 		case <-poll.C:
+			d.records.read(d.engine)
 			all = true
 			if quiet == nil {
 				quiet = time.After(0)
@@ -305,6 +325,8 @@ func (d *Source) reportVerdicts() {
 		func(name string) string { o := d.inventory.Policies[name]; return o.String() })
 	d.rules.Report(d.rules.Verdicts(),
 		func(name string) string { o := d.inventory.Rules[name]; return o.String() })
+	d.rollouts.Report(d.rollouts.Verdicts(),
+		func(name string) string { o := d.inventory.Rollouts[name]; return o.String() })
 	d.chains.Report(d.chains.Verdicts(),
 		func(name string) string { o := d.inventory.Chains[name]; return o.String() })
 }
@@ -376,6 +398,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 		rules = append(rules, *d.inventory.Rules[name].Rule)
 	}
 	d.rules.Set(rules, d.inventory.RefusedRules)
+	d.setRollouts()
 	chains := make([]registry.Chain, 0, len(d.inventory.Chains))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Chains)) {
 		chains = append(chains, *d.inventory.Chains[name].Chain)
@@ -409,9 +432,36 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	d.reportVerdicts()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
 		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains),
-		"hookRules", len(d.inventory.Rules),
+		"hookRules", len(d.inventory.Rules), "extensionRollouts", len(d.inventory.Rollouts),
 		"namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
 	return true
+}
+
+// setRollouts applies the ExtensionRollouts. Without a directory to keep records in, all are refused.
+func (d *Source) setRollouts() {
+	refused := maps.Clone(d.inventory.RefusedRollouts)
+	compiled := make(map[*v1alpha1.ExtensionRollout]registry.Rollout, len(d.inventory.Rollouts))
+	var rollouts []registry.Rollout
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rollouts)) {
+		o := d.inventory.Rollouts[name]
+		if d.state == nil {
+			const needs = "needs --state-dir, where the gateway keeps which Clusters have moved"
+			refused[name] = needs
+			d.problems = append(d.problems, manifest.Problem{
+				Place: o.Place, Object: fmt.Sprintf("%s %q", rollout.Kind, name), Err: errors.New(needs),
+				Effect: "it is not used, and calls to all handlers of a hook fail",
+			})
+			continue
+		}
+		of, same := d.compiled[o.Rollout]
+		if !same {
+			of, _ = d.engine.Compile(o.Rollout) // the decoder has checked it
+		}
+		compiled[o.Rollout] = of
+		rollouts = append(rollouts, of)
+	}
+	d.compiled = compiled
+	d.rollouts.Set(rollouts, refused)
 }
 
 // isEmptied reports whether the directory has no ExtensionConfig any more, or, if it had HookRules alone, none of
