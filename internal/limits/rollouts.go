@@ -28,6 +28,9 @@ const (
 	RolloutLeastCalls = 20
 	// StatusRolloutClusters is the number of Clusters that differ or have moved which the status lists of one rollout.
 	StatusRolloutClusters = 500
-	// RolloutStore is how long storing one record may take.
-	RolloutStore = 10 * time.Second
+	// RolloutStore is how long storing one record may take. RolloutRetry is when a failed attempt is repeated; the time
+	// doubles up to RolloutRetryMost.
+	RolloutStore     = 10 * time.Second
+	RolloutRetry     = time.Second
+	RolloutRetryMost = time.Minute
 )

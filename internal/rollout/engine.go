@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -63,27 +63,18 @@ type Engine struct {
 
 	read   atomic.Bool
 	queue  chan *comparison
-	queued atomic.Int64 // bytes
-	writes workqueue.TypedRateLimitingInterface[write]
+	queued atomic.Int64        // bytes
+	writes *notify.Set[string] // keys of records that may have to be stored
 
 	mu     sync.Mutex
 	states map[string]*state // by rollout
-}
-
-// write is a record that may have to be stored.
-type write struct {
-	rollout string
-	cluster types.NamespacedName
-	aborted bool // the record that says so, rather than that of a Cluster
 }
 
 // New returns an Engine. It answers for no Cluster before SetRead, and decides nothing without Run.
 func New(c Config) *Engine {
 	return &Engine{
 		config: c, settle: limits.RolloutSettle, states: map[string]*state{},
-		queue: make(chan *comparison, limits.RolloutQueueCalls),
-		writes: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[write](time.Second, time.Minute)),
+		queue: make(chan *comparison, limits.RolloutQueueCalls), writes: notify.NewSet[string](),
 	}
 }
 
@@ -160,56 +151,18 @@ func (e *Engine) Run(ctx context.Context) error {
 	for range limits.RolloutComparisons {
 		running.Go(func() { e.compareAll(ctx) })
 	}
-	running.Go(e.storeAll)
+	running.Go(func() { e.storeAll(ctx) })
 	ticker := time.NewTicker(e.settle / 4)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			e.writes.ShutDown()
 			return nil
 		case now := <-ticker.C:
 			for _, s := range e.all() {
 				s.settle(now)
 			}
 		}
-	}
-}
-
-// storeAll stores records until the queue is shut down.
-func (e *Engine) storeAll() {
-	for {
-		w, ended := e.writes.Get()
-		if ended {
-			return
-		}
-		e.store(w)
-		e.writes.Done(w)
-	}
-}
-
-// store stores a record if it has to be, and tries again later if it cannot.
-func (e *Engine) store(w write) {
-	record := e.stateOf(w.rollout).wanted(w)
-	if record == nil {
-		e.writes.Forget(w)
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limits.RolloutStore)
-	defer cancel()
-	if err := e.put(ctx, record); err != nil {
-		if e.writes.NumRequeues(w) == 0 {
-			e.config.Logger.Error("record cannot be stored, which is tried again: the Cluster stays with what it has",
-				"extensionRollout", w.rollout, "cluster", w.cluster.String(), "error", err)
-		}
-		e.writes.AddRateLimited(w)
-		return
-	}
-	e.writes.Forget(w)
-	e.config.Logger.Info("record was stored", "extensionRollout", w.rollout, "cluster", w.cluster.String(),
-		"state", record.Spec.State, "candidate", record.Spec.Candidate, "message", record.Spec.Message)
-	if record.Spec.State == v1alpha1.RolloutStateEqual || record.Spec.State == v1alpha1.RolloutStateDifferent {
-		e.writes.Add(w) // it may move now
 	}
 }
 

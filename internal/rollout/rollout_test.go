@@ -339,7 +339,6 @@ func TestRecordOfAnotherGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, v1alpha1.ExtensionRolloutSpec{Compare: true})
 		other := New(f.config)
-		defer other.writes.ShutDown()
 		theirs := *f.of
 		theirs.state = other.stateOf("acme")
 		of := types.NamespacedName{Namespace: "ns", Name: "c1"}
@@ -424,7 +423,6 @@ func TestCandidateIsNotKnown(t *testing.T) {
 			}
 		}
 		unread := New(f.config)
-		defer unread.writes.ShutDown()
 		r, _ := unread.Compile(&v1alpha1.ExtensionRollout{
 			ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.ExtensionRolloutSpec{Stable: "v6"},
 		})

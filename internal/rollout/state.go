@@ -113,7 +113,7 @@ func (s *state) use(r *Rollout) {
 	all := slices.Collect(maps.Keys(s.clusters))
 	s.mu.Unlock()
 	for _, of := range all {
-		s.engine.writes.Add(write{rollout: s.name, cluster: of})
+		s.engine.write(write{rollout: s.name, cluster: of})
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *state) end(of *comparison, compared *registry.Compared) {
 	if h.rounds > 1 {
 		c.settled = c.allCompared()
 	}
-	s.engine.writes.Add(write{rollout: s.name, cluster: of.cluster})
+	s.engine.write(write{rollout: s.name, cluster: of.cluster})
 }
 
 // allCompared reports whether the last comparison of each handler has ended, without an error.
@@ -226,7 +226,7 @@ func (s *state) settle(now time.Time) {
 	for name, c := range s.clusters {
 		if !c.settled && c.allCompared() && now.Sub(c.called) >= s.engine.settle {
 			c.settled = true
-			s.engine.writes.Add(write{rollout: s.name, cluster: name})
+			s.engine.write(write{rollout: s.name, cluster: name})
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (s *state) count(r *Rollout, failed bool) {
 	s.calls[s.called%len(s.calls)] = failed
 	s.called++
 	if failed && s.failing() {
-		s.engine.writes.Add(write{rollout: s.name, aborted: true})
+		s.engine.write(write{rollout: s.name, aborted: true})
 	}
 }
 

@@ -110,6 +110,10 @@ func newStateSource(t *testing.T, dir string) *source {
 		t.Fatal(err)
 	}
 	s.directory.workers.state = s.directory.state
+	if s.directory.records, err = openRecords(dir, s.Logs.Logger()); err != nil {
+		t.Fatal(err)
+	}
+	s.directory.useRecords(s.directory.records, nil)
 	return s
 }
 

@@ -182,13 +182,20 @@ func New(c Config) (*Source, error) {
 		decoder.Types(), c.Logger)
 	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
 	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
-	if d.records, err = openRecords(c.StateDir, c.Logger); err != nil {
+	records, err := openRecords(c.StateDir, c.Logger)
+	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
-	d.engine = rollout.New(rollout.Config{Store: d.records, Logger: c.Logger, Compared: c.Compared})
-	d.rollouts = discovery.NewRolloutSet(tracking, d.engine, c.Logger)
+	d.useRecords(records, c.Compared)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
+}
+
+// useRecords makes d keep the records of ExtensionRollouts in these, which may be nil.
+func (d *Source) useRecords(r *records, compared func(rollout, result string)) {
+	d.records = r
+	d.engine = rollout.New(rollout.Config{Store: r, Logger: d.logger, Compared: compared})
+	d.rollouts = discovery.NewRolloutSet(d.tracking, d.engine, d.logger)
 }
 
 // NamespaceLabels returns the labels in the manifest of a namespace, and always kubernetes.io/metadata.name. It reports
