@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
@@ -36,6 +37,7 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/rollout"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -92,6 +94,8 @@ type Config struct {
 	Own extensionconfig.Addresses
 	// HookJobs is what HookJobs may do. Without namespaces, they are not watched, and there are none.
 	HookJobs hookjob.Allowed
+	// RolloutCompared, which may be nil, counts the comparisons of ExtensionRollouts by their results.
+	RolloutCompared func(rollout, result string)
 	// OwnNamespace is the namespace of the gateway, where the successes of HookJobs are recorded.
 	OwnNamespace string
 	// Resync is the time between two discoveries of an extension that answers. Zero means discovery.DefaultResync.
@@ -122,6 +126,7 @@ type Source struct {
 	clusters   *clusters
 	params     *ruleParams
 	places     *rulePlaces
+	rollouts   *rollouts
 	blocks     blocks
 }
 
@@ -162,15 +167,17 @@ func New(c Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
+	elected := newLeadership(c.LeaderElection, c.REST, c.Logger)
 	return &Source{
 		config: c, served: served, core: core, compiler: compiler, types: types,
-		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
+		leadership: elected,
 		chains:     discovery.NewChainSet(served, true, c.Logger),
 		rules:      discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, served, c.Catalog, c.Logger),
 		jobs:       discovery.NewLocalSet(hookjob.Kind, hookjob.HandlerName, served, c.Catalog, c.Logger),
 		clusters:   ofClusters,
 		params:     params,
 		places:     newRulePlaces(params, c.ReadOnly, c.Logger),
+		rollouts:   newRollouts(served, ofClusters, func() bool { return elected.term() != nil }, &c),
 		blocks:     newBlocks(),
 	}, nil
 }
@@ -199,6 +206,12 @@ func (s *Source) Rules() (rules []status.Local, missed int) {
 // Jobs is Policies for HookJobs.
 func (s *Source) Jobs() (jobs []status.Local, missed int) { return s.jobs.Listed() }
 
+// Rollouts returns the ExtensionRollouts with the verdicts of this replica, by name, and what is known of their Clusters.
+func (s *Source) Rollouts() []status.Rollout { return s.rollouts.set.Listed() }
+
+// RolloutEngine returns what decides for which Clusters the candidates of ExtensionRollouts answer.
+func (s *Source) RolloutEngine() *rollout.Engine { return s.rollouts.engine }
+
 // NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
 // whether the cache has the namespace. Callers must not change the map.
 func (s *Source) NamespaceLabels(name string) (labels map[string]string, known bool) {
@@ -206,9 +219,10 @@ func (s *Source) NamespaceLabels(name string) (labels map[string]string, known b
 }
 
 // ClusterLabels returns the labels of a Cluster, and reports whether they are known: they are read once a HandlerChain
-// of an in-place hook needs them. Callers must not change the map.
+// of an in-place hook or an ExtensionRollout needs them. Callers must not change the map.
 func (s *Source) ClusterLabels(namespace, name string) (labels map[string]string, known bool) {
-	return s.clusters.labelsOf(namespace, name)
+	labels, _, known = s.clusters.ClusterMetadata(namespace, name)
+	return labels, known
 }
 
 // Run fills the registry, makes it ready once it has the handlers in the status of every ExtensionConfig, and keeps it
@@ -391,9 +405,14 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		following.Go(func() { s.places.run(ctx, s.Leads) })
 		following.Go(func() { s.places.record(ctx, r.events) })
 		following.Go(func() { jobs.sweep(ctx, s.Leads) })
+		following.Go(func() { _ = s.rollouts.engine.Run(ctx) }) // ends with ctx, without an error
+		following.Go(func() { s.rollouts.sweep(ctx) })
+		following.Go(func() { s.rollouts.collect(ctx) })
+		following.Go(func() { s.rollouts.record(ctx, o.cache, r.events) })
 		following.Go(func() { s.blocks.record(ctx, mgr.GetAPIReader(), o.cache, r.events, s.config.Logger) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
 			o.changed.Notify()
+			s.rollouts.gone.began.Notify()
 			r.lead(ctx)
 		})
 	}))
@@ -406,6 +425,9 @@ func (s *Source) newOwn(
 	objects, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
 		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.ExtensionRolloutRecord{}: {Label: labels.Everything()}, // written by gateways, without the filter's label
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -416,8 +438,11 @@ func (s *Source) newOwn(
 	}
 	s.params.changed = o.changed.Notify
 	s.places.live, s.places.client = mgr.GetAPIReader(), mgr.GetClient()
+	s.rollouts.live, s.rollouts.client = mgr.GetAPIReader(), mgr.GetClient()
 	rules := hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now)
 	o.kinds = []followed{
+		newRolloutRecords(s.rollouts.engine, o),
+		newRolloutFollower(s.rollouts, s.clusters.need, o),
 		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
 		newRules(ctx, s.rules, rules.WithParams(s.params).WithPlaces(s.places), s.params, s.places, o),
 	}

@@ -6,6 +6,8 @@ package controllers
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -13,22 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
 // clusterKind is Cluster API's kind, of which only metadata is watched.
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
 
-// clusters holds the labels of the Clusters, by which steps of in-place chains are chosen. It watches them from the
-// first call of need: there may be thousands of Clusters, and most gateways have no such chain.
+// clusters holds the labels of the Clusters, by which steps of in-place chains and the Clusters of ExtensionRollouts are
+// chosen, and which rollouts their annotations approve. It watches them from the first call of need: there may be
+// thousands of Clusters, and most gateways have neither.
 type clusters struct {
-	byName sync.Map // namespace/name to map[string]string; the maps are never changed
+	byName sync.Map // namespace/name to clusterMetadata; the maps are never changed
 
 	logger *slog.Logger
+	// changed is called for each Cluster that is new or has changed in what is held of it, and gone for each that was
+	// deleted. Neither blocks.
+	changed func(cluster types.NamespacedName)
+	gone    func(cluster types.NamespacedName, uid types.UID)
 	// cache is not the manager's, which has to sync before anything starts, because it starts later, and the kind may not
 	// be installed or the gateway not allowed to read it.
 	cache  cache.Cache
@@ -41,6 +51,9 @@ type clusters struct {
 	logged            atomic.Pointer[string] // the last reason
 }
 
+// clusterMetadata is what is held of a Cluster.
+type clusterMetadata struct{ labels, annotations map[string]string }
+
 func newClusters(c *rest.Config, logger *slog.Logger) (*clusters, error) {
 	s := &clusters{logger: logger, needed: make(chan struct{}), refused: make(chan struct{})}
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -48,18 +61,36 @@ func newClusters(c *rest.Config, logger *slog.Logger) (*clusters, error) {
 	var err error
 	s.cache, err = cache.New(c, cache.Options{
 		Scheme: runtime.NewScheme(), Mapper: mapper, DefaultWatchErrorHandler: s.watchFailed,
-		ByObject: map[client.Object]cache.ByObject{metadataOf(clusterKind): {Transform: keepLabels}},
+		ByObject: map[client.Object]cache.ByObject{metadataOf(clusterKind): {Transform: keepApproval}},
 	})
 	return s, err
 }
 
-func (s *clusters) labelsOf(namespace, name string) (labels map[string]string, known bool) {
+// ClusterMetadata implements rollout.Clusters.
+func (s *clusters) ClusterMetadata(namespace, name string) (labels, annotations map[string]string, known bool) {
 	found, ok := s.byName.Load(namespace + "/" + name)
 	if !ok {
-		return nil, false
+		return nil, nil, false
 	}
-	labels, known = found.(map[string]string)
-	return labels, known
+	of, known := found.(clusterMetadata)
+	return of.labels, of.annotations, known
+}
+
+// keepApproval removes metadata that the cache does not need. It keeps names, versions, labels, and the annotation that
+// approves a rollout.
+func keepApproval(object any) (any, error) {
+	o, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	approval, approves := o.Annotations[v1alpha1.ApproveRolloutAnnotation]
+	if _, err := keepLabels(o); err != nil {
+		return nil, err
+	}
+	if approves {
+		o.Annotations = map[string]string{v1alpha1.ApproveRolloutAnnotation: approval}
+	}
+	return o, nil
 }
 
 // need makes run watch the Clusters.
@@ -94,17 +125,29 @@ func (s *clusters) run(ctx context.Context) error {
 }
 
 func (s *clusters) set(object any) {
-	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
-		s.byName.Store(o.Namespace+"/"+o.Name, o.Labels) // shared with the cache, which changes no map
+	o, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	now := clusterMetadata{o.Labels, o.Annotations} // shared with the cache, which changes no map
+	found, _ := s.byName.Swap(o.Namespace+"/"+o.Name, now)
+	before, known := found.(clusterMetadata)
+	if !known || !maps.Equal(before.labels, now.labels) || !maps.Equal(before.annotations, now.annotations) {
+		s.changed(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 	}
 }
 
 func (s *clusters) remove(object any) {
+	var key string
+	var uid types.UID // empty if the deletion was missed
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		s.byName.Delete(unknown.Key)
+		key = unknown.Key
 	} else if o, ok := object.(*metav1.PartialObjectMetadata); ok {
-		s.byName.Delete(o.Namespace + "/" + o.Name)
+		key, uid = o.Namespace+"/"+o.Name, o.UID
 	}
+	s.byName.Delete(key)
+	namespace, name, _ := strings.Cut(key, "/")
+	s.gone(types.NamespacedName{Namespace: namespace, Name: name}, uid)
 }
 
 // watchFailed logs why Clusters cannot be watched, once for each reason. The watch is retried.
@@ -116,7 +159,8 @@ func (s *clusters) watchFailed(_ context.Context, _ *toolscache.Reflector, err e
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		reason = "refused"
 		advice = "allow the gateway's service account to list and watch clusters of " + clusterKind.Group + ", and install " +
-			"Cluster API; until then, calls of HandlerChains with an objectSelector for a step of an in-place hook fail"
+			"Cluster API; until then, calls of HandlerChains with an objectSelector for a step of an in-place hook fail, and ExtensionRollouts know " +
+			"of Clusters only what calls say"
 		s.onceRefused.Do(func() { close(s.refused) })
 	}
 	if before := s.logged.Swap(&reason); before != nil && *before == reason {

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
+	"github.com/hookgate/hookgate/internal/rollout"
 )
 
 // The kinds of which only metadata is watched.
@@ -34,8 +35,10 @@ const (
 // ownKind is a kind of Hookgate's own, and what those want who install it.
 type ownKind struct{ name, wanted string }
 
+// ownKinds are all of them; the first that a text names is meant.
 var ownKinds = []ownKind{
 	{policyKind, "policies"}, {chainKind, "chains"}, {hookrule.Kind, "rules"}, {hookjob.Kind, "Jobs that answer hooks"},
+	{rollout.RecordKind, "rollouts"}, {rollout.Kind, "rollouts"},
 }
 
 // newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in a group.

@@ -151,6 +151,9 @@ type RolloutAbort struct {
 // ExtensionConfigs are not known.
 const MemberMissingReason = "MemberMissing"
 
+// RecordsMissingReason is the reason of the condition Ready of an ExtensionRollout if its records have not been read.
+const RecordsMissingReason = "RecordsMissing"
+
 // ExtensionRolloutStatus is the observed state of an ExtensionRollout.
 type ExtensionRolloutStatus struct {
 	// conditions holds the condition Ready, which says whether the ExtensionRollout is in effect, and if not, why.

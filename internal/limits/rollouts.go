@@ -28,6 +28,12 @@ const (
 	RolloutLeastCalls = 20
 	// StatusRolloutClusters is the number of Clusters that differ or have moved which the status lists of one rollout.
 	StatusRolloutClusters = 500
+	// RolloutEvents is the number of changes of Clusters that wait for their events.
+	RolloutEvents = 1000
+	// RolloutSweep is the time between two looks for records of Clusters that were deleted, and RolloutGonePerSecond
+	// bounds the Clusters whose records are deleted.
+	RolloutSweep         = 10 * time.Minute
+	RolloutGonePerSecond = 20
 	// RolloutStore is how long storing one record may take. RolloutRetry is when a failed attempt is repeated; the time
 	// doubles up to RolloutRetryMost.
 	RolloutStore     = 10 * time.Second

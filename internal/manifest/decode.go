@@ -341,7 +341,7 @@ func decodeRollout(d *document) (*Object, []Problem) {
 	}
 	d.name = manifest.Name
 	problems := d.inNamespace(manifest.Namespace, "use spec.candidateFor.clusterSelector to choose Clusters")
-	if errs := rollout.Check(manifest); len(errs) > 0 {
+	if errs := rollout.Check(manifest, false); len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: manifest.Name, Rollout: manifest}, problems

@@ -21,9 +21,13 @@ import (
 
 // Store stores records.
 type Store interface {
-	// Put creates or replaces the record with the same name. It returns once the record would survive a crash.
+	// Put creates or replaces the record with the same name. It returns once the record would survive a crash. A record
+	// whose ResourceVersion is not that of the stored one is not stored, and the error is ErrChanged.
 	Put(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error
 }
+
+// ErrChanged is the error of Store.Put if another process has stored or deleted the record meanwhile.
+var ErrChanged = errors.New("the record has changed meanwhile")
 
 // Clusters has the Clusters that are there now.
 type Clusters interface {
@@ -42,8 +46,9 @@ const (
 // Results are all results of comparisons.
 func Results() []string { return []string{ResultEqual, ResultDifferent, ResultFailed, ResultDropped} }
 
-// Config describes an Engine. Store and Logger are required.
+// Config describes an Engine. Logger is required.
 type Config struct {
+	// Store is nil in a process that only reads: it compares nothing, and moves no Cluster.
 	Store  Store
 	Logger *slog.Logger
 	// Clusters may be nil: only what calls say of their Clusters is known then.
@@ -134,6 +139,9 @@ func (e *Engine) Remove(record *v1alpha1.ExtensionRolloutRecord) {
 
 // put stores a record, and then takes it.
 func (e *Engine) put(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error {
+	if e.config.Store == nil {
+		return errors.New("this process stores no records")
+	}
 	if err := e.config.Store.Put(ctx, record); err != nil {
 		return err
 	}

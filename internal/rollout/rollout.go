@@ -42,13 +42,16 @@ var _ registry.Assignment = (*Rollout)(nil)
 // Compile returns what an ExtensionRollout says, or its mistakes.
 func (e *Engine) Compile(o *v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList) {
 	r, errs := compile(o, e.config.IsNew != nil)
+	if len(errs) > 0 {
+		return registry.Rollout{}, errs
+	}
 	r.state = e.stateOf(o.Name)
-	return registry.Rollout{Name: o.Name, Stable: r.stable, Candidate: r.candidate, Assignment: r}, errs
+	return registry.Rollout{Name: o.Name, Stable: r.stable, Candidate: r.candidate, Assignment: r}, nil
 }
 
-// Check returns the mistakes in an ExtensionRollout of a directory of manifests.
-func Check(o *v1alpha1.ExtensionRollout) field.ErrorList {
-	_, errs := compile(o, false)
+// Check returns the mistakes in an ExtensionRollout of a directory of manifests, or of a cluster.
+func Check(o *v1alpha1.ExtensionRollout, inCluster bool) field.ErrorList {
+	_, errs := compile(o, inCluster)
 	return errs
 }
 
@@ -207,7 +210,7 @@ func share(of types.NamespacedName) uint64 {
 // Compare takes a call to compare its answer, if the Cluster is to be compared.
 func (r *Rollout) Compare(c registry.Comparison) {
 	of := types.NamespacedName{Namespace: c.Namespace, Name: c.Cluster}
-	if r.candidate == "" {
+	if r.candidate == "" || r.state.engine.config.Store == nil {
 		return
 	}
 	if may, _ := r.mayMove(of, c.Labels); may || r.spec.Compare {

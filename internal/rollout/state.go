@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -36,6 +37,7 @@ type state struct {
 type cluster struct {
 	record *v1alpha1.ExtensionRolloutRecord // what is stored; nil for nothing
 	isOld  bool                             // it was there before anything was known of it
+	isGone bool                             // it was deleted, and its record is to be
 
 	// What comparisons with the current candidate have shown.
 	handlers map[string]*handler
@@ -131,15 +133,17 @@ func (s *state) set(record *v1alpha1.ExtensionRolloutRecord) {
 		c = &cluster{handlers: map[string]*handler{}}
 		s.clusters[name] = c
 	}
-	if !isOlder(record, c.record) {
-		c.record = record
+	if isOlder(record, c.record) {
+		return
 	}
+	c.isGone = c.isGone && c.record != nil && c.record.UID == record.UID
+	c.record = record
 }
 
-// isOlder reports whether a record is an earlier version of another one, which may be nil: what this process has written
-// may come back from a watch after what it wrote since.
+// isOlder reports whether a record was stored before another one, which may be nil: what this process has written, also a
+// record that was deleted since, may come back from a watch after what it wrote later.
 func isOlder(r, than *v1alpha1.ExtensionRolloutRecord) bool {
-	if than == nil || than.UID != r.UID {
+	if than == nil {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(r.ResourceVersion, than.ResourceVersion)
@@ -159,6 +163,9 @@ func (s *state) remove(record *v1alpha1.ExtensionRolloutRecord) {
 			c.handlers, c.settled = map[string]*handler{}, false
 		}
 		c.record, c.isOld = nil, true
+		if c.isGone {
+			delete(s.clusters, clusterOf(record))
+		}
 	}
 }
 
@@ -272,14 +279,14 @@ func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
 		}
 		return r.abortedRecord()
 	}
-	if r == nil || r.candidate == "" || c == nil || c.hasMoved() && c.record.Spec.Candidate != r.stable {
+	if r == nil || r.candidate == "" || c == nil || c.isGone || c.hasMoved() && c.record.Spec.Candidate != r.stable {
 		s.mu.Unlock()
 		return nil
 	}
-	stored, found, version := c.record, c.judge(), ""
+	stored, found, before := c.record, c.judge(r.candidate), metav1.ObjectMeta{}
 	s.mu.Unlock()
-	if stored != nil { // so that another replica's record is not replaced unseen
-		version = stored.ResourceVersion
+	if stored != nil { // with its version, so that another replica's record is not replaced unseen
+		before = *stored.ObjectMeta.DeepCopy()
 	}
 	if stored != nil && stored.Spec.Candidate != r.candidate {
 		stored = nil // of an earlier rollout
@@ -288,7 +295,9 @@ func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
 		return nil
 	}
 	next := r.record(w.cluster, found.state, found.message, found.differences, found.omitted)
-	next.ResourceVersion = version
+	if before.Name != "" {
+		next.ObjectMeta = before
+	}
 	if stored == nil || !same(stored, next) {
 		return next // first the comparison, so that a record shows what was known when the Cluster moved
 	}
@@ -330,9 +339,17 @@ type found struct {
 
 // judge returns what comparisons have shown of a Cluster, or nil if that is not certain: a candidate that did not answer
 // shows nothing.
-func (c *cluster) judge() *found {
+func (c *cluster) judge(candidate string) *found {
 	f := &found{state: v1alpha1.RolloutStateEqual, settled: c.settled, labels: c.labels}
 	size := 0
+	add := func(d v1alpha1.RolloutDifference) {
+		size += len(d.Object) + len(d.Path) + len(d.Stable) + len(d.Candidate) + len(d.Machines)
+		if len(f.differences) == limits.RolloutDifferences || size > limits.RolloutDifferencesBytes {
+			f.omitted++
+			return
+		}
+		f.differences = append(f.differences, d)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
 		h := c.handlers[name]
 		if h.compared == nil || h.compared.Err != nil {
@@ -343,13 +360,15 @@ func (c *cluster) judge() *found {
 		}
 		f.omitted += h.compared.Omitted
 		for _, d := range h.compared.Differences {
-			next := differenceOf(name, d)
-			size += len(next.Object) + len(next.Path) + len(next.Stable) + len(next.Candidate) + len(next.Machines)
-			if len(f.differences) == limits.RolloutDifferences || size > limits.RolloutDifferencesBytes {
-				f.omitted++
-				continue
+			add(differenceOf(name, d))
+		}
+	}
+	// What another replica, or this one before a restart, has seen of other handlers still holds.
+	if c.record != nil && c.record.Spec.Candidate == candidate {
+		for _, d := range c.record.Spec.Differences {
+			if h := c.handlers[d.Handler]; h == nil || h.compared == nil {
+				add(d)
 			}
-			f.differences = append(f.differences, next)
 		}
 	}
 	switch {

@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -73,7 +74,7 @@ func (e *Engine) store(ctx context.Context, w write, first bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, limits.RolloutStore)
 	defer cancel()
 	if err := e.put(ctx, record); err != nil {
-		if first && ctx.Err() == nil {
+		if first && ctx.Err() == nil && !errors.Is(err, ErrChanged) {
 			e.config.Logger.Error("record cannot be stored, which is tried again: the Cluster stays with what it has",
 				"extensionRollout", w.rollout, "cluster", w.cluster.String(), "error", err)
 		}

@@ -1,0 +1,79 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/rollout"
+)
+
+// rolloutRecords follows the ExtensionRolloutRecords. They have no verdicts.
+type rolloutRecords struct {
+	engine   *rollout.Engine
+	cache    cache.Cache
+	isSynced func() bool // the engine has all of them
+	missing  chan struct{}
+	once     sync.Once
+}
+
+var _ followed = (*rolloutRecords)(nil)
+
+func newRolloutRecords(engine *rollout.Engine, shared *own) *rolloutRecords {
+	return &rolloutRecords{engine: engine, cache: shared.cache, missing: make(chan struct{})}
+}
+
+func (*rolloutRecords) isKind(name string) bool                   { return name == rollout.RecordKind }
+func (r *rolloutRecords) setAbsent()                              { r.once.Do(func() { close(r.missing) }) }
+func (r *rolloutRecords) absent() <-chan struct{}                 { return r.missing }
+func (r *rolloutRecords) synced() bool                            { return r.isSynced() }
+func (*rolloutRecords) judge() map[string]extensionconfig.Verdict { return nil }
+
+func (*rolloutRecords) write(context.Context, map[string]extensionconfig.Verdict) (refused bool) {
+	return false
+}
+
+// follow gives the records to the engine as they come and go. A change of one changes nothing else.
+func (r *rolloutRecords) follow(ctx context.Context, _ toolscache.ResourceEventHandler) error {
+	informer, err := r.cache.GetInformer(ctx, &v1alpha1.ExtensionRolloutRecord{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", rollout.RecordKind, err)
+	}
+	set := func(object any) {
+		if record, ok := object.(*v1alpha1.ExtensionRolloutRecord); ok {
+			r.engine.Set(record)
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: set, UpdateFunc: func(_, object any) { set(object) },
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if record, ok := object.(*v1alpha1.ExtensionRolloutRecord); ok {
+				r.engine.Remove(record)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", rollout.RecordKind, err)
+	}
+	r.isSynced = registration.HasSynced
+	return nil
+}
+
+// apply lets the engine decide once it has all records. Without their kind, it decides nothing.
+func (r *rolloutRecords) apply(context.Context) (changed []string) {
+	if r.isSynced() {
+		r.engine.SetRead()
+	}
+	return nil
+}

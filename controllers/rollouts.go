@@ -1,0 +1,127 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/rollout"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// rollouts decides for which Clusters the candidates of ExtensionRollouts answer. All replicas do, each by the answers
+// that it sees; what they decide is in the records, under the lock of the resource version.
+type rollouts struct {
+	engine   *rollout.Engine
+	set      *discovery.RolloutSet
+	clusters *clusters
+	logger   *slog.Logger
+	readOnly bool
+	leads    func() bool
+	events   *pendingEvents[rolloutChange, string]
+	gone     *goneClusters
+
+	// Set before the registry is filled.
+	live   client.Reader
+	client client.Client
+}
+
+var _ rollout.Store = (*rollouts)(nil)
+
+func newRollouts(served *discovery.TrackingRegistry, of *clusters, leads func() bool, c *Config) *rollouts {
+	r := &rollouts{
+		clusters: of, logger: c.Logger, readOnly: c.ReadOnly, leads: leads,
+		events: newRolloutEvents(), gone: newGoneClusters(),
+	}
+	config := rollout.Config{Logger: c.Logger, Clusters: of, IsNew: r.isNew, Compared: c.RolloutCompared}
+	if !c.ReadOnly {
+		config.Store, config.Changed = r, r.changed
+	}
+	r.engine = rollout.New(config)
+	r.set = discovery.NewRolloutSet(served, r.engine, c.Logger)
+	of.changed, of.gone = r.engine.Reconsider, r.forget
+	return r
+}
+
+// newRolloutFollower returns the follower of ExtensionRollouts. It calls needClusters once there is one.
+func newRolloutFollower(
+	r *rollouts, needClusters func(), shared *own,
+) *follower[*v1alpha1.ExtensionRollout, registry.Rollout] {
+	type object = *v1alpha1.ExtensionRollout
+	return newFollower(shared, kind[object, registry.Rollout]{
+		name: rollout.Kind, object: &v1alpha1.ExtensionRollout{}, list: &v1alpha1.ExtensionRolloutList{},
+		compile: r.engine.Compile,
+		apply: func(valid []registry.Rollout, invalid map[string]mistaken[object]) []string {
+			r.set.Set(valid, messagesOf(invalid))
+			if len(valid) > 0 {
+				needClusters()
+			}
+			return nil // no extension is called differently
+		},
+		verdicts: r.verdicts, report: r.set.Report,
+		condition:  extensionconfig.Verdict.ReadyCondition,
+		conditions: func(o object) *[]metav1.Condition { return &o.Status.Conditions },
+	})
+}
+
+// verdicts returns the verdict on each ExtensionRollout. None is ready without the records.
+func (r *rollouts) verdicts() map[string]extensionconfig.Verdict {
+	verdicts := r.set.Verdicts()
+	if r.engine.Readable() {
+		return verdicts
+	}
+	for name, v := range verdicts {
+		if v.Ready() {
+			verdicts[name] = extensionconfig.Verdict{
+				Reason: v1alpha1.RecordsMissingReason, Message: "Calls fail with NotReady: the " + rollout.RecordKind +
+					"s have not been read; install their CustomResourceDefinition, and allow the gateway to list and watch them",
+			}
+		}
+	}
+	return verdicts
+}
+
+// Put implements rollout.Store.
+func (r *rollouts) Put(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error {
+	var err error
+	if record.ResourceVersion == "" {
+		err = r.client.Create(ctx, record)
+	} else {
+		err = r.client.Update(ctx, record)
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", rollout.ErrChanged, err)
+	}
+	return err
+}
+
+// isNew reports whether a Cluster is there and has neither infrastructure nor a control plane yet: the topology controller sets both
+// after it has asked for patches for the first time. It asks for a list, which takes no right besides those for the watch.
+func (r *rollouts) isNew(ctx context.Context, namespace, name string) (bool, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(clusterKind)
+	err := r.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		return false, fmt.Errorf("read Cluster: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return false, nil
+	}
+	for _, member := range []string{"infrastructureRef", "controlPlaneRef"} {
+		if of, found, _ := unstructured.NestedMap(list.Items[0].Object, "spec", member); found && len(of) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
