@@ -364,6 +364,8 @@ func kindOf(path string) (apiVersion, kind string) {
 		"extensionpolicies":         "ExtensionPolicy",
 		"handlerchains":             "HandlerChain",
 		"hookrules":                 "HookRule",
+		"extensionrollouts":         "ExtensionRollout",
+		"extensionrolloutrecords":   "ExtensionRolloutRecord",
 		"clusters":                  "Cluster",
 		"namespaces":                "Namespace",
 		"secrets":                   "Secret",
