@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/source/directory"
 	"github.com/hookgate/hookgate/internal/source/sidecar"
 	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/webhook"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -63,6 +64,14 @@ func blockedOf(s source) func(owner corev1.ObjectReference, chain, message strin
 func auditedOf(s source) func(rule, namespace, cluster, message string) {
 	if cluster, ok := s.(*controllers.Source); ok {
 		return cluster.Audited
+	}
+	return nil
+}
+
+// rolloutsOf returns what knows which Clusters have moved, or nil if the source does not.
+func rolloutsOf(s source) webhook.Rollouts {
+	if cluster, ok := s.(*controllers.Source); ok {
+		return cluster.RolloutEngine()
 	}
 	return nil
 }

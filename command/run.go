@@ -138,7 +138,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	})
 
 	files.add(in, source, metrics)
-	background, err := o.background(ctx, in, files, hooks, reg, metrics, logger)
+	background, err := o.background(ctx, in, files, hooks, reg, source, metrics, logger)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func listOwn(reporter *observe.Reporter, source source) {
 
 // background returns the tasks that run beside the server and the source. It also sets how the process uses memory.
 func (o *serveOptions) background(
-	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, reg registry.Snapshots,
+	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, reg registry.Snapshots, of source,
 	metrics *observe.Metrics, logger *slog.Logger,
 ) ([]runner, error) {
 	background := []runner{in.certificates, files, &memory.Releaser{}}
@@ -183,7 +183,7 @@ func (o *serveOptions) background(
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.listen(ctx, webhook.Config{
 			Group: o.cluster.group, Own: in.cluster.own, Logger: logger, Catalog: hooks, Registry: reg,
-			HookJobs: o.cluster.hookJobs.allowed(),
+			HookJobs: o.cluster.hookJobs.allowed(), Rollouts: rolloutsOf(of),
 		}, in.tls)
 		if err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ type webhookOptions struct {
 
 func (o *webhookOptions) addFlags(f *pflag.FlagSet) {
 	o.addFlagsFor(f, "port where the API server asks for defaults, validation and conversion of ExtensionConfigs, "+
-		"ExtensionPolicies, HandlerChains, HookRules and HookJobs; 0 for none")
+		"ExtensionPolicies, ExtensionRollouts, HandlerChains, HookRules and HookJobs; 0 for none")
 }
 
 func (o *webhookOptions) addFlagsFor(f *pflag.FlagSet, port string) {

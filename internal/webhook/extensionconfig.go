@@ -22,7 +22,7 @@ import (
 )
 
 // extensionConfigs applies the defaults and the rules of ExtensionConfigs: the rules of Cluster API, and the rule that
-// no ExtensionConfig calls this gateway or has the name of a HandlerChain or a HookRule.
+// no ExtensionConfig calls this gateway, has the name of another object, or is deleted while an ExtensionRollout needs it.
 type extensionConfigs struct {
 	group string
 	own   extensionconfig.Addresses
@@ -54,7 +54,7 @@ func (w extensionConfigs) ValidateCreate(
 	return warnings(nil, config), w.validate(config, w.nameTaken(config.Name))
 }
 
-// nameTaken returns an error if a HandlerChain or a HookRule has the name of a new ExtensionConfig.
+// nameTaken returns an error if another object has the name of a new ExtensionConfig.
 func (w extensionConfigs) nameTaken(name string) *field.Error {
 	s := w.registered()
 	if s == nil {
@@ -63,6 +63,9 @@ func (w extensionConfigs) nameTaken(name string) *field.Error {
 	taken := s.TakenByLocal(name)
 	if c, ok := s.Chain(name); ok {
 		taken = fmt.Sprintf("the name of HandlerChain %q", c.Name)
+	}
+	if of, ok := s.Rollout(name); ok && of.Stable != name && of.Candidate != name {
+		taken = "the name of " + of.String()
 	}
 	if taken == "" {
 		return nil
@@ -95,9 +98,21 @@ func (w extensionConfigs) ValidateUpdate(
 	return append(warnings(before, config), outdated...), w.validate(config, removed)
 }
 
-// ValidateDelete allows every deletion.
-func (extensionConfigs) ValidateDelete(context.Context, *runtimev1.ExtensionConfig) (admission.Warnings, error) {
-	return nil, nil
+// ValidateDelete refuses the deletion of a member of an ExtensionRollout, whose Clusters nothing would answer for.
+func (w extensionConfigs) ValidateDelete(
+	_ context.Context, config *runtimev1.ExtensionConfig,
+) (admission.Warnings, error) {
+	s := w.registered()
+	if s == nil {
+		return nil, nil
+	}
+	of, ok := s.MemberOf(config.Name)
+	if !ok || of.Stable != config.Name && of.Candidate != config.Name {
+		return nil, nil
+	}
+	resource := schema.GroupResource{Group: w.group, Resource: "extensionconfigs"}
+	return nil, apierrors.NewForbidden(resource, config.Name, fmt.Errorf("%s has it as a member: name another there, or "+
+		"delete that, first", of))
 }
 
 // validate checks an ExtensionConfig. more, which may be nil, is one more error.

@@ -61,6 +61,11 @@ func JobPath() string {
 	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "hookjob")
 }
 
+// RolloutPath returns the path of the validating webhook for ExtensionRollouts.
+func RolloutPath() string {
+	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionrollout")
+}
+
 // Path returns the path of a webhook for a kind as controller-runtime has it.
 func Path(verb, group, version, kind string) string {
 	return "/" + strings.Join([]string{verb, strings.ReplaceAll(group, ".", "-"), version, kind}, "-")
@@ -79,6 +84,8 @@ type Config struct {
 	HookJobs hookjob.Allowed
 	// Registry has what is registered, for names that would collide. It may be nil.
 	Registry registry.Snapshots
+	// Rollouts knows which Clusters have moved to another version of an extension. It may be nil.
+	Rollouts Rollouts
 }
 
 // New returns the handler of all webhooks.
@@ -118,6 +125,8 @@ func New(c Config) (http.Handler, error) {
 			compile: hookjob.NewCompiler(c.Catalog, compiler, types, &c.HookJobs, nil).Compile,
 			spec:    func(j *v1alpha1.HookJob) any { return j.Spec },
 		}),
+		RolloutPath(): admission.WithValidator[*v1alpha1.ExtensionRollout](
+			scheme, extensionRollouts{registered: registered, moved: c.Rollouts}),
 	}, c.Logger)
 	mux.Handle("POST "+ConvertPath, recovered(conversionBounds().around(convert), c.Logger))
 	return mux, nil
