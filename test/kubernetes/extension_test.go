@@ -34,8 +34,9 @@ type serverOf struct {
 
 	mu       sync.Mutex
 	handlers []runtimehooksv1.ExtensionHandler
-	broken   bool // answers 500
-	hangs    bool // never answers
+	answer   func(body []byte) any // to what is not discovery; nil for success of BeforeClusterCreate
+	broken   bool                  // answers 500
+	hangs    bool                  // never answers
 }
 
 // handler returns an entry of discovery's list of handlers.
@@ -80,7 +81,7 @@ func (s *serverOf) set(change func(*serverOf)) {
 
 func (s *serverOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	handlers, broken, hangs := s.handlers, s.broken, s.hangs
+	handlers, broken, hangs, answers := s.handlers, s.broken, s.hangs, s.answer
 	s.mu.Unlock()
 	var answer any
 	switch {
@@ -93,6 +94,10 @@ func (s *serverOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		body, _ := io.ReadAll(r.Body) // the caller may have left
 		s.seen.Store(path.Base(r.URL.Path), string(body))
+		if answers != nil {
+			answer = answers(body)
+			break
+		}
 		ok := &runtimehooksv1.BeforeClusterCreateResponse{}
 		ok.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("BeforeClusterCreateResponse"))
 		ok.Status = runtimehooksv1.ResponseStatusSuccess
