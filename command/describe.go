@@ -19,15 +19,18 @@ func newDescribeCommand() *cobra.Command {
 	var o statusOptions
 	var output string
 	cmd := &cobra.Command{
-		Use:   "describe EXTENSION | rule NAME | job NAME | chain NAME",
-		Short: "Show what a gateway knows of an extension, a rule, a Job or a chain",
+		Use:   "describe EXTENSION | rollout NAME | rule NAME | job NAME | chain NAME",
+		Short: "Show what a gateway knows of an extension, a rollout, a rule, a Job or a chain",
 		Long: "Show whether an extension is up, since when, and what it failed with last; its handlers with what is\n" +
 			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
+			"Of an ExtensionRollout, show the Clusters that differ or have moved: what differs, with the values of both\n" +
+			"versions, and what that does to Machines.\n" +
 			"Of a HookRule or a HookJob, which has no server, show the same of its handler, and whether it is in effect.\n" +
 			"Of a HandlerChain, show its steps in their order, with what is in effect for each, and what keeps it\n" +
 			"from being called.\n\n" +
 			"The numbers are those of one gateway process, in the last five minutes.",
 		Example: "  hookgate describe acme\n" +
+			"  hookgate describe rollout acme\n" +
 			"  hookgate describe rule approved\n" +
 			"  hookgate describe job etcd-backup\n" +
 			"  hookgate describe chain platform-patches\n" +
@@ -82,6 +85,10 @@ func describables() []describable {
 		{
 			"chain", []string{"chain", "chains"}, chainNames,
 			func(g *status.Gateway) int { return len(g.Chains) }, render.Chain,
+		},
+		{
+			"rollout", []string{"rollout", "rollouts"}, rolloutNames,
+			func(g *status.Gateway) int { return len(g.Rollouts) }, render.Rollout,
 		},
 		{"rule", []string{"rule", "rules"}, ruleNames, func(g *status.Gateway) int { return len(g.Rules) }, render.Rule},
 		{"job", []string{"job", "jobs"}, jobNames, func(g *status.Gateway) int { return len(g.Jobs) }, render.Job},

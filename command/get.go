@@ -23,19 +23,21 @@ import (
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get {handlers | extensions | rules | jobs | chains | policies | holds}",
+		Use:   "get {handlers | extensions | rollouts | rules | jobs | chains | policies | holds}",
 		Short: "List what a gateway knows",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("cannot get %q: want handlers, extensions, rules, jobs, chains, policies or holds", args[0])
+				return usagef("cannot get %q: want %s", args[0], gettable)
 			}
-			return usagef("say what to get: handlers, extensions, rules, jobs, chains, policies or holds")
+			return usagef("say what to get: %s", gettable)
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRulesCommand(), newGetJobsCommand(),
-		newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand())
+	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRolloutsCommand(),
+		newGetRulesCommand(), newGetJobsCommand(), newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand())
 	return cmd
 }
+
+const gettable = "handlers, extensions, rollouts, rules, jobs, chains, policies or holds"
 
 // discover lists the handlers in the answer of a server to discovery.
 func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) error {

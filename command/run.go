@@ -162,6 +162,9 @@ func listOwn(reporter *observe.Reporter, source source) {
 	if s, ok := source.(interface{ Jobs() ([]status.Local, int) }); ok {
 		reporter.Jobs = s.Jobs
 	}
+	if s, ok := source.(interface{ Rollouts() []status.Rollout }); ok {
+		reporter.Rollouts = s.Rollouts
+	}
 }
 
 // background returns the tasks that run beside the server and the source. It also sets how the process uses memory.

@@ -76,6 +76,9 @@ func serveStatus(t *testing.T, g func() *status.Gateway) *httptest.Server {
 				return
 			}
 		}
+		if name := r.URL.Query().Get("rollout"); name != "" {
+			answer.Rollouts = slices.DeleteFunc(answer.Rollouts, func(of status.Rollout) bool { return of.Name != name })
+		}
 		switch r.URL.Query().Get("extension") {
 		case "":
 		case "acme":

@@ -175,6 +175,14 @@ func (s *Snapshot) offering(name string) *config {
 	return nil
 }
 
+// Offers returns the handlers that callers see of a Rollout, ordered by their own names.
+func (s *Snapshot) Offers(rollout string) []*Entry {
+	if c := s.offers[rollout]; c != nil {
+		return c.entries
+	}
+	return nil
+}
+
 // placeRollouts makes the handlers of the Rollouts anew whose members have changed.
 func (d *draft) placeRollouts() {
 	changed := map[string]bool{}

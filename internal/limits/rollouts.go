@@ -40,3 +40,13 @@ const (
 	RolloutRetry     = time.Second
 	RolloutRetryMost = time.Minute
 )
+
+// The limits of what people see of ExtensionRollouts.
+const (
+	// StatusRollouts is the number of ExtensionRollouts that the status lists, and of those with metrics, and
+	// StatusRolloutExamples that of the Clusters of each that it has if none is asked for.
+	StatusRollouts        = 100
+	StatusRolloutExamples = 20
+	// RolloutApproved is the number of entries of spec.approved. The schema says the same.
+	RolloutApproved = 1000
+)

@@ -49,6 +49,7 @@ type Metrics struct {
 
 	extensions *extensionCollector
 	status     *statusCollector
+	rollouts   *rolloutCollector
 	leading    *leadingCollector
 	series     *handlerSeries
 	memory     *memoryCollector
@@ -179,6 +180,7 @@ func NewMetrics(
 	}
 	m.extensions = newExtensionCollector(d, snapshots)
 	m.status = newStatusCollector(d)
+	m.rollouts = newRolloutCollector(d, m.status, snapshots)
 	m.series = &handlerSeries{snapshots: snapshots}
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
 		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers,

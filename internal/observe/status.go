@@ -26,7 +26,7 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Policies, Chains, Rules, Jobs and Notices are required. It is safe for concurrent use.
+// All fields but Policies, Chains, Rules, Jobs, Rollouts and Notices are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -42,6 +42,8 @@ type Reporter struct {
 	Rules func() (rules []status.Local, missed int)
 	// Jobs is Policies for HookJobs.
 	Jobs func() (jobs []status.Local, missed int)
+	// Rollouts returns the ExtensionRollouts by name, in a slice that is the caller's. It may be nil.
+	Rollouts func() []status.Rollout
 	// Notices may be nil.
 	Notices func() []status.Notice
 }
@@ -65,6 +67,7 @@ func (r *Reporter) Gateway() *status.Gateway {
 	g.Chains, g.MissedChains = r.chains(now, snapshot)
 	g.Rules, g.MissedRules = r.locals(r.Rules, now, snapshot, inChains)
 	g.Jobs, g.MissedJobs = r.locals(r.Jobs, now, snapshot, inChains)
+	g.Rollouts, g.MissedRollouts = r.rollouts(now, snapshot)
 	return g
 }
 
@@ -74,7 +77,7 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 	now, snapshot := time.Now(), r.Registry.Snapshot()
 	g, discoveries := r.gateway(now, snapshot), r.Observer.discoveries.Last()
 	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool {
-		e, ok := snapshot.Handler(h.Handler)
+		e, ok := snapshot.Registered(h.Handler)
 		return !ok || e.Registration.Name != name
 	})
 	chains, _ := r.chains(now, snapshot)
@@ -168,7 +171,7 @@ func (r *Reporter) extension(
 		Discovery: discoveryOf(d), Stale: d.Message != "", HealthUnchecked: d.HealthUnchecked,
 		Circuit: status.Circuit{State: circuit.Closed.String()}, Handlers: []status.Handler{},
 	}
-	x.Withheld = withheld(snapshot, registration.Name)
+	x.Withheld, x.Rollout = withheld(snapshot, registration.Name), memberOf(snapshot, registration.Name)
 	if s := registration.NamespaceSelector; s != nil && !s.Empty() {
 		x.Selector = s.String()
 	}
@@ -269,8 +272,15 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 }
 
 // offeredAs returns the name under which the gateway's discovery offers a handler, and why it is not the handler's own
-// if that was asked for.
+// if that was asked for. A handler of a Rollout's member is offered as that of the Rollout, and one that is never called
+// as nothing.
 func (r *Reporter) offeredAs(s *registry.Snapshot, e *registry.Entry) (name, collision string) {
+	if of := memberOf(s, e.Registration.Name); of != nil && e.Variants == nil {
+		var ok bool
+		if e, ok = s.Handler(e.Handler.Name + "." + of.Name); !ok || of.As == "" {
+			return "", ""
+		}
+	}
 	if h, ok := r.Catalog.Lookup(e.Handler.Hook); ok && h.Mergeable && !s.Sole() {
 		return strings.ToLower(h.Hook), ""
 	}
@@ -323,7 +333,8 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	query, ok := req.URL.Query(), true
 	missing := r.noExtension
 	name := query.Get("extension")
-	switch chain, rule, job := query.Get("chain"), query.Get("rule"), query.Get("job"); {
+	chain, rule, job, rollout := query.Get("chain"), query.Get("rule"), query.Get("job"), query.Get("rollout")
+	switch {
 	case name != "":
 		body, ok = r.Extension(name)
 	case rule != "":
@@ -332,6 +343,9 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case job != "":
 		name, missing = job, func(name string) string { return noLocal("HookJob", name, r.Jobs) }
 		body, ok = r.Job(name)
+	case rollout != "":
+		name, missing = rollout, r.noRollout
+		body, ok = r.Rollout(name)
 	case chain != "":
 		name, missing = chain, r.noChain
 		body, ok = r.Chain(name)

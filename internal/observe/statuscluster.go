@@ -43,7 +43,11 @@ func (r *Reporter) Cluster(namespace, name string) *status.Cluster {
 	return c
 }
 
+// hooked describes a handler, and its state.
 func (r *Reporter) hooked(now time.Time, e *registry.Entry) status.HookedHandler {
+	if e.Variants != nil {
+		return r.hookedMembers(now, e)
+	}
 	of := r.Observer.handlers.Of(e.Name, now)
 	h := r.handler(e, &of, nil)
 	x := r.evidence(e.Registration.Name, activity.Discovery{})

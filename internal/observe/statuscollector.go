@@ -107,7 +107,7 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 			min(e.Handler.Timeout, limits.Timeout).Seconds(), e.Handler.Hook.Hook, e.Name)
 	}
 	for by, held := range r.Observer.holds.Held(now) {
-		if _, ok := snapshot.Handler(by.Handler); !ok {
+		if _, ok := snapshot.Registered(by.Handler); !ok {
 			continue // its handler is gone
 		}
 		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held.Clusters), by.Hook, by.Handler)

@@ -114,5 +114,8 @@ func (r *Reporter) listedElsewhere(name string) string {
 	if _, ok := r.Job(name); ok {
 		return fmt.Sprintf("%q is a HookJob: hookgate describe job %s", name, name)
 	}
+	if _, ok := r.Rollout(name); ok {
+		return fmt.Sprintf("%q is an ExtensionRollout: hookgate describe rollout %s", name, name)
+	}
 	return ""
 }

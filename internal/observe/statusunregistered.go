@@ -27,6 +27,9 @@ func unregistered(s *registry.Snapshot, discoveries map[string]activity.Discover
 		x.Undiscovered = string(u.Effect(s.Policies(u.Name).All))
 		all = append(all, x)
 	}
+	for i := range all {
+		all[i].Rollout = memberOf(s, all[i].Name)
+	}
 	for name, d := range discoveries {
 		if _, registered := s.Registration(name); !registered && !listed[name] {
 			all = append(all, undiscovered(name, d))

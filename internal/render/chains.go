@@ -143,12 +143,11 @@ func chained(c *status.Chain, registered map[string]*status.Handler) status.Hook
 		Name: c.Name, OfferedAs: c.OfferedAs, Hook: c.Hook, State: status.Up, FailurePolicy: "Fail", Calls: c.Calls,
 	}
 	var timeout status.Seconds
-	worst := []status.State{status.Down, status.Failing, status.Slow, status.Unknown, status.Up, status.Ready}
 	for i := range c.Steps {
 		if of := registered[c.Steps[i].Handler]; of != nil {
 			h.APIVersion = of.APIVersion
 			timeout += of.Timeout
-			if slices.Index(worst, of.State) < slices.Index(worst, h.State) {
+			if of.State.Worse(h.State) {
 				h.State = of.State
 			}
 		}

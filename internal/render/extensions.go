@@ -53,6 +53,9 @@ func healthCheck(x *status.Extension) string {
 // Message returns what a person should know of an extension.
 func Message(x *status.Extension) string {
 	var parts []string
+	if x.Rollout != nil {
+		parts = append(parts, memberText(x.Rollout))
+	}
 	if x.Error != "" {
 		parts = append(parts, x.Error)
 	}
@@ -147,6 +150,9 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	t.Row("Discovery:", discovery(x, g.Now))
 	for _, h := range x.Withheld {
 		t.Row("Withheld:", fmt.Sprintf("%s, because hooks of policy %s does not have %s", h.Handler, h.Policy, h.Hook))
+	}
+	if x.Rollout != nil {
+		t.Row("Rollout:", memberText(x.Rollout))
 	}
 	if x.Undiscovered != "" {
 		t.Row("Effect:", Message(&status.Extension{Undiscovered: x.Undiscovered}))

@@ -5,6 +5,7 @@ package render
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -14,17 +15,26 @@ import (
 	"github.com/hookgate/hookgate/internal/table"
 )
 
-// Registered returns the handlers of all extensions and rules of a gateway, and its chains, which have no extension: by
-// the name under which the gateway offers them, and those that it offers as one in the order in which it calls them,
-// but chains before their steps.
+// Registered returns the handlers of all extensions, rollouts and rules of a gateway, and its chains, which have no
+// extension: by the name under which the gateway offers them, and those that it offers as one in the order in which it
+// calls them, but chains before their steps, and rollouts before the members that answer for them.
 func Registered(g *status.Gateway) []status.HookedHandler {
 	handlers := []status.HookedHandler{}
 	registered := map[string]*status.Handler{}
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
 		for j := range x.Handlers {
-			handlers = append(handlers, status.HookedHandler{Handler: x.Handlers[j], Extension: x.Name})
+			handlers = append(handlers, status.HookedHandler{
+				Handler: x.Handlers[j], Extension: x.Name, Rollout: x.Rollout,
+			})
 			registered[x.Handlers[j].Name] = &x.Handlers[j]
+		}
+	}
+	for i := range g.Rollouts {
+		of := &g.Rollouts[i]
+		for j := range of.Handlers {
+			handlers = append(handlers, status.HookedHandler{Handler: of.Handlers[j], Extension: of.Name})
+			registered[of.Handlers[j].Name] = &of.Handlers[j]
 		}
 	}
 	for i := range g.Rules {
@@ -40,21 +50,24 @@ func Registered(g *status.Gateway) []status.HookedHandler {
 	}
 	slices.SortFunc(handlers, func(a, b status.HookedHandler) int {
 		return cmp.Or(cmp.Compare(a.OfferedAs, b.OfferedAs), inOrder(a.Order, b.Order),
-			chainsFirst(a.Extension, b.Extension), cmp.Compare(a.Name, b.Name))
+			cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Name, b.Name))
 	})
 	return handlers
 }
 
-// chainsFirst compares the extensions of handlers. Those without one, which are chains, come first.
-func chainsFirst(a, b string) int {
+// rank returns the place of what answers under several names: chains, which have no extension, before rollouts, and
+// these before others.
+func rank(h *status.HookedHandler) int {
 	switch {
-	case (a == "") == (b == ""):
+	case h.Extension == "":
 		return 0
-	case a == "":
-		return -1
+	case h.Kind == rolloutKind:
+		return 1
 	}
-	return 1
+	return 2
 }
+
+const rolloutKind = "ExtensionRollout"
 
 // inOrder compares orders. Handlers without one come last.
 func inOrder(a, b *int32) int {
@@ -83,11 +96,22 @@ func HandlersInEffect(w io.Writer, handlers []status.HookedHandler, wide bool) e
 		h := &handlers[i].Handler
 		row := append([]string{h.OfferedAs}, inEffect(h)...)
 		if wide {
-			row = append(append(row, activityOf(h)...), strings.Join(h.Chains, ", "), handlers[i].Extension)
+			row = append(append(row, activityOf(h)...), strings.Join(h.Chains, ", "), extensionOf(&handlers[i]))
 		}
 		t.Row(row...)
 	}
 	return t.Flush()
+}
+
+// extensionOf returns the cell with the extension of a handler.
+func extensionOf(h *status.HookedHandler) string {
+	switch {
+	case h.Kind == rolloutKind:
+		return rolloutKind + " " + h.Extension
+	case h.Rollout != nil:
+		return fmt.Sprintf("%s (%s)", h.Extension, memberText(h.Rollout))
+	}
+	return h.Extension
 }
 
 // inEffect returns the cells with what is in effect for a handler.

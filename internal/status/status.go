@@ -5,11 +5,14 @@
 // command line. docs/status.md describes it.
 package status
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Path is where the diagnostics address serves a Gateway. With the query parameter extension, it has one extension
-// with all that is known of it; with chain, one HandlerChain; with
-// rule, one HookRule; with job, one HookJob.
+// with all that is known of it; with chain, one HandlerChain; with rule, one HookRule; with job, one HookJob; with
+// rollout, one ExtensionRollout.
 const Path = "/status"
 
 // Gateway is what one process knows. Times are in RFC 3339, and durations in seconds.
@@ -39,6 +42,10 @@ type Gateway struct {
 	// Jobs are the HookJobs by name, and MissedJobs counts those that there was no room for.
 	Jobs       []Local `json:"jobs,omitempty"`
 	MissedJobs int     `json:"missedJobs,omitempty"`
+	// Rollouts are the ExtensionRollouts by name, and MissedRollouts counts those that there was no room for. Unless one
+	// was asked for, each has its first Clusters, with one difference of each.
+	Rollouts       []Rollout `json:"rollouts,omitempty"`
+	MissedRollouts int       `json:"missedRollouts,omitempty"`
 	// Notices are what needs attention though calls are answered, such as a certificate near its end.
 	Notices []Notice `json:"notices,omitempty"`
 }
@@ -65,6 +72,12 @@ const (
 	Ready   State = "Ready"   // it has no server, and nothing is wrong with its calls
 )
 
+// worst has the states, the worst first.
+var worst = []State{Down, Failing, Slow, Unknown, Up, Ready}
+
+// Worse reports whether s is worse than another state.
+func (s State) Worse(than State) bool { return slices.Index(worst, s) < slices.Index(worst, than) }
+
 // Extension is a registered extension, or one that cannot be registered because its discovery fails.
 type Extension struct {
 	Name     string `json:"name"`
@@ -90,6 +103,8 @@ type Extension struct {
 	Undiscovered string `json:"undiscovered,omitempty"`
 	// Withheld are handlers that are not served, because the policy of the extension does not allow their hooks.
 	Withheld []Withheld `json:"withheld,omitempty"`
+	// Rollout is the ExtensionRollout through which alone the extension is called.
+	Rollout *RolloutMember `json:"rollout,omitempty"`
 
 	Circuit  Circuit   `json:"circuit"`
 	InFlight int       `json:"inFlight"`
@@ -100,6 +115,14 @@ type Extension struct {
 	Handlers []Handler `json:"handlers"`
 	// Failures are the last ones, newest first. They are there only if the extension was asked for.
 	Failures []Failure `json:"failures,omitempty"`
+}
+
+// RolloutMember says what an extension is to an ExtensionRollout.
+type RolloutMember struct {
+	Name string `json:"name"` // of the ExtensionRollout
+	// As is stable or candidate. It is absent for an extension that is never called, because the ExtensionRollout has its
+	// name, or because another one has it as a member.
+	As string `json:"as,omitempty"`
 }
 
 // Withheld is a handler that waits for a policy that allows its hook.
@@ -307,6 +330,8 @@ type Hook struct {
 type HookedHandler struct {
 	Handler
 	Extension string `json:"extension"`
+	// Rollout is the ExtensionRollout that the extension is a member of.
+	Rollout *RolloutMember `json:"rollout,omitempty"`
 }
 
 // Rollout is an ExtensionRollout, with what is known of its Clusters.
@@ -327,6 +352,8 @@ type Rollout struct {
 	Different int `json:"different"`
 	Moved     int `json:"moved"`
 	Failing   int `json:"failing,omitempty"`
+	// Handlers are those that callers see.
+	Handlers []Handler `json:"handlers,omitempty"`
 	// Variables says what differs between the answers to calls about no Cluster.
 	Variables *RolloutCluster `json:"variables,omitempty"`
 	// Clusters are those that differ or have moved, and MissedClusters counts those that there was no room for.
