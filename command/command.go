@@ -130,6 +130,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newExplainCommand(hooks, versions),
 		newChainCommand(hooks, versions), newRuleCommand(hooks, versions), newJobCommand(),
+		newRolloutCommand(),
 		newGetCommand(hooks), newDescribeCommand(),
 		newDashboardCommand(), newBugReportCommand(), newReplayCommand(hooks),
 		newCheckCommand(hooks), newPreflightCommand(hooks, versions),

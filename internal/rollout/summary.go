@@ -34,7 +34,7 @@ func (e *Engine) Fill(shown *status.Rollout) {
 		if c.record == nil || c.record.Spec.Candidate != r.candidate {
 			continue
 		}
-		listed := statusOf(c.record)
+		listed := Shown(c.record)
 		listed.Failure = failure
 		switch {
 		case c.record.Spec.Cluster == nil:
@@ -73,7 +73,8 @@ func (c *cluster) failure() string {
 	return text.Cut(worst, limits.PolicyMessageBytes)
 }
 
-func statusOf(r *v1alpha1.ExtensionRolloutRecord) status.RolloutCluster {
+// Shown returns a record in the form of the status.
+func Shown(r *v1alpha1.ExtensionRolloutRecord) status.RolloutCluster {
 	of := clusterOf(r)
 	listed := status.RolloutCluster{
 		Namespace: of.Namespace, Cluster: of.Name, State: string(r.Spec.State), Since: r.Spec.Since.Time,
