@@ -97,8 +97,12 @@ func (t *explanationTable) called(rows []row) error {
 	versions := some(func(r row) bool { return r.HookVersion != "" && r.HookVersion != t.hook.Version })
 	objects := some(func(r row) bool { return r.ClusterAPIVersion != "" })
 	caches := some(func(r row) bool { return r.CacheSeconds > 0 })
+	members := some(func(r row) bool { return r.Member != "" })
 	w := table.New(t.w)
-	columns := func(cells []string, version, object, cache string) []string {
+	columns := func(cells []string, member, version, object, cache string) []string {
+		if members {
+			cells = append(cells, member)
+		}
 		if versions {
 			cells = append(cells, version)
 		}
@@ -110,7 +114,7 @@ func (t *explanationTable) called(rows []row) error {
 		}
 		return cells
 	}
-	w.Header(columns([]string{"TURN", "HANDLER", "TIMEOUT", "FAILURE POLICY"}, "VERSION", "OBJECTS", "CACHE")...)
+	w.Header(columns([]string{"TURN", "HANDLER", "TIMEOUT", "FAILURE POLICY"}, "ANSWERED BY", "VERSION", "OBJECTS", "CACHE")...)
 	for _, r := range rows {
 		object, cache := "as sent", ""
 		if r.Kind == "HandlerChain" {
@@ -124,7 +128,7 @@ func (t *explanationTable) called(rows []row) error {
 		}
 		w.Row(columns([]string{
 			r.turn, r.Name, strconv.FormatFloat(r.TimeoutSeconds, 'f', -1, 64) + "s", r.FailurePolicy,
-		}, r.HookVersion, object, cache)...)
+		}, r.Member, r.HookVersion, object, cache)...)
 	}
 	return w.Flush()
 }

@@ -61,6 +61,7 @@ func (d *Dispatcher) explain(
 		return nil, nil, tooLong(r.Handler)
 	}
 	m := d.newMatcher()
+	m.looks = true
 	e := explainer{
 		Dispatcher: d, ctx: ctx, snapshot: s, r: r, m: &m, chosen: map[string]int{}, left: limits.ExplainedHandlers,
 		x: &Explanation{
@@ -113,11 +114,11 @@ func (e *explainer) list(targets []target) error {
 	if !e.failed {
 		ordered := inOrder(targets)
 		for turn, i := range ordered {
-			e.chosen[targets[i].name()] = turn + 1
+			e.chosen[targets[i].seen()] = turn + 1
 		}
 		for _, t := range targets {
-			if e.chosen[t.name()] == 0 {
-				e.chosen[t.name()] = len(ordered) + 1
+			if e.chosen[t.seen()] == 0 {
+				e.chosen[t.seen()] = len(ordered) + 1
 			}
 		}
 		if len(ordered) > 0 { // together, they have the time of one
@@ -184,11 +185,36 @@ func (e *explainer) handler(h *registry.Entry, isStep bool) ExplainedHandler {
 	if isStep {
 		x.Excluded = &Exclusion{"chain", "it is a step of " + e.chainsWith(h.Name) + ", which is called in its place"}
 	} else {
+		answers := e.answers(&x, h)
+		if answers == nil {
+			return x
+		}
+		h = answers
 		v = e.m.judge(e.ctx, h)
 		x.Excluded = e.exclusion(v, h)
 	}
 	e.describe(e.ctx, &x, h, v)
 	return x
+}
+
+// answers returns the handler that answers in place of one of a Rollout; nil if none does, which x says then. Every
+// other handler answers itself.
+func (e *explainer) answers(x *ExplainedHandler, h *registry.Entry) *registry.Entry {
+	if h.Variants == nil {
+		return h
+	}
+	x.Kind = h.Registration.Local.Kind()
+	answers, of, err := e.m.member(e.ctx, h)
+	if err == nil && answers == nil {
+		err = noMember(e.snapshot, h, of)
+	}
+	if of != nil {
+		x.Member = of.answering()
+	}
+	if err != nil {
+		x.Excluded = &Exclusion{"member", text.Cut(err.Error(), limits.PolicyMessageBytes)}
+	}
+	return answers
 }
 
 // chainsWith names the chains that a handler is a step of.
@@ -312,6 +338,9 @@ func (e *explainer) step(ctx context.Context, c *registry.Chain, i int) Explaine
 		x.Excluded = &Exclusion{"optional", "no handler of this name is registered, and the step is optional"}
 		return x
 	}
+	if h = e.answers(&x, h); h == nil {
+		return x
+	}
 	v := e.m.judgeStep(e.ctx, c, h)
 	x.Excluded = e.exclusion(v, h)
 	e.describe(ctx, &x, h, v)
@@ -340,12 +369,20 @@ func (e *explainer) unserved() {
 			switch x.Excluded = e.m.exclusion(v, u.String(), u.NamespaceSelector); {
 			case v.by == byHooks:
 				x.Excluded.Message += " " + e.r.Hook.Hook
+			case e.notCalled(u.Name):
+				x.Excluded = &Exclusion{"member", "it is of an ExtensionRollout, in which another one answers for the Cluster"}
 			case !v.excluded():
 				x.Excluded = &Exclusion{"undiscovered", "its handlers are not known yet, and calls wait for them"}
 			}
 			return x
 		})
 	}
+}
+
+// notCalled reports whether an ExtensionConfig is of a Rollout in which another one answers.
+func (e *explainer) notCalled(extensionConfig string) bool {
+	no, err := e.m.notCalled(e.ctx, e.snapshot, extensionConfig)
+	return no && err == nil
 }
 
 // exclusion returns the text of a verdict that excludes a handler of an ExtensionConfig, and nil for others.

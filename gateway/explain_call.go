@@ -39,7 +39,7 @@ func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, 
 	for i := range x.Handlers {
 		for j := range x.Handlers[i].Steps {
 			step := &x.Handlers[i].Steps[j]
-			step.Answer = t.answers[step.Name]
+			step.Answer = t.answers[step.called()]
 		}
 	}
 	return x, t.err

@@ -3,7 +3,10 @@
 
 package gateway
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Explanation says which handlers a request is for, in which order and how they would be called, and what excludes the
 // others. Its texts are the same for the same request and registrations.
@@ -37,6 +40,8 @@ type ExplainedHandler struct {
 	// Kind is empty for a handler of an extension, and otherwise HandlerChain, ExtensionConfig or, for a handler without a
 	// server, that of its object, such as HookRule.
 	Kind string `json:"kind,omitempty"`
+	// Member is the ExtensionConfig that answers for the Cluster as a member of an ExtensionRollout.
+	Member string `json:"member,omitempty"`
 	// Turn counts from 1. Handlers with the same turn are called at the same time. Zero means that it is not called.
 	Turn int `json:"turn"`
 	// Audits means that it is a HookRule with action: Audit, whose answer the caller does not get.
@@ -65,10 +70,18 @@ type ExplainedHandler struct {
 	Answer *ExplainedAnswer `json:"answer,omitempty"`
 }
 
+// called returns the registered name of the handler that is called, which is that of the member.
+func (h *ExplainedHandler) called() string {
+	if handler, _, ok := strings.Cut(h.Name, "."); ok && h.Member != "" {
+		return handler + "." + h.Member
+	}
+	return h.Name
+}
+
 // Exclusion is the one reason why a handler is not called.
 type Exclusion struct {
 	// By is what excludes it: namespaceSelector, objectSelector, matchCondition, hooks, onUndiscovered, undiscovered,
-	// chain, optional, missing, name, steps, or failure if nothing but the failure of the whole call does.
+	// chain, optional, missing, name, steps, member if no member of the ExtensionRollout answers, or failure if nothing but the failure of the whole call does.
 	By string `json:"by"`
 	// Message is the reason with its values.
 	Message string `json:"message"`

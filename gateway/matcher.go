@@ -52,6 +52,7 @@ type matcher struct {
 	readLabels bool
 
 	clusterName *[2]string // namespace and name; nil before they are read
+	looks       bool       // the call is only explained
 
 	request  *policy.Request // message as conditions see it
 	reserved int64           // bytes that it has taken of the call's memory

@@ -57,6 +57,9 @@ func (m *matcher) isCandidate(ctx context.Context, of *registry.Rollout) (bool, 
 	if len(namespace)+len(cluster) > limits.NameBytes {
 		return false, nil // no Cluster has such a name
 	}
+	if m.looks {
+		return of.Assignment.Look(ctx, namespace, cluster)
+	}
 	return of.Assignment.Candidate(ctx, namespace, cluster)
 }
 
@@ -75,6 +78,14 @@ func (of *member) answering() string {
 		return of.Candidate
 	}
 	return of.Stable
+}
+
+// seen returns the name under which callers see what is called.
+func (t target) seen() string {
+	if t.member == nil {
+		return t.name()
+	}
+	return t.entry.Handler.Name + "." + t.member.Name
 }
 
 // noMember returns the error of a request that names a handler which the member that answers does not have, as far as

@@ -35,6 +35,10 @@ func (a *assigned) Candidate(_ context.Context, _, cluster string) (bool, error)
 	return slices.Contains(a.candidates, cluster), nil
 }
 
+func (a *assigned) Look(ctx context.Context, namespace, cluster string) (bool, error) {
+	return a.Candidate(ctx, namespace, cluster)
+}
+
 func (a *assigned) Compare(c registry.Comparison) {
 	a.asked, c.Ask = append(a.asked, c.Ask()), nil
 	a.compared = append(a.compared, c)
@@ -292,4 +296,72 @@ func TestRolloutFollowsMembers(t *testing.T) {
 	r.Remove("acme")
 	r.SetRollouts(nil)
 	want("without the rollout, each is on its own", "new.acme-v7", "patch.acme-v7")
+}
+
+// The member that answers for a Cluster is named, in chains, too, and so is why none does.
+func TestExplainRollout(t *testing.T) {
+	a := &assigned{candidates: []string{"moved"}}
+	regs := members(handlerOf("patch", "GeneratePatches", hook.Fail))
+	regs[1].Handlers = append(regs[1].Handlers, handlerOf("new", "BeforeClusterCreate", hook.Fail))
+	d := rolledOut(t, a, regs...)
+	explain := func(hookName string, request proto.Message) string {
+		t.Helper()
+		x, err := d.Explain(t.Context(), Request{Hook: hookOf(t, hookName), Message: request})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		add := func(h *ExplainedHandler) {
+			line := fmt.Sprintf("%d %s %s %s", h.Turn, h.Name, h.Kind, h.Member)
+			if h.Excluded != nil {
+				line += " " + h.Excluded.By + ": " + h.Excluded.Message
+			}
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		for i := range x.Handlers {
+			add(&x.Handlers[i])
+			for j := range x.Handlers[i].Steps {
+				add(&x.Handlers[i].Steps[j])
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	of := func(cluster string) proto.Message {
+		return &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{
+			Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster),
+		}}
+	}
+	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6", which answers for it as ` +
+		`a member of ExtensionRollout "acme", does not have it`
+	for _, tc := range []struct {
+		hook    string
+		request proto.Message
+		want    string
+	}{
+		{"GeneratePatches", templateOf("stays"), "1 patch.acme ExtensionRollout v6"},
+		{"GeneratePatches", templateOf("moved"), "1 patch.acme ExtensionRollout v7"},
+		{"BeforeClusterCreate", of("moved"), "1 create.other\n1 new.acme ExtensionRollout v7"},
+		{"BeforeClusterCreate", of("stays"), "1 create.other\n0 new.acme ExtensionRollout v6 " + missing},
+	} {
+		if diff := cmp.Diff(tc.want, explain(tc.hook, tc.request)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", tc.hook, diff)
+		}
+	}
+	reg, _ := d.config.Registry.(*registry.Registry)
+	reg.SetChains([]registry.Chain{{Name: "all", Hook: hookOf(t, "GeneratePatches").GroupHook(), Steps: []registry.ChainStep{{Handler: "patch.acme"}}}})
+	x, err := d.ExplainCall(t.Context(), Request{Hook: hookOf(t, "GeneratePatches"), Message: templateOf("moved")})
+	if err != nil || x.Failure != nil {
+		t.Fatal(x, err)
+	}
+	step := x.Handlers[0].Steps[0]
+	if step.Member != "v7" || step.Answer == nil || len(step.Answer.Objects) != 1 || !strings.Contains(string(step.Answer.Objects[0].Object), "v7") {
+		t.Errorf("the step of a chain: %+v", step)
+	}
+	if len(a.compared) > 0 {
+		t.Errorf("explanations were compared: %v", a.compared)
+	}
+	a.unreadable = true
+	if got := explain("GeneratePatches", templateOf("stays")); !strings.Contains(got, "0 patch.acme ExtensionRollout") {
+		t.Errorf("records that are not read: %s", got)
+	}
 }

@@ -36,6 +36,8 @@ type Assignment interface {
 	// Candidate reports whether the candidate answers the calls about a Cluster. It returns a *hook.Error if that is not
 	// known.
 	Candidate(ctx context.Context, namespace, cluster string) (bool, error)
+	// Look is Candidate for calls that are only explained: it moves no Cluster that is new.
+	Look(ctx context.Context, namespace, cluster string) (bool, error)
 	// Compare takes a call that the stable member has answered, to compare the answer with that of the candidate.
 	Compare(c Comparison)
 	// Answered notes whether a call of the candidate has failed, other than a comparison.

@@ -141,6 +141,19 @@ const (
 
 // Candidate reports whether the candidate answers for a Cluster: if its record says so, and never for calls about none.
 func (r *Rollout) Candidate(ctx context.Context, namespace, cluster string) (bool, error) {
+	return r.decide(ctx, namespace, cluster, r.asNew)
+}
+
+// Look reports what Candidate would, and moves no Cluster.
+func (r *Rollout) Look(ctx context.Context, namespace, cluster string) (bool, error) {
+	return r.decide(ctx, namespace, cluster, r.isNew)
+}
+
+// decide decides about a Cluster, and leaves to isNew one that nothing is known of and that has the candidate if it is
+// new.
+func (r *Rollout) decide(
+	ctx context.Context, namespace, cluster string, isNew func(context.Context, types.NamespacedName) (bool, error),
+) (bool, error) {
 	of := types.NamespacedName{Namespace: namespace, Name: cluster}
 	if cluster == "" || !r.state.engine.readable() {
 		if cluster == "" {
@@ -150,7 +163,7 @@ func (r *Rollout) Candidate(ctx context.Context, namespace, cluster string) (boo
 	}
 	switch to, known := r.state.movedTo(of); {
 	case to == "" && !known && r.spec.NewClusters == v1alpha1.NewClustersCandidate && r.mayMoveAny():
-		return r.asNew(ctx, of)
+		return isNew(ctx, of)
 	case to == "", to == r.stable:
 		return false, nil
 	case to == r.candidate:
@@ -162,13 +175,22 @@ func (r *Rollout) Candidate(ctx context.Context, namespace, cluster string) (boo
 	}
 }
 
-// asNew decides for a Cluster that nothing is known of. If it is new, it moves before the candidate answers.
-func (r *Rollout) asNew(ctx context.Context, of types.NamespacedName) (bool, error) {
-	e := r.state.engine
-	isNew, err := e.config.IsNew(ctx, of.Namespace, of.Name)
+// isNew reports whether a Cluster is new.
+func (r *Rollout) isNew(ctx context.Context, of types.NamespacedName) (bool, error) {
+	isNew, err := r.state.engine.config.IsNew(ctx, of.Namespace, of.Name)
 	if err != nil {
 		return false, hook.Errorf(hook.NotReady, "%s %q: cannot see whether Cluster %q is new: try again", Kind, r.name, of).
 			WithCause(err)
+	}
+	return isNew, nil
+}
+
+// asNew decides for a Cluster that nothing is known of. If it is new, it moves before the candidate answers.
+func (r *Rollout) asNew(ctx context.Context, of types.NamespacedName) (bool, error) {
+	e := r.state.engine
+	isNew, err := r.isNew(ctx, of)
+	if err != nil {
+		return false, err
 	}
 	if !isNew {
 		r.state.notNew(of)
