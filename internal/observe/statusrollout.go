@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -88,7 +89,8 @@ func (r *Reporter) rolloutHandlers(now time.Time, snapshot *registry.Snapshot, n
 	return all
 }
 
-// hookedMembers describes the handler of an ExtensionRollout: with the calls of both members, and the worse state.
+// hookedMembers describes the handler of an ExtensionRollout: with the calls of both members, and the worse state. A
+// candidate that is down is one that fails: it answers for some Clusters only.
 func (r *Reporter) hookedMembers(now time.Time, e *registry.Entry) status.HookedHandler {
 	var of activity.Handler
 	h := status.HookedHandler{Handler: r.handler(e, &of, nil), Extension: e.Registration.Name}
@@ -107,6 +109,9 @@ func (r *Reporter) hookedMembers(now time.Time, e *registry.Entry) status.Hooked
 		h.Calls.NearTimeout += calls.NearTimeout
 		h.Calls.P50, h.Calls.P99 = max(h.Calls.P50, calls.P50), max(h.Calls.P99, calls.P99)
 		m := r.hooked(now, member)
+		if h.State != "" && m.State == status.Down {
+			m.State, m.Error = status.Failing, cmp.Or(m.Error, member.Registration.Name+" is down") // for some Clusters
+		}
 		if h.State == "" || m.State.Worse(h.State) {
 			h.State, h.Error = m.State, m.Error
 		}
