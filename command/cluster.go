@@ -258,7 +258,7 @@ func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 func (o *serveOptions) newSource(
 	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer,
 	endpoints *controllers.Endpoints, references *convert.References, losses *convert.Losses,
-	observer directory.Observer, circuits controllers.Circuits, logger *slog.Logger,
+	observer discoveries, circuits controllers.Circuits, logger *slog.Logger,
 ) (source, error) {
 	switch {
 	case o.sidecar != "":
@@ -269,7 +269,7 @@ func (o *serveOptions) newSource(
 		return directory.New(directory.Config{
 			Dir: o.extensionConfigs, StateDir: o.stateDir, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
 			Losses: losses,
-			Logger: logger, Resync: o.resync, Observer: observer,
+			Logger: logger, Resync: o.resync, Observer: observer, Compared: observer.Compared,
 		})
 	default:
 		return o.cluster.newSource(at, controllers.Config{
