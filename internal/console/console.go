@@ -166,6 +166,8 @@ type overview struct {
 	MoreChains   int
 	Policies     []status.Policy
 	MorePolicies int
+	Rollouts     []status.Rollout
+	MoreRollouts int
 }
 
 // localTable is the handlers without servers of one kind.
@@ -219,6 +221,7 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 	if o.MoreHolds = len(g.Holds) - maxRows; o.MoreHolds > 0 {
 		o.Holds = g.Holds[:maxRows]
 	}
+	o.Rollouts, o.MoreRollouts = g.Rollouts, g.MissedRollouts
 	o.list("Rule", g.Rules, g.MissedRules)
 	o.list("Job", g.Jobs, g.MissedJobs)
 	shown := min(len(g.Chains), maxRows)

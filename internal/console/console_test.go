@@ -29,6 +29,7 @@ type gateways struct {
 	chains     []status.Chain
 	rules      []status.Local
 	jobs       []status.Local
+	rollouts   []status.Rollout
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
 }
 
@@ -37,6 +38,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func (g *gateways) Gateway() *status.Gateway {
 	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
 	s.Policies, s.Chains, s.Rules, s.Jobs = g.policies, g.chains, g.rules, g.jobs
+	s.Rollouts = g.rollouts
 	for _, x := range g.extensions {
 		if state := g.state.Load(); state != nil {
 			x.State = *state
@@ -207,6 +209,36 @@ func TestPolicies(t *testing.T) {
 		if _, body := get(t, h, target); strings.Contains(body, "policies") {
 			t.Errorf("%s has policies", target)
 		}
+	}
+}
+
+// TestRollouts shows rollouts on the first page, and what differs for their Clusters.
+func TestRollouts(t *testing.T) {
+	g := &gateways{extensions: []status.Extension{acme()}, rollouts: []status.Rollout{{
+		Name: "acme", Stable: "acme", Candidate: "acme-v7", Ready: true, Message: "Clusters may move", Equal: 3, Different: 1, Moved: 2,
+		Aborted: "calls <b>fail</b>",
+		Clusters: []status.RolloutCluster{{
+			Namespace: "team-a", Cluster: "prod", State: "Different", Since: now.Add(-time.Hour), Message: "the answers differ",
+			Differences: []status.RolloutDifference{{
+				Handler: "patch", Path: "/spec/<b>", Stable: "1", Candidate: "2", Machines: "replaces 3 Machines of MachineDeployment md",
+			}},
+			OmittedDifferences: 4,
+		}},
+		MissedClusters: 5,
+	}}}
+	_, body := get(t, New(g), "/")
+	text, links, _ := textOf(t, body)
+	for _, want := range []string{
+		"Moved Failing Message acme acme acme-v7 True 3 1 2 0 aborted, no more Clusters move: calls <b>fail</b>",
+		"team-a/prod Different 60m patch: /spec/<b> 1 → 2 and 4 more replaces 3 Machines of MachineDeployment md the answers differ",
+		"and 5 more: hookgate describe rollout acme lists them",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if !slices.Contains(links, "/clusters/team-a/prod") || !slices.Contains(links, "/extensions/acme-v7") {
+		t.Errorf("links: %s", links)
 	}
 }
 

@@ -4,6 +4,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -31,6 +32,8 @@ var functions = template.FuncMap{
 	"noted":     render.Noted,
 	"reason":    render.Reason,
 	"condition": render.Condition,
+	"rollout":   func(r status.Rollout) string { return cmp.Or(render.RolloutMessage(&r), r.Message) },
+	"differs":   func(d status.RolloutDifference) string { return render.Difference(&d) },
 	"anchor":    func(handler string) string { return strings.Replace(handler, ".", "-", 1) }, // of rule.x, rule-x
 	"extensionOf": func(handler string) string { // of its registered name
 		_, extensionConfig, _ := strings.Cut(handler, ".")
