@@ -55,10 +55,9 @@ func (a *acme) patch(r *runtimehooksv1.GeneratePatchesRequest, to *runtimehooksv
 		if item.HolderReference.FieldPath != "spec.controlPlaneRef" {
 			continue
 		}
-		const path = "/spec/template/spec/kubeadmConfigSpec/preKubeadmCommands"
-		patch := fmt.Appendf(nil, `[{"op":"add","path":%q,"value":[%q]}]`, path, "echo "+version)
+		patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"kubeadmConfigSpec":{"preKubeadmCommands":[%q]}}}}}`, "echo "+version)
 		to.Items = append(to.Items, runtimehooksv1.GeneratePatchesResponseItem{
-			UID: item.UID, PatchType: runtimehooksv1.JSONPatchType, Patch: patch,
+			UID: item.UID, PatchType: runtimehooksv1.JSONMergePatchType, Patch: patch,
 		})
 	}
 	return nil
