@@ -69,7 +69,8 @@ func newWebhookClient(t *testing.T, group string) (*webhookServer, *rest.Config)
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	config, _ := emptyServer(t, filepath.Join(crds, group+"_extensionconfigs.yaml"),
 		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"), filepath.Join(crds, "hookgate.dev_handlerchains.yaml"),
-		filepath.Join(crds, "hookgate.dev_hookrules.yaml"), filepath.Join(crds, "hookgate.dev_hookjobs.yaml"))
+		filepath.Join(crds, "hookgate.dev_hookrules.yaml"), filepath.Join(crds, "hookgate.dev_hookjobs.yaml"),
+		filepath.Join(crds, "hookgate.dev_extensionrollouts.yaml"), filepath.Join(crds, "hookgate.dev_extensionrolloutrecords.yaml"))
 	s := &webhookServer{}
 	config.WarningHandler = s
 	scheme := runtime.NewScheme()
@@ -130,8 +131,8 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 			}
 		}
 	}
-	if asked != 6 {
-		t.Fatalf("the manifests have %d webhooks, want 6", asked)
+	if asked != 7 {
+		t.Fatalf("the manifests have %d webhooks, want 7", asked)
 	}
 	patch := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(documents(t, group, "conversion.yaml")[0], patch); err != nil {

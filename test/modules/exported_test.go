@@ -41,6 +41,9 @@ var inside = map[string]string{
 	"controllers.Source.Policies":   "the status of the process lists them",
 	"controllers.Source.Jobs":       "the status of the process lists them",
 	"controllers.Source.Rules":      "the status of the process lists them",
+	"controllers.Source.Rollouts":   "the status of the process lists them",
+
+	"controllers.Source.RolloutEngine": "the webhooks refuse what would leave Clusters without an answer",
 
 	"provider.Config.Gateway": client,
 
