@@ -35,6 +35,11 @@ func admitBy(t *testing.T, h http.Handler, path string, old, object any) *admiss
 	if old != nil {
 		review.Request.Operation, review.Request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: encode(t, old)}
 	}
+	return answerTo(t, h, path, review)
+}
+
+func answerTo(t *testing.T, h http.Handler, path string, review admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
+	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(encode(t, review)))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()

@@ -43,15 +43,16 @@ func FuzzAdmission(f *testing.F) {
 		policy = `{"kind":"ExtensionPolicy","apiVersion":"hookgate.dev/v1alpha1","metadata":{"name":"p"},"spec":{"targetRef":{"name":"acme"},"timeoutSeconds":30,"matchConditions":[{"name":"a","expression":"request.a == 1"}]}}`
 		chain  = `{"kind":"HandlerChain","apiVersion":"hookgate.dev/v1alpha1","metadata":{"name":"c"},"spec":{"hook":"CanUpdateMachine","steps":[{"handler":"a.acme","allow":["/machine"]}]}}`
 		rule   = `{"kind":"HookRule","apiVersion":"hookgate.dev/v1alpha1","metadata":{"name":"r"},"spec":{"hook":"BeforeClusterUpgrade","hold":[{"unless":"request.a == 1","message":"'a'","retryAfterSeconds":3}]}}`
+		moves  = `{"kind":"ExtensionRollout","apiVersion":"hookgate.dev/v1alpha1","metadata":{"name":"r"},"spec":{"stable":"a","candidate":"b","approved":["a/b"]}}`
 	)
-	for _, object := range []string{config, policy, chain, rule, `{}`, `null`, `[]`, `{"kind":"ExtensionConfig","apiVersion":"runtime.hookgate.dev/v1alpha1"}`} {
+	for _, object := range []string{config, policy, chain, rule, moves, `{}`, `null`, `[]`, `{"kind":"ExtensionConfig","apiVersion":"runtime.hookgate.dev/v1alpha1"}`} {
 		f.Add(review(object, ""))
 		f.Add(review(object, `,"oldObject":`+config))
 	}
 	f.Add([]byte(`{`))
 	h := handler(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, path := range []string{MutatePath(group), ValidatePath(group), PolicyPath(), ChainPath(), RulePath()} {
+		for _, path := range []string{MutatePath(group), ValidatePath(group), PolicyPath(), ChainPath(), RulePath(), RolloutPath()} {
 			answer := admissionv1.AdmissionReview{}
 			text := ask(t, h, path, body)
 			if err := json.Unmarshal(text, &answer); err != nil || answer.Response == nil ||

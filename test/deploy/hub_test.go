@@ -183,6 +183,7 @@ func TestHub(t *testing.T) {
 				s.call(t, g, certs, roles)
 				s.block(t, g, certs)
 				s.auditRule(t, g, certs)
+				s.roll(t, h.group, g, certs, x)
 				s.scrape(t, g, certs, roles)
 				s.write(t, h.group, roles)
 			}
@@ -590,6 +591,43 @@ func (s *server) auditRule(t *testing.T, g *process.Gateway, certs *devcert.Pair
 		}
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "Audit" && e.Note == "failure: no" })
 	})
+}
+
+// roll moves a Cluster to another version of the extension, and deletes the Cluster.
+func (s *server) roll(t *testing.T, group string, g *process.Gateway, certs *devcert.Pair, x *extension) {
+	t.Helper()
+	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"))
+	s.apply(t, []byte("apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {namespace: team, name: c}\n"))
+	s.apply(t, fmt.Appendf(nil, "apiVersion: %s/v1beta2\nkind: ExtensionConfig\nmetadata: {name: next}\nspec: {clientConfig: {url: %q, caBundle: %s}}\n",
+		group, x.URL, base64.StdEncoding.EncodeToString(x.authority())))
+	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionRollout\nmetadata: {name: acme}\nspec: {stable: acme, candidate: next, candidateFor: {percent: 100}}\n"))
+	states := func() (all []v1alpha1.RolloutState) {
+		var list v1alpha1.ExtensionRolloutRecordList
+		if err := s.client.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			all = append(all, list.Items[i].Spec.State)
+		}
+		return all
+	}
+	const machine = `{"machine":{"metadata":{"namespace":"team"},"spec":{"clusterName":"c","version":"v1"}}}`
+	eventually(t, "the Cluster moves", func() bool {
+		ask(t, g, certs, "canupdatemachine/machines", `{"current":`+machine+`,"desired":`+machine+`}`)
+		return slices.Equal(states(), []v1alpha1.RolloutState{v1alpha1.RolloutStateMoved})
+	})
+	rollout := &v1alpha1.ExtensionRollout{}
+	eventually(t, "the rollout is ready", func() bool {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: "acme"}, rollout)
+		return err == nil && meta.IsStatusConditionTrue(rollout.Status.Conditions, v1alpha1.ReadyCondition)
+	})
+	if out, err := kubectl(s.admin, nil, "delete", "extensionrollout", "acme"); err == nil || !strings.Contains(string(out), `1 Cluster has moved to "next"`) {
+		t.Errorf("the rollout is deleted: %v: %s", err, out)
+	}
+	if out, err := kubectl(s.admin, nil, "delete", "-n", "team", "clusters.cluster.x-k8s.io", "c"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	eventually(t, "its record is deleted", func() bool { return len(states()) == 0 })
 }
 
 // ask calls a hook with a client certificate, and returns the answer.
