@@ -44,7 +44,7 @@ func newRollouts(served *discovery.TrackingRegistry, of *clusters, leads func() 
 		clusters: of, logger: c.Logger, readOnly: c.ReadOnly, leads: leads,
 		events: newRolloutEvents(), gone: newGoneClusters(),
 	}
-	config := rollout.Config{Logger: c.Logger, Clusters: of, IsNew: r.isNew, Compared: c.RolloutCompared}
+	config := rollout.Config{Logger: c.Logger, Shared: c.LeaderElection.Enabled, Clusters: of, IsNew: r.isNew, Compared: c.RolloutCompared}
 	if !c.ReadOnly {
 		config.Store, config.Changed = r, r.changed
 	}

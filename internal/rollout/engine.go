@@ -51,6 +51,8 @@ type Config struct {
 	// Store is nil in a process that only reads: it compares nothing, and moves no Cluster.
 	Store  Store
 	Logger *slog.Logger
+	// Shared is whether other processes store records, too.
+	Shared bool
 	// Clusters may be nil: only what calls say of their Clusters is known then.
 	Clusters Clusters
 	// IsNew reports whether a Cluster has no objects of its topology yet. Nil means that this cannot be known.

@@ -226,16 +226,26 @@ func (c *cluster) allCompared() bool {
 }
 
 // settle decides about the Clusters that have had no calls for a while: all handlers that are called for them are
-// known.
+// known. It also decides about those whose answers have been equal for a while.
 func (s *state) settle(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, c := range s.clusters {
-		if !c.settled && c.allCompared() && now.Sub(c.called) >= s.engine.settle {
+		switch {
+		case !c.settled && c.allCompared() && now.Sub(c.called) >= s.engine.settle:
 			c.settled = true
-			s.engine.write(write{rollout: s.name, cluster: name})
+		case c.settled && s.engine.waited(c.record, now) && !s.engine.waited(c.record, now.Add(-s.engine.settle)):
+		default:
+			continue
 		}
+		s.engine.write(write{rollout: s.name, cluster: name})
 	}
+}
+
+// waited reports whether the answers for a Cluster have been equal for so long that other processes, which see other
+// calls about it, would have stored by now that theirs are not.
+func (e *Engine) waited(equal *v1alpha1.ExtensionRolloutRecord, now time.Time) bool {
+	return !e.config.Shared || equal != nil && now.Sub(equal.Spec.Since.Time) >= e.settle
 }
 
 // count counts a call of the candidate, and aborts the rollout if too many have failed.
@@ -304,8 +314,11 @@ func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
 	if w.cluster.Name == "" || !found.settled || !r.mayMoveAny() {
 		return nil
 	}
-	may, approved := r.mayMove(w.cluster, found.labels)
 	isEqual := found.state == v1alpha1.RolloutStateEqual
+	if isEqual && !s.engine.waited(stored, time.Now()) {
+		return nil // settle asks again
+	}
+	may, approved := r.mayMove(w.cluster, found.labels)
 	if !may || !isEqual && !approved && r.spec.OnDifference != v1alpha1.OnDifferenceMove {
 		return nil
 	}
