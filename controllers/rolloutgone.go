@@ -22,7 +22,7 @@ import (
 // goneAttempts is how often the records of a Cluster are tried to be deleted before the next sweep.
 const goneAttempts = 10
 
-// goneClusters are the Clusters that were deleted, or may have been, and that have records, which the leader deletes.
+// goneClusters are the Clusters that were deleted, or may have been, and that have records, which are to be deleted.
 type goneClusters struct {
 	queue workqueue.TypedRateLimitingInterface[goneCluster]
 	began *notify.Signal // a term as the leader
@@ -42,14 +42,15 @@ func newGoneClusters() *goneClusters {
 	}
 }
 
-// forget takes note that a Cluster was deleted.
+// forget takes note that a Cluster was deleted. Every replica deletes its records: none may lead just now, and a Cluster of
+// the same name may come at once.
 func (r *rollouts) forget(cluster types.NamespacedName, uid types.UID) {
-	if len(r.engine.Gone(cluster)) > 0 && r.leads() && !r.readOnly {
+	if len(r.engine.Gone(cluster)) > 0 && !r.readOnly {
 		r.gone.queue.Add(goneCluster{cluster, uid})
 	}
 }
 
-// sweep looks for records of Clusters that were deleted while no replica led, when this one begins to lead and now and
+// sweep looks for records of Clusters that were deleted while no replica ran, when this one begins to lead and now and
 // then, until ctx is done.
 func (r *rollouts) sweep(ctx context.Context) {
 	defer r.gone.queue.ShutDown()
@@ -80,7 +81,7 @@ func (r *rollouts) collect(ctx context.Context) {
 		if ended {
 			return
 		}
-		if pace.Wait(ctx) == nil && r.leads() {
+		if pace.Wait(ctx) == nil {
 			switch err := r.deleteRecords(ctx, of); {
 			case err == nil || ctx.Err() != nil:
 				r.gone.queue.Forget(of)
