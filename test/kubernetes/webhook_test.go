@@ -131,8 +131,8 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 			}
 		}
 	}
-	if asked != 7 {
-		t.Fatalf("the manifests have %d webhooks, want 7", asked)
+	if asked != 8 {
+		t.Fatalf("the manifests have %d webhooks, want 8", asked)
 	}
 	patch := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(documents(t, group, "conversion.yaml")[0], patch); err != nil {
