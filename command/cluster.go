@@ -274,7 +274,7 @@ func (o *serveOptions) newSource(
 	default:
 		return o.cluster.newSource(at, controllers.Config{
 			Catalog: hooks, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
-			Logger: logger, Resync: o.resync, Observer: observer, Circuits: circuits,
+			Logger: logger, Resync: o.resync, Observer: observer, RolloutCompared: observer.Compared, Circuits: circuits,
 		})
 	}
 }
