@@ -25,7 +25,7 @@ func TestOfferedAs(t *testing.T) {
 		{"GeneratePatches", true, "x"},
 		{"Unknown", false, "x"},
 	} {
-		e := &registry.Entry{Label: "x", Handler: registry.Handler{
+		e := &registry.Entry{Label: "x", Registration: &registry.Registration{}, Handler: registry.Handler{
 			Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: tt.hook},
 		}}
 		reg := registry.New()
