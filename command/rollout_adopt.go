@@ -30,7 +30,8 @@ func newRolloutAdoptCommand() *cobra.Command {
 		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use, which becomes stable. Its\n" +
 			"handlers keep their names, and no Cluster changes versions. With --candidate, Clusters are compared, too;\n" +
 			"none moves before spec.candidateFor or \"hookgate rollout approve\" says so.",
-		Example: "  hookgate rollout adopt acme --dry-run\n  hookgate rollout adopt acme --candidate acme-v7 --context management",
+		Example: "  hookgate rollout adopt acme --dry-run\n" +
+			"  hookgate rollout adopt acme --candidate acme-v7 --context management",
 	}, func(ctx context.Context, r *clusterRollout) error {
 		of := &v1alpha1.ExtensionRollout{Spec: v1alpha1.ExtensionRolloutSpec{
 			Stable: r.name, Candidate: candidate, Compare: candidate != "",

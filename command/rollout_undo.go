@@ -22,8 +22,8 @@ func newRolloutAbortCommand() *cobra.Command {
 	return o.command(&cobra.Command{
 		Use:   "abort NAME",
 		Short: "Let no more Clusters move",
-		Long: "Set spec.paused: no more Clusters move to the candidate. Those that have moved stay; \"hookgate rollout undo\"\n" +
-			"moves them back.",
+		Long: "Set spec.paused: no more Clusters move to the candidate. Those that have moved stay;\n" +
+			"\"hookgate rollout undo\" moves them back.",
 		Example: "  hookgate rollout abort acme --context management",
 	}, func(ctx context.Context, r *clusterRollout) error {
 		of, err := r.get(ctx)
@@ -122,7 +122,8 @@ func (r *clusterRollout) undo(ctx context.Context, clusters []string) error {
 	r.sayf("%s back to %s, and what differs is replaced again:", text.Plural(len(moved), "Cluster")+goes(len(moved)),
 		of.Spec.Stable)
 	r.showAll(moved, records)
-	if err := r.confirm(fmt.Sprintf("Let no more Clusters move, and move %s back?", text.Plural(len(moved), "Cluster"))); err != nil {
+	question := fmt.Sprintf("Let no more Clusters move, and move %s back?", text.Plural(len(moved), "Cluster"))
+	if err := r.confirm(question); err != nil {
 		return err
 	}
 	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error { // first, so that none moves again at once
@@ -140,8 +141,9 @@ func (r *clusterRollout) undo(ctx context.Context, clusters []string) error {
 			return fmt.Errorf("%d of %s moved back: %w; say it again", i, text.Plural(len(moved), "Cluster"), err)
 		}
 	}
-	r.sayf("%s back: %s answers from their next calls on. The rollout is paused, and they are not in spec.approved any more;\n"+
-		"hookgate rollout resume %s lets Clusters move again, these too if spec.candidateFor or an annotation chooses them.",
+	r.sayf("%s back: %s answers from their next calls on. The rollout is paused, and they are\n"+
+		"not in spec.approved any more; hookgate rollout resume %s lets Clusters move again,\n"+
+		"these too if spec.candidateFor or an annotation chooses them.",
 		text.Plural(len(moved), "Cluster")+goes(len(moved)), of.Spec.Stable, r.name)
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Rollout returns the status of the gateway with one of the listed ExtensionRollouts, all that is known of its Clusters,
-// and the Clusters that wait for its members. It reports whether there is an ExtensionRollout of that name.
+// Rollout returns the status of the gateway with one of the listed ExtensionRollouts, all that is known of its
+// Clusters, and the Clusters that wait for its members. It reports whether there is an ExtensionRollout of that name.
 func (r *Reporter) Rollout(name string) (*status.Gateway, bool) {
 	now, snapshot := time.Now(), r.Registry.Snapshot()
 	g, all := r.gateway(now, snapshot), r.listedRollouts()

@@ -80,7 +80,8 @@ func Rollout(w io.Writer, g *status.Gateway) error {
 		return err
 	}
 	if r.Variables != nil {
-		if err := rolloutCluster(w, "Calls about no Cluster, such as those of DiscoverVariables", r.Variables, g.Now); err != nil {
+		const name = "Calls about no Cluster, such as those of DiscoverVariables"
+		if err := rolloutCluster(w, name, r.Variables, g.Now); err != nil {
 			return err
 		}
 	}
@@ -91,7 +92,8 @@ func Rollout(w io.Writer, g *status.Gateway) error {
 		}
 	}
 	if r.MissedClusters > 0 {
-		if _, err := fmt.Fprintf(w, "\nand %d more Clusters, which the gateway does not list\n", r.MissedClusters); err != nil {
+		_, err := fmt.Fprintf(w, "\nand %d more Clusters, which the gateway does not list\n", r.MissedClusters)
+		if err != nil {
 			return err
 		}
 	}

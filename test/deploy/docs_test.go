@@ -91,7 +91,7 @@ func TestManifestsOfTheDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, pattern := range []string{filepath.Join("rules", "*", "rule.yaml"), filepath.Join("jobs", "*.yaml")} {
+	for _, pattern := range []string{filepath.Join("rules", "*", "rule.yaml"), filepath.Join("jobs", "*.yaml"), filepath.Join("rollouts", "*.yaml")} {
 		examples, err := filepath.Glob(filepath.Join(root, "examples", pattern))
 		if err != nil || len(examples) == 0 {
 			t.Fatalf("%d examples of %s: %v", len(examples), pattern, err)
