@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/bulk"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
@@ -73,19 +74,23 @@ func appendRedacted(
 		Scanner: jsonscan.Scanner{Text: json}, patterns: patterns, out: dst, nested: nested, patch: patch,
 		work: workPart * (len(json) + 1),
 	}
-	end, err := w.value(jsonscan.Space(json, 0), valueAt{places: at, patch: patch})
+	w.copied = jsonscan.Space(json, 0)
+	end, err := w.value(w.copied, valueAt{places: at, patch: patch})
 	if err == nil {
+		w.copy(end)
 		err = w.End(end)
 	}
 	return w.out, w.redacted, err
 }
 
-// walker checks a JSON text and writes it without its secrets.
+// walker checks a JSON text and writes it without its secrets. What does not change is copied in pieces as long as
+// possible: most texts have no secret and no white space, and copying each value costs more than a third of the time.
 type walker struct {
 	jsonscan.Scanner
 
 	patterns Patterns
 	out      []byte
+	copied   int // where what is not in out yet begins in the text
 	redacted int
 	nested   int  // how many texts are around this one
 	patch    bool // whether the text is a patch
@@ -97,18 +102,52 @@ type walker struct {
 type valueAt struct {
 	places
 
-	secret bool   // a text is a secret because of the name of its member
-	inner  bool   // of a text that is base64 in a member named patch
-	mask   string // what is in the place of texts; empty if they need no mask for where they are
-	patch  bool   // it may be a list of operations
-	step   bool   // it is an operation
+	secret bool // a text is a secret because of the name of its member
+	inner  bool // of a text that is base64 in a member named patch
+	masked bool // all texts are secrets because of where they are
+	data   bool // which are base64
+	patch  bool // it may be a list of operations
+	step   bool // it is an operation
+}
+
+// copy copies the text up to i.
+func (w *walker) copy(i int) {
+	from := w.Text[w.copied:i]
+	n := len(w.out)
+	w.out = slices.Grow(w.out, len(from))[:n+len(from)]
+	bulk.Copy(w.out[n:], from)
+	w.copied = i
+}
+
+// replace writes a text in the place of that from i to end.
+func (w *walker) replace(i, end int, with string) {
+	w.copy(i)
+	w.out, w.copied = append(w.out, with...), end
+}
+
+// place returns where in out the text at i will be, if nothing before it changes.
+func (w *walker) place(i int) int { return len(w.out) + i - w.copied }
+
+// next does what Next does, and leaves out the white space around the punctuation that Next skips.
+func (w *walker) next(i int, first bool, end byte) (next int, more bool, err error) {
+	next, more, err = w.Next(i, first, end)
+	switch punctuation := w.Text[i:min(next, len(w.Text))]; {
+	case err != nil || len(punctuation) == 1 || first && !more && len(punctuation) == 2: // no white space
+	case first && !more:
+		w.replace(i+1, next-1, "")
+	case first:
+		w.replace(i+1, next, "")
+	case more:
+		w.replace(i, next, ",")
+	default:
+		w.replace(i, next-1, "")
+	}
+	return next, more, err
 }
 
 // value writes the value that begins at i, and returns the index after it.
 func (w *walker) value(i int, at valueAt) (end int, err error) {
-	if at.whole && at.mask == "" {
-		at.mask = masked
-	}
+	at.masked = at.masked || at.whole
 	if c := w.At(i); c == '{' || c == '[' {
 		if w.depth++; w.depth > limits.JSONDepth {
 			return i, errTooDeep
@@ -124,40 +163,29 @@ func (w *walker) value(i int, at valueAt) (end int, err error) {
 	if end, err = w.Value(i, 0); err != nil {
 		return end, err
 	}
-	literal := w.Text[i:end]
-	if w.work -= len(literal); w.work < 0 {
+	if w.work -= end - i; w.work < 0 {
 		return end, errTooMuchWork
 	}
-	switch c := literal[0]; {
+	switch c := w.Text[i]; {
 	case c == '"':
-		w.string(literal, at)
-	case at.whole && c != 'n': // a number or a boolean, which keeps its type
+		w.string(i, end, at)
+	case !at.whole || c == 'n':
+	case c == 't' || c == 'f': // which keeps its type, as a number does
 		w.redacted++
-		if c == 't' || c == 'f' {
-			w.out = append(w.out, "false"...)
-		} else {
-			w.out = append(w.out, '0')
-		}
+		w.replace(i, end, "false")
 	default:
-		w.out = append(w.out, literal...)
+		w.redacted++
+		w.replace(i, end, "0")
 	}
 	return end, nil
 }
 
 func (w *walker) array(i int, at valueAt) (int, error) {
-	w.out = append(w.out, '[')
-	item := valueAt{places: at.places, mask: at.mask, step: at.patch}
+	item := valueAt{places: at.places, masked: at.masked, data: at.data, step: at.patch}
 	for n := 0; ; n++ {
-		next, more, err := w.Next(i, n == 0, ']')
-		if err != nil {
+		next, more, err := w.next(i, n == 0, ']')
+		if err != nil || !more {
 			return next, err
-		}
-		if !more {
-			w.out = append(w.out, ']')
-			return next, nil
-		}
-		if n > 0 {
-			w.out = append(w.out, ',')
 		}
 		if len(at.open) > 0 {
 			item.places = w.patterns.next(at.places, strconv.Itoa(n))
@@ -173,61 +201,55 @@ type member struct{ from, out, outEnd int }
 
 // object writes an object. Whether a value is a secret may be known from a member behind it; it is then written again.
 func (w *walker) object(i int, at valueAt) (int, error) {
-	w.out = append(w.out, '{')
-	var data, stringData, value, annotations member
-	var kind, name, path []byte
+	var s siblings
 	for first := true; ; first = false {
-		start, more, err := w.Next(i, first, '}')
+		start, more, err := w.next(i, first, '}')
 		if err != nil {
 			return start, err
 		}
 		if !more {
-			w.out = append(w.out, '}')
-			if at.mask != "" {
-				return start, nil
+			if !at.masked {
+				err = w.afterwards(start, at, &s)
 			}
-			err = w.afterwards(at, siblings{data, stringData, value, annotations, kind, name, path})
 			return start, err
 		}
 		nameEnd, from, err := w.Name(start)
 		if err != nil {
 			return from, err
 		}
-		if !first {
-			w.out = append(w.out, ',')
+		if from > nameEnd+1 {
+			w.replace(nameEnd, from, ":")
 		}
-		literal := w.Text[start:nameEnd]
-		w.out = append(append(w.out, literal...), ':')
-		key := literal[1 : len(literal)-1]
-		if slices.Contains(key, '\\') {
+		key := w.Text[start+1 : nameEnd-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
 			key, _ = jsonscan.Unescape(key)
 		}
-		w.work -= len(literal)
-		below := valueAt{mask: at.mask, places: places{whole: at.whole}, secret: isSecretName(key)}
+		w.work -= nameEnd - start
+		below := valueAt{masked: at.masked, data: at.data, places: places{whole: at.whole}, secret: isSecretName(key)}
 		if len(at.open) > 0 {
 			below.places = w.patterns.next(at.places, string(key))
 		}
 		below.inner = string(key) == "patch"
-		m := member{from: from, out: len(w.out)}
+		m := member{from: from, out: w.place(from)}
 		if i, err = w.value(from, below); err != nil {
 			return i, err
 		}
-		m.outEnd = len(w.out)
+		m.outEnd = w.place(i)
 		switch string(key) {
 		case "data":
-			data = m
+			s.data = m
 		case "stringData":
-			stringData = m
+			s.stringData = m
 		case "value":
-			value = m
+			s.value = m
 		case "metadata":
-			annotations = m
+			s.metadata = m
 		case "kind":
-			kind = w.Text[from:i]
+			s.kind = w.Text[from:i]
 		case "name", "key":
-			name = w.Text[from:i]
+			s.name = w.Text[from:i]
 		case "path":
-			path = w.Text[from:i]
+			s.path = w.Text[from:i]
 		}
 	}
 }
@@ -238,9 +260,9 @@ type siblings struct {
 	kind, name, path                  []byte // the texts of their values
 }
 
-// afterwards writes those values of an object again that its other members make secrets. Those behind in out come
-// first, so that the places of the others stay.
-func (w *walker) afterwards(at valueAt, s siblings) error {
+// afterwards writes those values of an object, which ends at end, again that its other members make secrets. Those
+// behind in out come first, so that the places of the others stay.
+func (w *walker) afterwards(end int, at valueAt, s *siblings) error {
 	type again struct {
 		member
 
@@ -248,7 +270,7 @@ func (w *walker) afterwards(at valueAt, s siblings) error {
 	}
 	var all []again
 	if len(s.kind) > 0 && jsonscan.Equal(s.kind, "Secret") {
-		all = append(all, again{s.data, valueAt{mask: maskedData}}, again{s.stringData, valueAt{mask: masked}})
+		all = append(all, again{s.data, valueAt{masked: true, data: true}}, again{s.stringData, valueAt{masked: true}})
 		if s.metadata.from > 0 { // kubectl writes the whole Secret into an annotation
 			all = append(all, again{s.metadata, valueAt{places: lastApplied.start()}})
 		}
@@ -256,13 +278,18 @@ func (w *walker) afterwards(at valueAt, s siblings) error {
 	if s.value.from > 0 {
 		switch {
 		case isSecretText(s.name) || at.step && isSecretText(s.path):
-			all = append(all, again{s.value, valueAt{mask: masked}})
+			all = append(all, again{s.value, valueAt{masked: true}})
 		case at.step && len(s.path) > 0:
 			if to := w.along(s.path); to.whole || len(to.open) > 0 {
 				all = append(all, again{s.value, valueAt{places: to}})
 			}
 		}
 	}
+	if len(all) == 0 {
+		return nil
+	}
+	w.copy(end)
+	defer func() { w.copied = end }()
 	slices.SortFunc(all, func(a, b again) int { return b.out - a.out })
 	for _, a := range all {
 		if a.from == 0 {
@@ -272,16 +299,17 @@ func (w *walker) afterwards(at valueAt, s siblings) error {
 		if w.work -= len(behind); w.work < 0 {
 			return errTooMuchWork
 		}
-		w.out = w.out[:a.out]
+		w.out, w.copied = w.out[:a.out], a.from
 		patterns := w.patterns
 		if a.member == s.metadata && len(s.kind) > 0 {
 			w.patterns = lastApplied
 		}
-		_, err := w.value(a.from, a.at)
+		valueEnd, err := w.value(a.from, a.at)
 		w.patterns = patterns
 		if err != nil {
 			return err
 		}
+		w.copy(valueEnd)
 		w.out = append(w.out, behind...)
 	}
 	return nil
@@ -301,32 +329,29 @@ func (w *walker) along(path []byte) places {
 	return at
 }
 
-// string writes a string.
-func (w *walker) string(literal []byte, at valueAt) {
-	inside := literal[1 : len(literal)-1]
+// string writes the string from i to end.
+func (w *walker) string(i, end int, at valueAt) {
+	inside := w.Text[i+1 : end-1]
 	switch {
 	case len(inside) == 0:
-	case at.mask != "":
+	case at.masked && at.data:
 		w.redacted++
-		w.out = append(append(append(w.out, '"'), at.mask...), '"')
-		return
-	case at.secret:
+		w.replace(i+1, end-1, maskedData)
+	case at.masked || at.secret:
 		w.redacted++
-		w.out = append(append(append(w.out, '"'), masked...), '"')
-		return
+		w.replace(i+1, end-1, masked)
 	case at.inner || mayHide(inside):
-		s := string(inside)
-		if strings.Contains(s, "\\") {
-			plain, _ := jsonscan.Unescape(inside)
-			s = string(plain)
+		if bytes.IndexByte(inside, '\\') >= 0 {
+			if inside, _ = jsonscan.Unescape(inside); !at.inner && !mayHide(inside) {
+				return
+			}
 		}
-		if clean, changed := w.text(s, at.inner, w.nested); changed {
+		if clean, changed := w.text(string(inside), at.inner, w.nested); changed {
 			w.redacted++
-			w.out = jsonscan.AppendString(w.out, clean)
-			return
+			w.copy(i)
+			w.out, w.copied = jsonscan.AppendString(w.out, clean), end
 		}
 	}
-	w.out = append(w.out, literal...)
 }
 
 // text returns a text without its secrets, and whether it had some.
@@ -349,7 +374,7 @@ func (w *walker) text(s string, patch bool, nested int) (clean string, changed b
 	if strings.ContainsAny(s, "=: ") || strings.Contains(s, "eyJ") {
 		clean = text.Mask(s)
 	}
-	if strings.IndexByte(s, '.') >= tokenID {
+	if hasToken([]byte(s)) {
 		clean = bootstrapToken.ReplaceAllString(clean, masked)
 	}
 	return clean, clean != s
@@ -381,19 +406,6 @@ func decoded(s string) (string, bool) {
 // least is the length of the shortest text in which there may be a secret.
 const least = 8
 
-// marks are what the shapes of secrets have, by their first bytes in both cases. text.Mask looks closer.
-var marks = func() (of [256][]string) {
-	for _, m := range []string{
-		"eyj", "bearer ", "basic ", "://", "password", "passwd", "pwd", "passphrase", "token", "secret", "key",
-	} {
-		of[m[0]] = append(of[m[0]], m)
-		if upper := m[0] &^ 0x20; 'A' <= upper && upper <= 'Z' {
-			of[upper] = of[m[0]]
-		}
-	}
-	return of
-}()
-
 // mayHide reports whether there may be a secret in a string, by what all of their shapes have.
 func mayHide(s []byte) bool {
 	if len(s) < least {
@@ -402,26 +414,11 @@ func mayHide(s []byte) bool {
 	if c := s[0]; c == '{' || c == '[' || c <= ' ' {
 		return true
 	}
-	base64 := len(s) >= 3*least && len(s)%4 == 0
-	for i, c := range s {
-		switch c {
-		case '\\':
-			return true
-		case '.':
-			base64 = false
-			if i >= tokenID && i+tokenSecret < len(s) && isTokenPart(s[i-tokenID:i]) && isTokenPart(s[i+1:i+1+tokenSecret]) {
-				return true
-			}
-		case '-', '_', ':', ' ':
-			base64 = false
-		}
-		for _, m := range marks[c] {
-			if len(s)-i >= len(m) && bytes.EqualFold(s[i:i+len(m)], []byte(m)) {
-				return true
-			}
-		}
-	}
-	return base64
+	return mayBeBase64(s) || bytes.IndexByte(s, '\\') >= 0 || hasToken(s) || text.MayMask(s)
+}
+
+func mayBeBase64(s []byte) bool {
+	return len(s) >= 3*least && len(s)%4 == 0 && !bytes.ContainsAny(s, "-_.: ")
 }
 
 // The lengths of the parts of a bootstrap token.
@@ -429,6 +426,22 @@ const (
 	tokenID     = 6
 	tokenSecret = 16
 )
+
+// hasToken reports whether a part of s looks like a bootstrap token.
+func hasToken(s []byte) bool {
+	for len(s) > tokenID+tokenSecret {
+		dot := bytes.IndexByte(s[tokenID:], '.')
+		if dot < 0 || len(s)-dot <= tokenID+tokenSecret {
+			return false
+		}
+		s = s[dot:]
+		if isTokenPart(s[:tokenID]) && isTokenPart(s[tokenID+1:tokenID+1+tokenSecret]) {
+			return true
+		}
+		s = s[1:]
+	}
+	return false
+}
 
 func isTokenPart(s []byte) bool {
 	for _, c := range s {
@@ -450,8 +463,10 @@ func isSecretName(name []byte) bool {
 	if len(name) < len("token") {
 		return false
 	}
-	switch name[len(name)-1] | 0x20 { // in which they end
-	case 'd', 'e', 'n', 't', 'y':
+	switch before, last := name[len(name)-2]|0x20, name[len(name)-1]|0x20; { // in which they end
+	case last == 'd' && (before == 'r' || before == 'w'), last == 'e' && before == 's':
+	case before == 'e' && (last == 'n' || last == 't' || last == 'y'):
+	case before < 'a' || before > 'z': // a separator, perhaps
 	default:
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/samples"
 )
 
 const testToken = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln"
@@ -202,21 +203,20 @@ func FuzzRedact(f *testing.F) {
 }
 
 func BenchmarkRedact(b *testing.B) {
-	text := []byte(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateRequest","cluster":{"apiVersion":` +
-		`"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"my-cluster","namespace":"default","creationTimestamp":"2026-11-22T10:00:00Z",` +
-		`"labels":{"topology.cluster.x-k8s.io/owned":"","cluster.x-k8s.io/cluster-name":"my-cluster"},"uid":"1e1f4a4d-9e46-4ac5-8e65-ec5b8fe3a1d6"},` +
-		`"spec":{"clusterNetwork":{"services":{"cidrBlocks":["10.128.0.0/12"]},"pods":{"cidrBlocks":["192.168.0.0/16"]},"serviceDomain":"cluster.local"},` +
-		`"topology":{"classRef":{"name":"quick-start"},"version":"v1.33.0","variables":[{"name":"image","value":"registry.example/a:b"}]}}}}`)
-	r, err := NewRedactor(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	var out []byte
-	for b.Loop() {
-		if out, _, err = r.Append(out[:0], text, hook.GroupHook{}); err != nil {
-			b.Fatal(err)
-		}
+	for name, text := range map[string][]byte{"S": samples.S(), "M": samples.M()} {
+		b.Run(name, func(b *testing.B) {
+			r, err := NewRedactor(nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			var out []byte
+			for b.Loop() {
+				if out, _, err = r.Append(out[:0], text, hook.GroupHook{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
