@@ -414,11 +414,20 @@ func mayHide(s []byte) bool {
 	if c := s[0]; c == '{' || c == '[' || c <= ' ' {
 		return true
 	}
-	return mayBeBase64(s) || bytes.IndexByte(s, '\\') >= 0 || hasToken(s) || text.MayMask(s)
+	return bytes.IndexByte(s, '\\') >= 0 || mayBeBase64(s) || hasToken(s) || text.MayMask(s)
 }
 
 func mayBeBase64(s []byte) bool {
-	return len(s) >= 3*least && len(s)%4 == 0 && !bytes.ContainsAny(s, "-_.: ")
+	if len(s) < 3*least || len(s)%4 != 0 {
+		return false
+	}
+	for _, c := range s {
+		switch c {
+		case '-', '_', '.', ':', ' ':
+			return false
+		}
+	}
+	return true
 }
 
 // The lengths of the parts of a bootstrap token.

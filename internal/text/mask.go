@@ -97,7 +97,7 @@ func marked[T string | []byte](s T) (found uint) {
 // hasMark reports whether s begins with m, in any case.
 func hasMark[T string | []byte](s T, m mark) bool {
 	n := len(m.text)
-	if len(s) < n || m.then != "" && (len(s) == n || strings.IndexByte(m.then, s[n]) < 0) {
+	if len(s) < n {
 		return false
 	}
 	for i := range n {
@@ -105,7 +105,7 @@ func hasMark[T string | []byte](s T, m mark) bool {
 			return false
 		}
 	}
-	return true
+	return m.then == "" || len(s) > n && strings.IndexByte(m.then, s[n]) >= 0
 }
 
 // MayMask reports whether Mask may change s.
