@@ -132,7 +132,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		newChainCommand(hooks, versions), newRuleCommand(hooks, versions), newJobCommand(),
 		newRolloutCommand(),
 		newGetCommand(hooks), newDescribeCommand(),
-		newDashboardCommand(), newBugReportCommand(), newReplayCommand(hooks),
+		newDashboardCommand(), newBugReportCommand(), newRecordCommand(), newReplayCommand(hooks),
 		newCheckCommand(hooks), newPreflightCommand(hooks, versions),
 		newLintCommand(hooks), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)

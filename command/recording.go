@@ -6,6 +6,7 @@ package command
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,6 +14,8 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // recordingOptions are the flags about the recording of calls.
@@ -33,7 +36,7 @@ func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 		fmt.Sprintf("size of the files of --record together, such as 512Mi, at least %dMi; the oldest are removed",
 			limits.LeastRecordBytes>>20))
 	f.StringArrayVar(&o.redact, "record-redact", nil,
-		"JSON pointer of values that --record removes besides those that look like secrets, such as "+
+		"JSON pointer of values that recordings leave out besides those that look like secrets, such as "+
 			"/items/*/object/spec/**/pin; * is any one token, ** any number; may be given several times")
 }
 
@@ -49,26 +52,53 @@ func (o *recordingOptions) check() (err error) {
 	if o.redactor, err = recording.NewRedactor(o.redact); err != nil {
 		return usagef("--record-redact: %w", err)
 	}
-	if o.dir == "" && len(o.redact) > 0 {
-		return usagef("--record-redact needs --record")
-	}
 	return nil
 }
 
-// open returns the recorder of the flags; nil for none.
+// open returns the recorder of the flags. Without --record, it records what hookgate record asks for.
 func (o *recordingOptions) open(
-	c *codec.Codec, observer recording.Observer, logger *slog.Logger,
+	c *codec.Codec, reg registry.Snapshots, observer recording.Observer, logger *slog.Logger,
 ) (*recording.Recorder, error) {
-	if o.dir == "" {
-		return nil, nil
+	config := recording.Config{
+		Codec: c, Redactor: o.redactor, Observer: observer, Logger: logger,
+		Registered: func(handler string) (string, error) { return registeredName(reg.Snapshot(), handler) },
 	}
-	files, err := recording.OpenFiles(o.dir, o.bytes)
-	if err != nil {
+	if o.dir == "" {
+		return recording.New(config), nil
+	}
+	var err error
+	if config.Files, err = recording.OpenFiles(o.dir, o.bytes); err != nil {
 		return nil, fmt.Errorf("--record %s: %w", o.dir, err)
 	}
 	logger.Warn("Calls are recorded: the files have what handlers are asked and answer", "record", o.dir,
 		"recordMaxBytes", o.limit)
-	return recording.New(recording.Config{
-		Codec: c, Redactor: o.redactor, Observer: observer, Logger: logger, Files: files,
-	}), nil
+	return recording.New(config), nil
+}
+
+// recordings returns what serves the calls of one handler to hookgate record.
+func (o *diagnosticsOptions) recordings(
+	r *recording.Recorder, guard func(http.Handler) (http.Handler, error),
+) (http.Handler, error) {
+	if o.insecure && !isLoopback(o.address) {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "calls are not recorded for everyone: the gateway has --insecure-diagnostics", http.StatusForbidden)
+		}), nil
+	}
+	return guard(r)
+}
+
+// registeredName returns the registered name of a handler, or an error if there is none of that name.
+func registeredName(s *registry.Snapshot, name string) (string, error) {
+	if e, ok := s.Handler(name); ok {
+		return e.Name, nil
+	}
+	var names []string
+	for _, e := range s.All() {
+		names = append(names, e.Name)
+	}
+	name = text.Cut(name, limits.QuotedBytes)
+	if meant := text.Nearest(name, names); meant != "" {
+		return "", fmt.Errorf("there is no handler %q: did you mean %q?", name, meant)
+	}
+	return "", fmt.Errorf("there is no handler %q", name)
 }

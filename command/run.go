@@ -89,7 +89,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 
 	// Calls.
-	recorder, err := o.recording.open(mandated, metrics, logger)
+	recorder, err := o.recording.open(mandated, reg, metrics, logger)
 	if err != nil {
 		return err
 	}
@@ -121,6 +121,10 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
+	recordings, err := o.diagnostics.recordings(recorder, in.guard)
+	if err != nil {
+		return err
+	}
 	server := edge.NewServer(edge.Config{
 		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
 		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
@@ -129,7 +133,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Register: func(server grpc.ServiceRegistrar) {
 			gateway.RegisterGRPC(server, dispatcher, services)
 		},
-		Metrics: metricsHandler, Status: statusHandler, Console: page, Ready: reg.Ready(), Notices: files.all,
+		Metrics: metricsHandler, Status: statusHandler, Recording: recordings, Console: page, Ready: reg.Ready(), Notices: files.all,
 		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			printAddresses(out, http, grpc, diagnostics, health)
@@ -142,10 +146,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	if recorder != nil {
-		background = append(background, recorder)
-	}
-	return runAll(ctx, server, append(background, source)...)
+	return runAll(ctx, server, append(background, recorder, source)...)
 }
 
 // listOwn lets a Reporter list the objects of Hookgate's own kinds that a source has.

@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/recording"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/tunnel"
@@ -159,19 +160,9 @@ func (c *statusClient) fetch(ctx context.Context, path string, query url.Values,
 	ctx, cancel := context.WithTimeoutCause(ctx, c.options.timeout,
 		fmt.Errorf("no answer within %s", c.options.timeout))
 	defer cancel()
-	target := *c.base
-	target.Path, target.RawQuery = path, query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	response, err := c.do(ctx, http.MethodGet, path, query)
 	if err != nil {
 		return 0, nil, err
-	}
-	request.Header.Set("User-Agent", userAgent())
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return 0, nil, c.explain(ctx, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, most))
@@ -179,6 +170,25 @@ func (c *statusClient) fetch(ctx context.Context, path string, query url.Values,
 		return 0, nil, c.explain(ctx, err)
 	}
 	return response.StatusCode, body, nil
+}
+
+// do sends a request without a body, and returns the answer when its header has come.
+func (c *statusClient) do(ctx context.Context, method, path string, query url.Values) (*http.Response, error) {
+	target := *c.base
+	target.Path, target.RawQuery = path, query.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", userAgent())
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	return response, nil
 }
 
 func (c *statusClient) name() string { return c.options.name() }
@@ -210,8 +220,11 @@ func (c *statusClient) refusal(code int, body []byte, kind string) error {
 	hint := ""
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = "Say --token-file FILE or --cert FILE and --key FILE: a token must be allowed to get the path " +
-			status.Path + "."
+		allowed := "get the path " + status.Path
+		if kind == "handler" {
+			allowed = "post to the path " + recording.Path
+		}
+		hint = "Say --token-file FILE or --cert FILE and --key FILE: a token must be allowed to " + allowed + "."
 	case http.StatusNotFound:
 		if kind == "" {
 			hint = "Is this the diagnostics address of a gateway?"

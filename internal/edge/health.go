@@ -9,15 +9,19 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/hookgate/hookgate/internal/recording"
 	"github.com/hookgate/hookgate/internal/status"
 )
 
-// diagnosticsMux serves /metrics, /status, /healthz, /readyz, and the page for people.
+// diagnosticsMux serves /metrics, /status, /recording, /healthz, /readyz, and the page for people.
 func (s *Server) diagnosticsMux() http.Handler {
 	mux := s.healthMux()
 	mux.Handle("GET /metrics", s.config.Metrics)
 	if s.config.Status != nil {
 		mux.Handle("GET "+status.Path, s.config.Status)
+	}
+	if s.config.Recording != nil {
+		mux.Handle("POST "+recording.Path, s.config.Recording)
 	}
 	if s.config.Console != nil {
 		mux.Handle("GET /", s.config.Console)

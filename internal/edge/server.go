@@ -44,8 +44,8 @@ type Config struct {
 	GRPCOptions []grpc.ServerOption
 	Register    func(grpc.ServiceRegistrar)
 	Metrics     http.Handler
-	// Status serves status.Path, and Console the page for people at /. Both may be nil.
-	Status, Console http.Handler
+	// Status serves status.Path, Recording recording.Path, and Console the page for people at /. They may be nil.
+	Status, Recording, Console http.Handler
 
 	// Ready is closed once the registry has been filled. Until then, Unready returns the reason.
 	Ready   <-chan struct{}

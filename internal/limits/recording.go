@@ -34,6 +34,16 @@ const (
 	// of one.
 	RecordPatterns     = 100
 	RecordPatternBytes = 1 << 10
+	// RecordStreams is the number of recordings of one handler that are read as they are made, RecordStreamTime how long
+	// one may take, and RecordStreamBytes the size of the lines that wait for its reader, and of those that are on their
+	// way. RecordStreamPatience is how long the reader may take for RecordBatchBytes of them, and RecordStreamBeat how
+	// often it hears of the gateway, which it leaves after RecordStreamSilence.
+	RecordStreams        = 2
+	RecordStreamTime     = 24 * time.Hour
+	RecordStreamBytes    = 8 << 20
+	RecordStreamPatience = 10 * time.Second
+	RecordStreamBeat     = 5 * time.Second
+	RecordStreamSilence  = 30 * time.Second
 	// ReplayDifferences is the number of differences that are listed; the others are counted.
 	ReplayDifferences = 100
 )

@@ -164,9 +164,10 @@ func NewMetrics(
 		recorded: d.counter("hookgate_recording_calls_total",
 			"Calls to handlers that --record has written.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
-			"Calls to handlers that --record has not written. reason is queue (the calls are faster than the writer), memory "+
-				"(the budget has none to spare), too_large (the line), write (the file cannot be written) or form (the texts "+
-				"cannot be written as JSON, or their secrets not be removed).",
+			"Calls to handlers that --record or hookgate record should have had. reason is queue (the calls are faster than "+
+				"the writer), memory (the budget has none to spare), too_large (the line), write (the file cannot be written), "+
+				"form (the texts cannot be written as JSON, or their secrets not be removed) or reader (hookgate record reads "+
+				"too slowly).",
 			"reason"),
 
 		discoveries: d.counter("hookgate_discoveries_total",

@@ -32,34 +32,39 @@ const (
 	Write = "write"
 	// Form means that a request or an answer could not be written as JSON, or its secrets not be removed.
 	Form = "form"
+	// SlowReader means that the reader of a stream is slower than the calls.
+	SlowReader = "reader"
 )
 
 // Reasons are all reasons why calls are not recorded.
-func Reasons() []string { return []string{Queue, Memory, TooLarge, Write, Form} }
+func Reasons() []string { return []string{Queue, Memory, TooLarge, Write, Form, SlowReader} }
 
 // Observer counts what is recorded. It is safe for concurrent use.
 type Observer interface {
-	// Recorded counts a call that was written.
+	// Recorded counts a call that was written to a file.
 	Recorded()
 	// RecordingDropped counts a call that was not, for one of the reasons above.
 	RecordingDropped(reason string)
 }
 
-// Config describes a Recorder. All fields are required.
+// Config describes a Recorder. All fields but Files are required.
 type Config struct {
 	Codec    *codec.Codec
 	Redactor *Redactor
 	Observer Observer
 	Logger   *slog.Logger
-	// Files is where the lines go.
+	// Registered returns the registered name of a handler, or an error if there is none of that name.
+	Registered func(handler string) (string, error)
+	// Files is where the lines of all handlers go. Nil records the calls of streams alone.
 	Files *Files
 }
 
-// Recorder records calls to handlers.
+// Recorder records calls to handlers, into files and for those who read its streams.
 type Recorder struct {
-	config Config
-	queue  chan *entry
-	queued atomic.Int64 // bytes
+	config  Config
+	queue   chan *entry
+	queued  atomic.Int64              // bytes
+	streams atomic.Pointer[[]*stream] // nil for none
 
 	dropped    atomic.Int64 // calls since the last line of the log
 	lastLogged atomic.Int64 // nanoseconds of the Unix time
@@ -91,11 +96,14 @@ func (r *Recorder) Link(keep Keep) extension.Link {
 			return next
 		}
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			if r.config.Files == nil && r.streamsOf(c.Handler.Name) == nil {
+				return next(ctx, c)
+			}
 			began := time.Now()
 			result, err := next(ctx, c)
 			e := &entry{call: c, began: began, took: time.Since(began)}
 			if reason := r.add(e, keep(ctx), result.Response, err); reason != "" {
-				r.drop(reason, nil)
+				r.lost(c.Handler.Name, reason, nil)
 			}
 			return result, err
 		}
@@ -166,6 +174,14 @@ func encodingReason(err error) string {
 	return Form
 }
 
+// lost counts a call of a handler that neither a file nor a stream has.
+func (r *Recorder) lost(handler, reason string, cause error) {
+	for _, s := range r.streamsOf(handler) {
+		s.dropped()
+	}
+	r.drop(reason, cause)
+}
+
 // drop counts a call that is not recorded, and logs it at most once in limits.RecordLogInterval.
 func (r *Recorder) drop(reason string, cause error) {
 	r.config.Observer.RecordingDropped(reason)
@@ -208,7 +224,9 @@ func (r *Recorder) write(ctx context.Context) {
 	var w writer
 	defer func() {
 		r.flush(&w)
-		r.config.Files.Close()
+		if r.config.Files != nil {
+			r.config.Files.Close()
+		}
 		if r.dropped.Load() > 0 {
 			r.logDropped("stop", nil)
 		}
@@ -256,12 +274,17 @@ func (r *Recorder) line(w *writer, e *entry) {
 	switch {
 	case err != nil:
 		w.lines = lines[:before]
-		r.drop(Form, fmt.Errorf("call of %s: %w", e.call.Handler.Name, err))
+		r.lost(e.call.Handler.Name, Form, fmt.Errorf("call of %s: %w", e.call.Handler.Name, err))
 		return
 	case len(lines)-before > limits.RecordLineBytes:
 		w.lines = lines[:before]
-		r.drop(TooLarge, nil)
+		r.lost(e.call.Handler.Name, TooLarge, nil)
 		return
+	}
+	for _, s := range r.streamsOf(e.call.Handler.Name) {
+		if !s.add(lines[before:]) {
+			r.drop(SlowReader, nil)
+		}
 	}
 	w.lines = lines
 	w.calls++
@@ -275,12 +298,14 @@ func (r *Recorder) flush(w *writer) {
 	if w.calls == 0 {
 		return
 	}
-	err := r.config.Files.Write(w.lines)
-	for range w.calls {
-		if err != nil {
-			r.drop(Write, err)
-		} else {
-			r.config.Observer.Recorded()
+	if r.config.Files != nil {
+		err := r.config.Files.Write(w.lines)
+		for range w.calls {
+			if err != nil {
+				r.drop(Write, err)
+			} else {
+				r.config.Observer.Recorded()
+			}
 		}
 	}
 	w.calls = 0

@@ -1,0 +1,179 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/test/certificates"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// TestRecordOneHandler records a handler of a gateway that has no --record, until Ctrl-C and until the file is full,
+// and replays what it has.
+func TestRecordOneHandler(t *testing.T) {
+	extension := replayExtension(t, func(cluster string) (kind, patch string) {
+		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + cluster + `"}]`
+	})
+	configs, certs := t.TempDir(), t.TempDir()
+	pair := certificates.In(t, certs)
+	if err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
+		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+extension.URL+"\", caBundle: "+
+		base64.StdEncoding.EncodeToString(caOf(extension))+"}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := serveProgram(t, configs, certs)
+	g.WaitReady(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
+	defer client.CloseIdleConnections()
+	call := func(path, body string) error {
+		response, err := client.Post("https://"+g.HTTPS+replayPrefix+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if answer, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", path, answer)
+		}
+		return nil
+	}
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "calls.jsonl")
+	recording := startRecord(ctx, t, "p.acme", "--diagnostics", "http://"+g.Diagnostics, "-f", file)
+	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends it") })
+	for i := range 3 {
+		if err := errors.Join(call("generatepatches/p.acme", replayRequest(i)),
+			call("beforeclustercreate/b.acme", `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateRequest","cluster":{}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	process.Eventually(t, "all calls are written", func() bool { return strings.Count(textOf(t, file), "\n") == 3 })
+	interrupt()
+	if code := <-recording.ended; code != exitDone || recording.out.String() != file+": 3 calls, 0 dropped\n" {
+		t.Errorf("exit status %d: %s%s", code, recording.out.String(), recording.errOut.String())
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || strings.Contains(textOf(t, file), replaySecret) {
+		t.Errorf("the mode is %v, %v, with %s", info.Mode(), err, textOf(t, file))
+	}
+	ca := writeFile(t, "ca.crt", string(caOf(extension)))
+	if got := hookgate(t, "", "replay", file, "--server", extension.URL, "--ca", ca); got.code != exitDone ||
+		!strings.Contains(got.out, "3 calls replayed: 3 equal") {
+		t.Errorf("replayed: %+v", got)
+	}
+
+	full := filepath.Join(t.TempDir(), "full.jsonl")
+	recording = startRecord(t.Context(), t, "p.acme", "--diagnostics", "http://"+g.Diagnostics, "-f", full, "--max-bytes", "1")
+	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends it") })
+	if err := call("generatepatches/p.acme", replayRequest(0)); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-recording.ended; code != exitDone || recording.out.String() != full+": 0 calls, 0 dropped\n" {
+		t.Errorf("exit status %d: %s%s", code, recording.out.String(), recording.errOut.String())
+	}
+
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"handler": {[]string{"p.acm"}, exitFailed, `HTTP 404: there is no handler "p.acm": did you mean "p.acme"?`},
+		"exists":  {[]string{"p.acme", "-f", file}, exitFailed, "file exists"},
+		"time":    {[]string{"p.acme", "--for", "25h"}, exitUsage, "want a time of at most 24h0m0s"},
+		"size":    {[]string{"p.acme", "--max-bytes", "x"}, exitUsage, "want a quantity such as 512Mi"},
+	} {
+		got := hookgate(t, "", append([]string{"record", "--diagnostics", "http://" + g.Diagnostics}, tc.args...)...)
+		if got.code != tc.code || !strings.Contains(got.errOut, tc.want) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// startedRecord is a hookgate record that runs.
+type startedRecord struct {
+	out, errOut lockedBuffer
+	ended       chan int
+}
+
+// startRecord starts hookgate record.
+func startRecord(ctx context.Context, t *testing.T, args ...string) *startedRecord {
+	t.Helper()
+	r := &startedRecord{ended: make(chan int, 1)}
+	go func() {
+		r.ended <- run(ctx, append([]string{"record"}, args...), strings.NewReader(""), &r.out, &r.errOut,
+			func(string) (string, bool) { return "", false })
+	}()
+	return r
+}
+
+// lockedBuffer is a buffer that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func textOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A gateway that stops within a line leaves the whole lines, and is an error.
+func TestRecordIsCutOff(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != recording.Path {
+			t.Errorf("asked for %s %s", r.Method, r.URL)
+		}
+		_, _ = io.WriteString(w, "# {\"recorded\":0,\"dropped\":0}\n{\"a\":1}\n# {\"recorded\":1,\"dropped\":2}\n{\"b\":")
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "calls.jsonl")
+	got := hookgate(t, "", "record", "p.acme", "--diagnostics", server.URL, "-f", file)
+	if got.code != exitFailed || got.out != file+": 1 call, 2 dropped\n" ||
+		!strings.Contains(got.errOut, "the gateway has ended the recording before its time") || textOf(t, file) != "{\"a\":1}\n" {
+		t.Errorf("got %+v with %q", got, textOf(t, file))
+	}
+}
+
+// Nobody records the calls of a gateway whose diagnostics are for everyone.
+func TestInsecureDiagnosticsRecordNothing(t *testing.T) {
+	o := diagnosticsOptions{address: "0.0.0.0:8443", insecure: true}
+	h, err := o.recordings(nil, func(h http.Handler) (http.Handler, error) { return h, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, recording.Path, nil))
+	if w.Code != http.StatusForbidden {
+		t.Errorf("got %d", w.Code)
+	}
+}
