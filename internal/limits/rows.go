@@ -247,7 +247,7 @@ func times() []Limit {
 		{"caller", "an answer of the API server about its token; a question", long(ReviewLifetime) + "; " + long(ReviewTimeout), "asked again; `NotReady`", "", ""},
 		{"file", "reading a file or a directory", long(FileTimeout), "what was read last stays", "", ""},
 		{"process", "writing the rest of a recording when the gateway stops; between attempts to make a file, log lines about calls that were not recorded", long(RecordStop) + "; " + long(RecordRetry) + ", " + long(RecordLogInterval), "not recorded", "", ""},
-		{"process", "recording one handler; reading " + size(RecordBatchBytes) + " of it", long(RecordStreamTime) + "; " + long(RecordStreamPatience), "refused; closed", "`--for`", ""},
+		{"process", "recording one handler; reading " + size(RecordBatchBytes) + " of it; between signs of life", long(RecordStreamTime) + "; " + long(RecordStreamPatience) + "; " + long(RecordStreamBeat), "refused; closed", "`--for`", ""},
 		{"command", "silence of a gateway that records one handler", long(RecordStreamSilence), "the command fails", "", ""},
 		{"process", "a scrape of metrics, until it has been read", long(ScrapeTimeout), closed, "", ""},
 		{"process", "reading a page, or a change of it; age of the list of extensions", long(PageTimeout) + "; " + long(PageAge), "closed; made anew", "", ""},
