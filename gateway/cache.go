@@ -4,10 +4,7 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -51,12 +48,12 @@ func cache(extensions *extensionstate.States, o *observe.Observer) extension.Lin
 			switch {
 			case kept != nil:
 				o.Cached(c, cacheHit)
-				return key.result(c, kept)
+				return keptResult(&key, c, kept)
 			case own:
 				o.Cached(c, cacheMiss)
 				return makeFlight(ctx, c, next, extensions.Answers, flight, &key, ttl)
 			}
-			if result, err := deadline(key.wait(flight))(ctx, c); result.Response != nil || err != nil {
+			if result, err := deadline(wait(&key, flight))(ctx, c); result.Response != nil || err != nil {
 				o.Cached(c, cacheShared)
 				return result, err
 			}
@@ -67,11 +64,11 @@ func cache(extensions *extensionstate.States, o *observe.Observer) extension.Lin
 }
 
 // keyOf is cacheKeyOf, with a turn of its own for a large request: a chain calls steps at the same time.
-func keyOf(ctx context.Context, c extension.Call) (cacheKey, bool, error) {
+func keyOf(ctx context.Context, c extension.Call) (answercache.Request, bool, error) {
 	if in := callFrom(ctx); in != nil && in.Received > budget.Step {
 		work := in.memory.Work(ctx)
 		if err := work.Step(); err != nil {
-			return cacheKey{}, false, beyond(err)
+			return answercache.Request{}, false, beyond(err)
 		}
 		defer work.End()
 	}
@@ -91,7 +88,7 @@ func cacheTTL(e *registry.Entry) time.Duration {
 // makeFlight calls the handler for all that wait for the flight.
 func makeFlight(
 	ctx context.Context, c extension.Call, next extension.Caller, answers *answercache.Cache, f *answercache.Flight,
-	key *cacheKey, ttl time.Duration,
+	key *answercache.Request, ttl time.Duration,
 ) (result extension.Result, err error) {
 	var answer *answercache.Answer
 	var shared error
@@ -105,7 +102,7 @@ func makeFlight(
 	case result.Ignored != nil || result.Response == nil:
 		// It is no answer of the handler.
 	default:
-		if text, ok := key.encode(result.Response); ok {
+		if text, ok := key.Encode(result.Response); ok {
 			answer = &answercache.Answer{Text: text, Lost: result.Lost}
 		}
 		if _, refused := catalog.FailureOf(result.Response); refused {
@@ -126,7 +123,7 @@ func keepMemory(ctx context.Context) func(bytes int64) (release func(), ok bool)
 
 // wait waits for the end of an identical call. A result without a response means that its outcome is of no use here,
 // because it depends on who has called.
-func (k *cacheKey) wait(f *answercache.Flight) extension.Caller {
+func wait(k *answercache.Request, f *answercache.Flight) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		select {
 		case <-f.Done():
@@ -137,26 +134,17 @@ func (k *cacheKey) wait(f *answercache.Flight) extension.Caller {
 		if answer == nil {
 			return extension.Result{}, err
 		}
-		return k.result(c, answer)
+		return keptResult(k, c, answer)
 	}
 }
 
-// result returns an answer that is kept.
-func (k *cacheKey) result(c extension.Call, a *answercache.Answer) (extension.Result, error) {
+// keptResult returns an answer that is kept.
+func keptResult(k *answercache.Request, c extension.Call, a *answercache.Answer) (extension.Result, error) {
 	response := c.Hook.Response.New().Interface()
-	if err := k.decode(a.Text, response); err != nil {
+	if err := k.Decode(a.Text, response); err != nil {
 		return extension.Result{}, hook.Errorf(hook.Internal, "kept answer cannot be read").WithCause(err)
 	}
 	return extension.Result{Response: response, Lost: a.Lost}, nil
-}
-
-// cacheKey identifies the content of a request to a handler. Cluster API gives the items of GeneratePatches new UIDs
-// and another order each time. The key depends on neither, and answers are kept with the numbers of items in place of
-// their UIDs.
-type cacheKey struct {
-	answercache.Key
-	// uids has the UIDs of the items, in the order of the items' contents. Items with equal contents keep their order.
-	uids []string
 }
 
 // isDeterministic reports whether the hook of a request is deterministic by its contract: equal requests have equal
@@ -172,96 +160,9 @@ func isDeterministic(request proto.Message) bool {
 
 // cacheKeyOf returns the key of a call of a deterministic hook. It reports whether there is one: UIDs that are not
 // unique cannot be told apart in an answer.
-func cacheKeyOf(c extension.Call) (cacheKey, bool) {
-	h := answercache.NewDigest()
+func cacheKeyOf(c extension.Call) (answercache.Request, bool) {
 	r := c.Handler.Registration
-	for _, part := range []string{
-		c.Handler.Name, c.Handler.Handler.Hook.String(), c.Handler.Handler.ClusterAPIVersion, c.Hook.String(),
-		string(r.ClientConfig.Protocol), r.ClientConfig.URL, string(r.ClientConfig.CABundle),
-	} {
-		h.Text(part)
-	}
-	var k cacheKey
-	message := c.Request.ProtoReflect()
-	if patches, ok := c.Request.(*hooksv1alpha1.GeneratePatchesRequest); ok {
-		if k.uids, ok = digestItems(h, patches.GetItems()); !ok {
-			return cacheKey{}, false
-		}
-		h.Message(message, "handler", "items")
-	} else {
-		h.Message(message, "handler")
-	}
-	k.Key = h.Key()
-	return k, true
-}
-
-// digestItems writes the digests of items without their UIDs, in an order of their own, and returns the UIDs in that
-// order.
-func digestItems(
-	d answercache.Digest, items []*hooksv1alpha1.GeneratePatchesRequestItem,
-) (uids []string, unique bool) {
-	type item struct {
-		uid string
-		sum answercache.Key
-	}
-	seen, sorted := make(map[string]bool, len(items)), make([]item, len(items))
-	for i, it := range items {
-		if seen[it.GetUid()] {
-			return nil, false
-		}
-		seen[it.GetUid()] = true
-		one := answercache.NewDigest()
-		one.Message(it.ProtoReflect(), "uid")
-		sorted[i] = item{it.GetUid(), one.Key()}
-	}
-	slices.SortStableFunc(sorted, func(a, b item) int { return bytes.Compare(a.sum[:], b.sum[:]) })
-	uids = make([]string, len(sorted))
-	for i, it := range sorted {
-		uids[i] = it.uid
-		d.Bytes(it.sum[:])
-	}
-	return uids, true
-}
-
-// encode returns the form in which an answer is kept. It reports whether there is one: an answer about an item that the
-// request does not have means nothing for another request.
-func (k *cacheKey) encode(response proto.Message) ([]byte, bool) {
-	if patches, ok := response.(*hooksv1alpha1.GeneratePatchesResponse); ok {
-		numbers := make(map[string]string, len(k.uids))
-		for i, uid := range k.uids {
-			numbers[uid] = strconv.Itoa(i)
-		}
-		renamed := &hooksv1alpha1.GeneratePatchesResponse{
-			Status: patches.GetStatus(), Message: patches.GetMessage(), UnknownMembers: patches.GetUnknownMembers(),
-		}
-		for _, it := range patches.GetItems() {
-			number, ok := numbers[it.GetUid()]
-			if !ok {
-				return nil, false
-			}
-			renamed.Items = append(renamed.Items, &hooksv1alpha1.GeneratePatchesResponseItem{
-				Uid: number, PatchType: it.GetPatchType(), Patch: it.GetPatch(), UnknownMembers: it.GetUnknownMembers(),
-			})
-		}
-		response = renamed
-	}
-	text, err := proto.Marshal(response)
-	return text, err == nil
-}
-
-// decode returns an answer that is kept as an answer to the request of the key.
-func (k *cacheKey) decode(text []byte, into proto.Message) error {
-	if err := proto.Unmarshal(text, into); err != nil {
-		return err
-	}
-	if patches, ok := into.(*hooksv1alpha1.GeneratePatchesResponse); ok {
-		for _, it := range patches.GetItems() {
-			number, err := strconv.Atoi(it.GetUid())
-			if err != nil {
-				return err
-			}
-			it.Uid = k.uids[number]
-		}
-	}
-	return nil
+	return answercache.RequestOf(c.Request, c.Handler.Name, c.Handler.Handler.Hook.String(),
+		c.Handler.Handler.ClusterAPIVersion, c.Hook.String(),
+		string(r.ClientConfig.Protocol), r.ClientConfig.URL, string(r.ClientConfig.CABundle))
 }
