@@ -22,7 +22,9 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/drift"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/source/directory"
 	"github.com/hookgate/hookgate/internal/source/sidecar"
 	"github.com/hookgate/hookgate/internal/via"
@@ -74,6 +76,16 @@ func rolloutsOf(s source) webhook.Rollouts {
 		return cluster.RolloutEngine()
 	}
 	return nil
+}
+
+// changedOf returns what records answers that have changed: in the status, and as events if the source writes some.
+func changedOf(o *observe.Observer, s source) func(drift.Change) {
+	cluster, ok := s.(*controllers.Source)
+	return func(c drift.Change) {
+		if o.AnswerChanged(c); ok {
+			cluster.Changed(c.Handler.Registration.Name, c.Namespace, c.Cluster, c.Handler.Name+": "+c.Message)
+		}
+	}
 }
 
 // clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have

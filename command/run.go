@@ -28,6 +28,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/drift"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/logs"
@@ -93,11 +94,12 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
+	changes := drift.New(mandated, changedOf(observer, source), observer.AnswerNotCompared, logger)
 	dispatcher := gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gate: in.gate,
 		Memory: calls, Gateway: self, Want: transports.Want, Clusters: clustersOf(source),
-		Blocked: blockedOf(source), Audited: auditedOf(source), Recorder: recorder,
+		Blocked: blockedOf(source), Audited: auditedOf(source), Recorder: recorder, Drift: changes,
 	})
 	services := gateway.NewServices(dispatcher, o.groups...)
 	front, err := o.newFront(hooks, dispatcher, services)
@@ -146,7 +148,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	return runAll(ctx, server, append(background, recorder, source)...)
+	return runAll(ctx, server, append(background, recorder, changes, source)...)
 }
 
 // listOwn lets a Reporter list the objects of Hookgate's own kinds that a source has.

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
@@ -34,6 +36,9 @@ const blockedReason = "InPlaceUpdateBlocked"
 // auditReason is the reason of events about answers that a HookRule with action: Audit would have given.
 const auditReason = "Audit"
 
+// changedReason is the reason of events about answers that have changed although their requests have not.
+const changedReason = "AnswerChanged"
+
 // block is what is to be said about an object.
 type block struct {
 	kind, reason, action string // of the event
@@ -41,8 +46,8 @@ type block struct {
 	message              string
 }
 
-// blocks are the last updates in place of objects that HandlerChains have blocked, and the last answers of HookRules
-// with action: Audit.
+// blocks are the last updates in place of objects that HandlerChains have blocked, the last answers of HookRules with
+// action: Audit, and the last answers of extensions that have changed.
 type blocks struct {
 	*pendingEvents[corev1.ObjectReference, block]
 }
@@ -98,4 +103,22 @@ func (s *Source) Audited(rule, namespace, cluster, message string) {
 		}
 		s.blocks.add(owner, block{corev1.EventTypeNormal, auditReason, "Answer", related, message})
 	}
+}
+
+// Changed makes the Source write an event about an answer of an extension that has changed although its request has
+// not, unless ReadOnly is set. It does not block.
+func (s *Source) Changed(extensionConfig, namespace, cluster, message string) {
+	if s.config.ReadOnly {
+		return
+	}
+	kind := runtimev1.GroupVersion.WithKind("ExtensionConfig")
+	kind.Group = cmp.Or(s.config.Group, ClusterAPIGroup)
+	owner := corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: extensionConfig}
+	related := corev1.ObjectReference{}
+	if cluster != "" {
+		related = corev1.ObjectReference{
+			APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: namespace, Name: cluster,
+		}
+	}
+	s.blocks.add(owner, block{corev1.EventTypeWarning, changedReason, "Answer", related, message})
 }

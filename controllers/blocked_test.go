@@ -61,3 +61,18 @@ func TestEventsOfAudits(t *testing.T) {
 		t.Errorf("it is about %q", about)
 	}
 }
+
+// An answer that has changed is an event of its ExtensionConfig, which names the Cluster.
+func TestEventsOfChangedAnswers(t *testing.T) {
+	api := newAPIServer(t)
+	api.register("acme", nil)
+	r := start(t, api, nil)
+	r.source.Changed("acme", "team", "c", "p.acme: an equal request has another answer than before: /status")
+	eventually(t, "an event", func() (string, bool) {
+		events := api.events()
+		return fmt.Sprint(events), slices.Contains(events, "Warning AnswerChanged: p.acme: an equal request has another answer than before: /status")
+	})
+	if about := api.regarding(); len(about) != 1 || !strings.HasPrefix(about[0], "ExtensionConfig /acme ") || !strings.HasSuffix(about[0], " Cluster c") {
+		t.Errorf("it is about %q", about)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/drift"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -48,6 +49,8 @@ type Config struct {
 	Memory *budget.Budget
 	// Recorder records every call that Transport makes for a caller. Nil records none.
 	Recorder *recording.Recorder
+	// Drift looks for answers that have changed although their requests have not. Nil looks for none.
+	Drift *drift.Watch
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string

@@ -25,10 +25,13 @@ const (
 	Refused         // the extension answered Failure
 	Failed          // there was no answer that could be used
 	Ignored         // the same, hidden by the failure policy Ignore
+	Changed         // not of a call: an equal request was answered otherwise before
 )
 
 // String returns the outcome as it appears in metrics.
-func (o Outcome) String() string { return [...]string{"success", "failure", "error", "ignored"}[o] }
+func (o Outcome) String() string {
+	return [...]string{"success", "failure", "error", "ignored", "changed"}[o]
+}
 
 // Call is a call to a handler that has ended.
 type Call struct {

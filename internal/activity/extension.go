@@ -13,7 +13,7 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
-// Failure is a call that failed, or a handler's answer Failure.
+// Failure is a call that failed, a handler's answer Failure, or one that has changed although its request has not.
 type Failure struct {
 	At            time.Time
 	CallID        string

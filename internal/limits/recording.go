@@ -47,3 +47,20 @@ const (
 	// ReplayDifferences is the number of differences that are listed; the others are counted.
 	ReplayDifferences = 100
 )
+
+// The limits of looking for answers that have changed although their requests have not.
+const (
+	// DriftBytesPerSecond is the size of the requests and answers that are looked at, where a call counts as
+	// DriftCallLeast more than it has. After a pause, as many as DriftQueueBytes are looked at. DriftQueueCalls and
+	// DriftQueueBytes bound those that wait for it, and DriftCallBytes one of them.
+	DriftBytesPerSecond = 4 << 20
+	DriftCallLeast      = 4 << 10
+	DriftQueueCalls     = 512
+	DriftQueueBytes     = 8 << 20
+	DriftCallBytes      = 1 << 20
+	// DriftAnswers and DriftBytes bound the answers that later ones are compared with, and DriftPlaces the differences of
+	// one that are named.
+	DriftAnswers = 4096
+	DriftBytes   = 8 << 20
+	DriftPlaces  = 5
+)

@@ -39,6 +39,8 @@ type Metrics struct {
 	nearTimeout          *prometheus.CounterVec
 	cacheAnswers         *prometheus.CounterVec
 	audited              *prometheus.CounterVec
+	changedAnswers       *prometheus.CounterVec
+	notCompared          prometheus.Counter
 	recorded             prometheus.Counter
 	notRecorded          *prometheus.CounterVec
 
@@ -161,6 +163,13 @@ func NewMetrics(
 			"Calls to which a HookRule with action: Audit would have answered something. outcome is hold, failure, patches, or "+
 				"error (an expression that could not be evaluated).",
 			"hook", "handler", "outcome"),
+		changedAnswers: d.counter("hookgate_handler_changed_answers_total",
+			"Answers that are not as they were to an equal request, of hooks whose answers depend on nothing but the request. "+
+				"Patches are compared by what they make of the objects.",
+			"hook", "handler"),
+		notCompared: d.counter("hookgate_answers_not_compared_total",
+			"Answers of such hooks that were not compared with earlier ones, because they are large, or more than what is "+
+				"looked at.").WithLabelValues(),
 		recorded: d.counter("hookgate_recording_calls_total",
 			"Calls to handlers that --record has written.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
@@ -185,7 +194,7 @@ func NewMetrics(
 	m.series = &handlerSeries{snapshots: snapshots}
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
 		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers,
-		m.audited)
+		m.audited, m.changedAnswers)
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,

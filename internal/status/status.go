@@ -207,13 +207,13 @@ type Handler struct {
 	Misspelt []string `json:"misspelt,omitempty"`
 }
 
-// Failure is a call that failed, or an answer Failure.
+// Failure is a call that failed, an answer Failure, or one that has changed although its request has not.
 type Failure struct {
 	At      time.Time `json:"at"`
 	CallID  string    `json:"callId,omitempty"`
 	Hook    string    `json:"hook"`
 	Handler string    `json:"handler"`
-	Outcome string    `json:"outcome"` // failure, error or ignored
+	Outcome string    `json:"outcome"` // failure, error, ignored or changed
 	Kind    string    `json:"kind,omitempty"`
 	Message string    `json:"message"`
 	Took    Seconds   `json:"tookSeconds"`

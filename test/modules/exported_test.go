@@ -22,6 +22,7 @@ const product = "github.com/hookgate/hookgate/"
 // cannot import these types, needs none of the identifiers: package command wires the parts, and takes a gateway.Group.
 var inside = map[string]string{
 	"gateway.Config.Codec":     shared,
+	"gateway.Config.Drift":     shared,
 	"gateway.Config.Memory":    shared,
 	"gateway.Config.Objects":   shared,
 	"gateway.Config.Observer":  shared,
