@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -220,17 +221,17 @@ func BenchmarkLink(b *testing.B) {
 		Name: "p.acme", Registration: &registry.Registration{Name: "acme"},
 	}}
 	answer := patches(mergePatch)
-	next := func(context.Context, extension.Call) (extension.Result, error) { return extension.Result{Response: answer}, nil }
+	next := func(context.Context, extension.Call) (extension.Result, error) {
+		return extension.Result{Response: answer}, nil
+	}
 	for name, of := range map[string]struct {
-		limit int
+		limit rate.Limit
 		looks bool
-	}{"skipped": {1, false}, "added": {1 << 40, false}, "looked at": {1 << 40, true}} {
+	}{"skipped": {0, false}, "added": {rate.Inf, false}, "looked at": {rate.Inf, true}} {
 		b.Run(name, func(b *testing.B) {
 			w := newWatch(b)
-			if of.limit == 1 {
+			if w.pace.SetLimit(of.limit); of.limit == 0 {
 				w.pace.SetBurst(1)
-			} else {
-				w.pace.SetBurst(of.limit)
 			}
 			link := w.Link(unbounded)(next)
 			for b.Loop() {

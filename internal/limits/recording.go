@@ -53,7 +53,7 @@ const (
 	// DriftBytesPerSecond is the size of the requests and answers that are looked at, where a call counts as
 	// DriftCallLeast more than it has. After a pause, as many as DriftQueueBytes are looked at. DriftQueueCalls and
 	// DriftQueueBytes bound those that wait for it, and DriftCallBytes one of them.
-	DriftBytesPerSecond = 4 << 20
+	DriftBytesPerSecond = 2 << 20
 	DriftCallLeast      = 4 << 10
 	DriftQueueCalls     = 512
 	DriftQueueBytes     = 8 << 20
