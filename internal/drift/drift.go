@@ -21,7 +21,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/utils/lru"
 
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/answerdiff"
 	"github.com/hookgate/hookgate/internal/codec"
@@ -96,13 +97,12 @@ func (k *known) bytes() int64 { return int64(len(k.answer)) + entryBytes }
 // entryBytes is what an answer that is kept takes besides its text.
 const entryBytes = 256
 
-// watches reports whether the answer to a request depends on nothing else.
-func watches(request proto.Message) bool {
-	switch request.(type) {
-	case *hooksv1alpha1.GeneratePatchesRequest, *hooksv1alpha1.ValidateTopologyRequest,
-		*hooksv1alpha1.DiscoverVariablesRequest, *hooksv1alpha1.CanUpdateMachineRequest,
-		*hooksv1alpha1.CanUpdateMachineSetRequest, *hooksv1alpha1.GenerateUpgradePlanRequest:
-		return true
+// watches reports whether answers of a hook depend on nothing but the request. The message of a request may be partial.
+func watches(h *catalog.Hook) bool {
+	switch h.Hook {
+	case "GeneratePatches", "ValidateTopology", "DiscoverVariables", "CanUpdateMachine", "CanUpdateMachineSet",
+		"GenerateUpgradePlan":
+		return h.Group == hook.Group
 	}
 	return false
 }
@@ -115,7 +115,7 @@ func (w *Watch) Link(keep recording.Keep) extension.Link {
 		}
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			result, err := next(ctx, c)
-			if err == nil && watches(c.Request) && c.Handler.Registration.Local == nil && !w.add(c, keep(ctx), result.Response) {
+			if err == nil && watches(c.Hook) && c.Handler.Registration.Local == nil && !w.add(c, keep(ctx), result.Response) {
 				w.skipped()
 			}
 			return result, err

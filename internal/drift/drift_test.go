@@ -217,7 +217,7 @@ func TestBounds(t *testing.T) {
 // BenchmarkLink is what a call of 250 KB costs that is not looked at, and what looking at one costs in the background.
 func BenchmarkLink(b *testing.B) {
 	h, _ := hooks.ByName("GeneratePatches")
-	c := extension.Call{Hook: h, Body: samples.M(), Request: &hooksv1alpha1.GeneratePatchesRequest{}, Handler: &registry.Entry{
+	c := extension.Call{Hook: h, Body: samples.M(), Handler: &registry.Entry{
 		Name: "p.acme", Registration: &registry.Registration{Name: "acme"},
 	}}
 	answer := patches(mergePatch)

@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hookgate/hookgate/test/certificates"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// TestChangedAnswerIsReported upgrades an extension behind its URL, whose next patch of an unchanged Cluster is then in
+// the metrics and the status, without the value.
+func TestChangedAnswerIsReported(t *testing.T) {
+	var version atomic.Value
+	version.Store("v6")
+	extension := replayExtension(t, func(string) (kind, patch string) {
+		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + version.Load().(string) + `"}]`
+	})
+	configs, certs := t.TempDir(), t.TempDir()
+	pair := certificates.In(t, certs)
+	if err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
+		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+extension.URL+"\", caBundle: "+
+		base64.StdEncoding.EncodeToString(caOf(extension))+"}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := serveProgram(t, configs, certs)
+	g.WaitReady(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
+	defer client.CloseIdleConnections()
+	for _, v := range []string{"v6", "v6", "v7", "v7"} {
+		version.Store(v)
+		response, err := client.Post("https://"+g.HTTPS+replayPrefix+"generatepatches/p.acme", "application/json", strings.NewReader(replayRequest(3)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("got %s", response.Status)
+		}
+	}
+	process.Eventually(t, "the change is counted once", func() bool {
+		response, err := http.Get("http://" + g.Diagnostics + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, _ := io.ReadAll(response.Body)
+		return strings.Contains(string(text), `hookgate_handler_changed_answers_total{handler="p.acme",hook="GeneratePatches"} 1`)
+	})
+	got := hookgate(t, "", "describe", "extension", "acme", "--diagnostics", "http://"+g.Diagnostics)
+	if !strings.Contains(got.out, "Changed") || strings.Contains(got.out, "v7") ||
+		!strings.Contains(got.out, "an equal request has another answer than before: Cluster n/c3 spec.infrastructureRef: /spec/template/spec/image") {
+		t.Errorf("got %+v", got)
+	}
+}
