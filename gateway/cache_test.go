@@ -105,6 +105,29 @@ func TestCacheFollowsItems(t *testing.T) {
 	}
 }
 
+// Cluster API writes the items of MachineDeployments in the order of a map.
+func TestCacheOfItemsInAnotherOrder(t *testing.T) {
+	f := newCached(t, "ValidateTopology", hook.Fail,
+		says(&hooksv1alpha1.ValidateTopologyResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}))
+	for _, step := range []struct {
+		objects string
+		calls   int64
+	}{{"abc", 1}, {"cab", 1}, {"ab", 2}, {"abb", 3}, {"bab", 3}} {
+		request := &hooksv1alpha1.ValidateTopologyRequest{}
+		for _, object := range step.objects {
+			request.Items = append(request.Items, &hooksv1alpha1.ValidateTopologyRequestItem{
+				Object: &hooksv1alpha1.RawExtension{Raw: []byte{byte(object)}},
+			})
+		}
+		if _, err := f.send(t, request); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.calls.Load(); n != step.calls {
+			t.Errorf("items %s: the handler was called %d times in all, want %d", step.objects, n, step.calls)
+		}
+	}
+}
+
 // Two items with equal contents have two answers.
 func TestCacheOfEqualItems(t *testing.T) {
 	f := newCached(t, "GeneratePatches", hook.Fail, patchesFor)

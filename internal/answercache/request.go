@@ -13,9 +13,9 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// Request identifies the content of a request to a handler. Cluster API gives the items of GeneratePatches new UIDs
-// and another order each time. The key depends on neither, and answers are kept with the numbers of items in place of
-// their UIDs.
+// Request identifies the content of a request to a handler. Cluster API gives the items of GeneratePatches new UIDs each
+// time, and those of ValidateTopology, too, another order. The key depends on neither, and answers are kept with the
+// numbers of items in place of their UIDs.
 type Request struct {
 	Key
 
@@ -31,41 +31,40 @@ func RequestOf(m proto.Message, parts ...string) (Request, bool) {
 		d.Text(part)
 	}
 	var r Request
-	if patches, ok := m.(*hooksv1alpha1.GeneratePatchesRequest); ok {
-		if r.uids, ok = d.items(patches.GetItems()); !ok {
+	switch m := m.(type) {
+	case *hooksv1alpha1.GeneratePatchesRequest:
+		r.uids = writeItems(d, m.GetItems(), (*hooksv1alpha1.GeneratePatchesRequestItem).GetUid)
+		if len(slices.Compact(slices.Sorted(slices.Values(r.uids)))) < len(r.uids) {
 			return Request{}, false
 		}
-		d.Message(m.ProtoReflect(), "handler", "items")
-	} else {
-		d.Message(m.ProtoReflect(), "handler")
+	case *hooksv1alpha1.ValidateTopologyRequest:
+		writeItems(d, m.GetItems(), func(*hooksv1alpha1.ValidateTopologyRequestItem) string { return "" })
 	}
+	d.Message(m.ProtoReflect(), "handler", "items")
 	r.Key = d.Key()
 	return r, true
 }
 
-// items writes the digests of items without their UIDs, in an order of their own, and returns the UIDs in that order.
-func (d Digest) items(items []*hooksv1alpha1.GeneratePatchesRequestItem) (uids []string, unique bool) {
+// writeItems writes the digests of items without their UIDs, in an order of their own, and returns the UIDs in that
+// order.
+func writeItems[M proto.Message](d Digest, items []M, uid func(M) string) []string {
 	type item struct {
 		uid string
 		sum Key
 	}
-	seen, sorted := make(map[string]bool, len(items)), make([]item, len(items))
+	sorted := make([]item, len(items))
 	for i, it := range items {
-		if seen[it.GetUid()] {
-			return nil, false
-		}
-		seen[it.GetUid()] = true
 		one := NewDigest()
 		one.Message(it.ProtoReflect(), "uid")
-		sorted[i] = item{it.GetUid(), one.Key()}
+		sorted[i] = item{uid(it), one.Key()}
 	}
 	slices.SortStableFunc(sorted, func(a, b item) int { return bytes.Compare(a.sum[:], b.sum[:]) })
-	uids = make([]string, len(sorted))
+	uids := make([]string, len(sorted))
 	for i, it := range sorted {
 		uids[i] = it.uid
 		d.Bytes(it.sum[:])
 	}
-	return uids, true
+	return uids
 }
 
 // Encode returns the form in which an answer is kept. It reports whether there is one: an answer about an item that the
