@@ -58,6 +58,7 @@ ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi mo
 FUZZTIME ?= 30s
 DURATION ?= 1h
 SAMPLE ?= 300
+FLEET ?= 500
 SEED ?= 1
 export LINT_MEMORY ?= 6GiB
 GOVULNDB ?= https://vuln.go.dev
@@ -201,6 +202,9 @@ bench-scale: build kubernetes-binaries ## Measure on real API servers: 2,000 Ext
 	@$(GO) build -o $(BIN)/scale ./test/scale
 	@$(BIN)/scale --hookgate $(BIN)/hookgate --assets '$(KUBEBUILDER_ASSETS)' $(BENCHFLAGS)
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -timeout 2h -run '^$$' -bench '^BenchmarkScale$$' -benchtime 1x ./test/provider $(if $(SCALEFLAGS),-args $(SCALEFLAGS))
+bench-fleet: build kubernetes-binaries e2e-binaries ## Restart the real Cluster API with FLEET (500) Clusters whose patches an extension makes: directly, through the gateway, with its cache
+	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e $(GO) test -vet=off -count=1 -v -timeout 40m -run '^TestFleet$$' . \
+		-args -clusters $(FLEET) -rounds 2 $(FLEETFLAGS)
 bench-go: ## Run the Go benchmarks
 	@$(GO) test -run '^$$' -bench . -benchmem ./...
 bench-program:

@@ -163,8 +163,9 @@ type directory struct {
 	extensions []string
 }
 
-// startDirectory starts a gateway that reads a folder, which has ExtensionConfigs for extensions at these ports.
-func (w *fixture) startDirectory(extensions map[string]int) *directory {
+// startDirectory starts a gateway that reads a folder, which has ExtensionConfigs for extensions at these ports, with more
+// flags.
+func (w *fixture) startDirectory(extensions map[string]int, flags ...string) *directory {
 	w.t.Helper()
 	d := &directory{w: w, path: w.t.TempDir()}
 	for name, port := range extensions {
@@ -172,9 +173,9 @@ func (w *fixture) startDirectory(extensions map[string]int) *directory {
 	}
 	w.gateway = newServer(w.t)
 	w.gateway.start = func() *process {
-		return w.launch("hookgate", folder(w.t, "HOOKGATE_BIN"), "serve", "--extension-configs", d.path, "--cert-dir", w.certs,
+		return w.launch("hookgate", folder(w.t, "HOOKGATE_BIN"), append([]string{"serve", "--extension-configs", d.path, "--cert-dir", w.certs,
 			"--allowed-client-names", caller, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
-			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health))
+			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health)}, flags...)...)
 	}
 	w.gateway.process = w.gateway.start()
 	w.ready(w.gateway)

@@ -84,7 +84,8 @@ type fixture struct {
 type server struct {
 	*process
 	port, diagnostics, health int
-	kubeconfig                string // the administrator's if it is empty
+	kubeconfig                string   // the administrator's if it is empty
+	flags                     []string // of a manager, beside those that all have
 	start                     func() *process
 }
 
@@ -422,12 +423,13 @@ func (w *fixture) startAPIServer(assets string) (kubectl string) {
 // manager prepares a manager of Cluster API, or the extension, which takes the same flags.
 func (w *fixture) manager(name, path string, flags ...string) *server {
 	s := newServer(w.t)
+	s.flags = flags
 	s.start = func() *process {
 		return w.launchAs(cmp.Or(s.kubeconfig, w.kubeconfig), name, path, append([]string{
 			"--leader-elect=false", "--webhook-port", strconv.Itoa(s.port), "--webhook-cert-dir", w.certs,
 			"--diagnostics-address", loopback(s.diagnostics), "--insecure-diagnostics", "--health-addr", loopback(s.health),
 			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true",
-		}, flags...)...)
+		}, s.flags...)...)
 	}
 	return s
 }
