@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/hooktest"
+	"github.com/hookgate/hookgate/internal/localgateway"
 	"github.com/hookgate/hookgate/internal/manifest"
 )
 
@@ -137,7 +138,7 @@ func (o *chainTestOptions) connect(
 	if o.extensionConfigs != "" {
 		ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 		defer cancel()
-		local, err := openLocal(ctx, o.extensionConfigs, hooks, o.versions, true, cmd.ErrOrStderr())
+		local, err := localgateway.Open(ctx, o.extensionConfigs, hooks, o.versions, true, cmd.ErrOrStderr())
 		if err != nil {
 			return nil, nil, err
 		}

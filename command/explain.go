@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/localgateway"
 )
 
 // explainOptions are the flags of hookgate explain.
@@ -128,7 +129,7 @@ func (o *explainOptions) inProcess(
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	local, err := openLocal(ctx, o.extensionConfigs, hooks, o.versions, o.call, cmd.ErrOrStderr())
+	local, err := localgateway.Open(ctx, o.extensionConfigs, hooks, o.versions, o.call, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/hooktest"
+	"github.com/hookgate/hookgate/internal/localgateway"
 	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
@@ -186,7 +187,7 @@ func (t *ruleTester) rules(all []manifest.File) (map[string]manifest.Object, err
 
 // test runs a test of a rule.
 func (t *ruleTester) test(ctx context.Context, test *hooktest.Test, rule registry.Registration) []hooktest.Result {
-	local, reg := newLocalGateway(t.hooks, t.versions, t.codec, t, convert.NewReferences())
+	local, reg := localgateway.New(t.hooks, t.versions, t.codec, t, convert.NewReferences())
 	defer local.Close()
 	rule.Audit = false // cases say what the rule would answer
 

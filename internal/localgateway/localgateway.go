@@ -1,7 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+// Package localgateway decides and calls, in the process of a command, as a gateway would that has just started with a
+// directory of manifests. A Gateway is safe for concurrent use.
+package localgateway
 
 import (
 	"context"
@@ -34,30 +36,30 @@ import (
 // maxLocalDiscoveries is the number of extensions that are discovered at the same time.
 const maxLocalDiscoveries = 8
 
-// localGateway decides, in this process, what a gateway that has just started with a directory of manifests would.
-type localGateway struct {
+// Gateway decides, in this process, what a gateway that has just started with a directory of manifests would.
+type Gateway struct {
 	*gateway.Dispatcher
 	transports *extension.Protocols
 }
 
-// localNamespaces are the Namespaces of the directory.
-type localNamespaces map[string]manifest.Object
+// namespaces are the Namespaces of the directory.
+type namespaces map[string]manifest.Object
 
 // NamespaceLabels implements gateway.Namespaces.
-func (n localNamespaces) NamespaceLabels(name string) (labels map[string]string, known bool) {
+func (n namespaces) NamespaceLabels(name string) (labels map[string]string, known bool) {
 	if o, ok := n[name]; ok {
 		return o.Labels, true
 	}
 	return map[string]string{corev1.LabelMetadataName: name}, false
 }
 
-// openLocal returns the gateway of a directory. Handlers are those of the status of ExtensionConfigs; with discover,
+// Open returns the gateway of a directory. Handlers are those of the status of ExtensionConfigs; with discover,
 // those that the extensions answer with. What is wrong with manifests, and extensions that do not answer, is written to
 // notes.
-func openLocal(
+func Open(
 	ctx context.Context, dir string, hooks *catalog.Catalog, versions *hookversion.Converter, discover bool,
 	notes io.Writer,
-) (*localGateway, error) {
+) (*Gateway, error) {
 	decoder, err := manifest.NewDecoder(hooks)
 	if err != nil {
 		return nil, err
@@ -78,7 +80,7 @@ func openLocal(
 		crds = append(crds, *inventory.Definitions[name].Contracts)
 	}
 	references.Set(crds)
-	g, reg := newLocalGateway(hooks, versions, mandated, localNamespaces(inventory.Namespaces), references)
+	g, reg := New(hooks, versions, mandated, namespaces(inventory.Namespaces), references)
 	if err := fill(ctx, reg, inventory, decoder, g.transports, discover, notes); err != nil {
 		g.Close()
 		return nil, err
@@ -86,23 +88,23 @@ func openLocal(
 	return g, nil
 }
 
-// newLocalGateway returns a gateway, and its registry, which is empty.
-func newLocalGateway(
-	hooks *catalog.Catalog, versions *hookversion.Converter, mandated *codec.Codec, namespaces gateway.Namespaces,
+// New returns a gateway, and its registry, which is empty.
+func New(
+	hooks *catalog.Catalog, versions *hookversion.Converter, mandated *codec.Codec, labels gateway.Namespaces,
 	references *convert.References,
-) (*localGateway, *registry.Registry) {
+) (*Gateway, *registry.Registry) {
 	reg := registry.New(hooks.Merged()...)
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes,
 	})
-	return &localGateway{transports: transports, Dispatcher: gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: versions, Codec: mandated, Registry: reg, Namespaces: namespaces,
+	return &Gateway{transports: transports, Dispatcher: gateway.NewDispatcher(gateway.Config{
+		Catalog: hooks, Versions: versions, Codec: mandated, Registry: reg, Namespaces: labels,
 		Transport: transports.Call, Objects: convert.NewObjects(references),
 	})}, reg
 }
 
 // Close closes the connections to extensions.
-func (g *localGateway) Close() { g.transports.Close() }
+func (g *Gateway) Close() { g.transports.Close() }
 
 // fill registers what a directory defines, as the directory source does.
 func fill(
