@@ -1,0 +1,109 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command hookgate-render shows what Cluster API makes of a Cluster, with the patches of its extensions, and what a
+// change of either would do. "hookgate render" runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// version is that of the release.
+var version = "unknown"
+
+// The exit statuses.
+const (
+	exitSame      = 0
+	exitDifferent = 1
+	exitFailed    = 2
+)
+
+// errDifferent says that a render differs from what it was compared with.
+var errDifferent = errors.New("the objects differ")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+}
+
+// run runs the program.
+func run(
+	ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool),
+) int {
+	ctrl.SetLogger(logr.Discard()) // errors say what happened
+	klog.SetLogger(logr.Discard())
+	cmd := newCommand(lookupEnv)
+	cmd.SetArgs(args)
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetErr(errOut)
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitSame
+	case errors.Is(err, errDifferent):
+		return exitDifferent
+	}
+	message := text.PrintableLines(text.Bounded(err.Error(), limits.MergedMessageBytes))
+	_, _ = fmt.Fprintf(errOut, "hookgate render: %s\n", message)
+	return exitFailed
+}
+
+// newCommand returns the command.
+func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:     "hookgate-render [cluster/NAME]",
+		Version: version,
+		Short:   "Show what Cluster API makes of a Cluster, with the patches of its extensions",
+		Long: "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of its ClusterClass,\n" +
+			"and those of the extensions, chains and rules behind --server or --extension-configs. The Cluster, its\n" +
+			"ClusterClass and the templates are those of -f, or of an API server, which is only read. Lifecycle hooks are\n" +
+			"not called.\n\n" +
+			"With --diff, show what would change, which handler changes it, and what it does to Machines. The exit status\n" +
+			"is 0 without a difference, 1 with one, and 2 if it could not be found out.",
+		Example: "  hookgate render -f cluster.yaml -f clusterclass.yaml -f templates.yaml --server https://127.0.0.1:9443\n" +
+			"  hookgate render cluster/prod-1 -n team-a --server https://acme-v7.example:9443 --diff\n" +
+			"  hookgate render -f manifests/ --server grpcs://acme-v7:9090 --against-server grpcs://acme-v6:9090",
+		Args:              cobra.MaximumNArgs(1),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags(), lookupEnv) },
+		RunE:              o.run,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "hookgate render"},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+// fromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that exists.
+func fromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value, ok := lookupEnv(name); ok && !f.Changed && f.Name != "help" {
+			if err := flags.Set(f.Name, value); err != nil {
+				errs = append(errs, fmt.Errorf("environment variable %s: %w", name, err))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}

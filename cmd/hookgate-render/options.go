@@ -1,0 +1,298 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/extensions"
+	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/store"
+	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/topology"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// What a render is compared with.
+const (
+	diffLive   = "live"
+	diffRender = "render"
+)
+
+// options are the flags.
+type options struct {
+	kubeconfig, context, namespace string
+	side                           side
+	against                        side
+	credentials                    extensions.Credentials
+	diff, output                   string
+}
+
+// side are the flags of which a comparison has two sets.
+type side struct {
+	files                    []string
+	server, extensionConfigs string
+	set                      []string
+}
+
+func (o *options) addFlags(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.side.files, "filename", "f", nil,
+		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given several "+
+			"times. With a cluster as well (--context, --kubeconfig), its objects are used for what the files lack")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default as kubectl has it")
+	f.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current one")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the Cluster; by default that of the context, or default")
+	f.StringVar(&o.side.server, "server", "",
+		"gateway or extension to ask for patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
+	f.StringVar(&o.side.extensionConfigs, "extension-configs", "",
+		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as a gateway with it would")
+	f.StringArrayVar(&o.side.set, "set", nil,
+		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
+	f.StringVar(&o.diff, "diff", "",
+		"show differences: to the live objects (live), or to another render (render): of the same input without --set, "+
+			"or as --against-… says")
+	f.Lookup("diff").NoOptDefVal = diffLive
+	f.StringArrayVar(&o.against.files, "against-filename", nil,
+		"file or directory whose objects the other render has in place of those of -f")
+	f.StringVar(&o.against.server, "against-server", "", "server of the other render; by default the same")
+	f.StringVar(&o.against.extensionConfigs, "against-extension-configs", "",
+		"directory of ExtensionConfigs of the other render; by default the same")
+	f.StringArrayVar(&o.against.set, "against-set", nil, "--set of the other render")
+	f.StringVarP(&o.output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
+	f.StringVar(&o.credentials.CA, "ca", "",
+		"file with the CA certificates to trust servers by, PEM; by default the system's")
+	f.StringVar(&o.credentials.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")
+	f.StringVar(&o.credentials.Key, "key", "", "file with the key of --cert, PEM")
+	f.StringVar(&o.credentials.TokenFile, "token-file", "", "file with the bearer token to send to servers")
+	f.DurationVar(&o.credentials.Timeout, "timeout", 30*time.Second, "how long to wait for each answer")
+}
+
+// check returns what is wrong with the flags, and fills in those that follow from others.
+func (o *options) check() error {
+	a := &o.against
+	if a.server != "" || a.extensionConfigs != "" || len(a.files) > 0 || len(a.set) > 0 {
+		if o.diff == diffLive {
+			return errors.New("--against-…: --diff live compares with the live objects: say --diff render")
+		}
+		o.diff = diffRender
+	}
+	switch {
+	case !slices.Contains([]string{"", diffLive, diffRender}, o.diff):
+		return fmt.Errorf("--diff %q: want live or render", o.diff)
+	case !slices.Contains([]string{"", "yaml", "json", "table"}, o.output):
+		return fmt.Errorf("--output %q: want yaml, json or table", o.output)
+	case o.side.server != "" && o.side.extensionConfigs != "", a.server != "" && a.extensionConfigs != "":
+		return errors.New("--server and --extension-configs: give one of them for each render")
+	case o.diff == diffLive && !o.isLive():
+		return errors.New("--diff live needs a cluster: leave out -f, or say --context or --kubeconfig")
+	case (o.credentials.Cert == "") != (o.credentials.Key == ""):
+		return errors.New("--cert and --key are needed together")
+	case o.credentials.Timeout <= 0:
+		return fmt.Errorf("--timeout: want more than 0, got %s", o.credentials.Timeout)
+	}
+	if a.server == "" && a.extensionConfigs == "" {
+		a.server, a.extensionConfigs = o.side.server, o.side.extensionConfigs
+	}
+	if o.output == "" {
+		o.output = "yaml"
+		if o.diff != "" {
+			o.output = "table"
+		}
+	}
+	return nil
+}
+
+// isLive reports whether an API server is read.
+func (o *options) isLive() bool { return len(o.side.files) == 0 || o.context != "" || o.kubeconfig != "" }
+
+// run runs the command.
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	hooks, versions, err := gateway.Hooks()
+	if err != nil {
+		return err
+	}
+	in, err := o.input(cmd, args, hooks, versions)
+	if err != nil {
+		return err
+	}
+	now, err := in.render(cmd.Context(), &o.side, nil)
+	if err != nil {
+		return err
+	}
+	return o.print(cmd.OutOrStdout(), now)
+}
+
+// input is what renders have in common.
+type input struct {
+	options   *options
+	hooks     *catalog.Catalog
+	versions  *hookversion.Converter
+	live      client.Reader // nil without a cluster
+	namespace string
+	name      string // of the Cluster; empty for the only one
+	objects   []*unstructured.Unstructured
+	notes     io.Writer
+}
+
+// input reads the files, and opens the cluster.
+func (o *options) input(
+	cmd *cobra.Command, args []string, hooks *catalog.Catalog, versions *hookversion.Converter,
+) (*input, error) {
+	in := &input{options: o, hooks: hooks, versions: versions, notes: cmd.ErrOrStderr()}
+	for _, arg := range args {
+		in.name = arg
+		if kind, name, ok := strings.Cut(arg, "/"); ok {
+			if in.name = name; !strings.EqualFold(kind, "cluster") && !strings.EqualFold(kind, "clusters") {
+				return nil, fmt.Errorf("%q: want cluster/NAME", arg)
+			}
+		}
+	}
+	var err error
+	if in.objects, err = store.Read(o.side.files, cmd.InOrStdin()); err != nil {
+		return nil, err
+	}
+	if in.namespace = o.namespace; !o.isLive() {
+		if in.namespace == "" {
+			in.namespace = "default"
+		}
+		return in, nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	found := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: o.context})
+	config, err := found.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w: want -f FILE, or --kubeconfig FILE", err)
+	}
+	if in.namespace == "" {
+		if in.namespace, _, err = found.Namespace(); err != nil {
+			return nil, fmt.Errorf("kubeconfig: %w", err)
+		}
+	}
+	in.live, err = client.New(rest.AddUserAgent(config, "hookgate-render"), client.Options{Scheme: store.Scheme()})
+	return in, err
+}
+
+// render renders one side. other are the objects that it has in place of those of the files.
+func (in *input) render(
+	ctx context.Context, s *side, other []*unstructured.Unstructured,
+) (*topology.Render, error) {
+	objects, err := store.New(ctx, append(slices.Clone(in.objects), other...), in.namespace, in.live)
+	if err != nil {
+		return nil, err
+	}
+	name, err := in.cluster(ctx, objects)
+	if err != nil {
+		return nil, err
+	}
+	mandated := codec.New(in.hooks)
+	x := &extensions.Client{Hooks: in.hooks, Codec: mandated, Settings: settings(objects)}
+	switch {
+	case s.server != "":
+		x.Server, err = extensions.Dial(s.server, in.options.credentials, mandated, "hookgate-render/"+version)
+	case s.extensionConfigs != "":
+		x.Server, err = extensions.Open(ctx, s.extensionConfigs, in.hooks, in.versions, in.notes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := topology.New(ctx, topology.Config{
+		Store: objects, Cluster: name, Extensions: x,
+		Change: func(c *clusterv1.Cluster) error { return change(c, s.set) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range r.Warnings {
+		_, _ = fmt.Fprintf(in.notes, "Warning: %s\n", text.Printable(w))
+	}
+	return r, nil
+}
+
+// cluster returns the name of the Cluster to render.
+func (in *input) cluster(ctx context.Context, objects *store.Store) (client.ObjectKey, error) {
+	if in.name != "" {
+		return client.ObjectKey{Namespace: in.namespace, Name: in.name}, nil
+	}
+	names, err := objects.Clusters(ctx)
+	if err != nil {
+		return client.ObjectKey{}, err
+	}
+	if len(names) != 1 {
+		return client.ObjectKey{}, fmt.Errorf("which Cluster? say cluster/NAME (the files have %s with a topology)",
+			text.Plural(len(names), "Cluster"))
+	}
+	return names[0], nil
+}
+
+// settings returns how the settings of ExtensionConfigs are found.
+func settings(objects *store.Store) func(context.Context, string) map[string]string {
+	return func(ctx context.Context, name string) map[string]string {
+		var x runtimev1.ExtensionConfig
+		if err := objects.Get(ctx, client.ObjectKey{Name: name}, &x); err != nil {
+			return nil // it may not be readable, or be the gateway's
+		}
+		return x.Spec.Settings
+	}
+}
+
+// change changes a Cluster as flags say.
+func change(c *clusterv1.Cluster, set []string) error {
+	for _, s := range set {
+		name, value, ok := strings.Cut(s, "=")
+		variable, isVariable := strings.CutPrefix(name, "variables.")
+		switch {
+		case !ok:
+			return fmt.Errorf("--set %q: want NAME=VALUE", s)
+		case name == "version":
+			c.Spec.Topology.Version = value
+		case name == "class":
+			c.Spec.Topology.ClassRef.Name = value
+		case isVariable:
+			body, err := yaml.YAMLToJSON([]byte(value))
+			if err != nil {
+				return fmt.Errorf("--set %q: %w", s, err)
+			}
+			setVariable(c, variable, body)
+		default:
+			return fmt.Errorf("--set %q: want version, class or variables.NAME", s)
+		}
+	}
+	return nil
+}
+
+func setVariable(c *clusterv1.Cluster, name string, value []byte) {
+	v := apiextensionsv1.JSON{Raw: value}
+	for i := range c.Spec.Topology.Variables {
+		if c.Spec.Topology.Variables[i].Name == name {
+			c.Spec.Topology.Variables[i].Value = v
+			return
+		}
+	}
+	c.Spec.Topology.Variables = append(c.Spec.Topology.Variables, clusterv1.ClusterVariable{Name: name, Value: v})
+}
