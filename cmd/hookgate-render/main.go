@@ -81,7 +81,7 @@ func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
 			"With --diff, show what would change, which handler changes it, and what it does to Machines. The exit status\n" +
 			"is 0 without a difference, 1 with one, and 2 if it could not be found out.",
 		Example: "  hookgate render -f cluster.yaml -f clusterclass.yaml -f templates.yaml --server https://127.0.0.1:9443\n" +
-			"  hookgate render cluster/prod-1 -n team-a --server https://acme-v7.example:9443 --diff\n" +
+			"  hookgate render cluster/prod-1 -n team-a --server https://acme-v7.example:9443 --diff live\n" +
 			"  hookgate render -f manifests/ --server grpcs://acme-v7:9090 --against-server grpcs://acme-v6:9090",
 		Args:              cobra.MaximumNArgs(1),
 		SilenceErrors:     true,

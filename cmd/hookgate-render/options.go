@@ -25,7 +25,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/difference"
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/extensions"
+	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/machines"
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/store"
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/topology"
 	"github.com/hookgate/hookgate/gateway"
@@ -72,7 +74,6 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.diff, "diff", "",
 		"show differences: to the live objects (live), or to another render (render): of the same input without --set, "+
 			"or as --against-… says")
-	f.Lookup("diff").NoOptDefVal = diffLive
 	f.StringArrayVar(&o.against.files, "against-filename", nil,
 		"file or directory whose objects the other render has in place of those of -f")
 	f.StringVar(&o.against.server, "against-server", "", "server of the other render; by default the same")
@@ -124,7 +125,9 @@ func (o *options) check() error {
 }
 
 // isLive reports whether an API server is read.
-func (o *options) isLive() bool { return len(o.side.files) == 0 || o.context != "" || o.kubeconfig != "" }
+func (o *options) isLive() bool {
+	return len(o.side.files) == 0 || o.context != "" || o.kubeconfig != ""
+}
 
 // run runs the command.
 func (o *options) run(cmd *cobra.Command, args []string) error {
@@ -143,7 +146,53 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(cmd.OutOrStdout(), now)
+	defer now.Close()
+	if o.diff == "" {
+		return printObjects(cmd.OutOrStdout(), now, o.output)
+	}
+	result, err := in.compare(cmd, now)
+	if err != nil {
+		return err
+	}
+	if err := result.print(cmd.OutOrStdout(), o.output); err != nil {
+		return err
+	}
+	if len(result.Differences) > 0 {
+		return errDifferent
+	}
+	return nil
+}
+
+// compare compares a render as the flags say.
+func (in *input) compare(cmd *cobra.Command, now *topology.Render) (*result, error) {
+	ctx, o := cmd.Context(), in.options
+	var before map[string]*unstructured.Unstructured
+	var other *topology.Render
+	if o.diff == diffLive {
+		var err error
+		if before, err = difference.Live(now); err != nil {
+			return nil, err
+		}
+	} else {
+		objects, err := store.Read(o.against.files, cmd.InOrStdin())
+		if err != nil {
+			return nil, err
+		}
+		if other, err = in.render(ctx, &o.against, objects); err != nil {
+			return nil, fmt.Errorf("the other render: %w", err)
+		}
+		defer other.Close()
+		before = difference.Objects(other)
+	}
+	differences, err := difference.Compare(before, now, other)
+	if err != nil {
+		return nil, err
+	}
+	effects, err := machines.Effects(ctx, before, now, differences)
+	if err != nil {
+		return nil, err
+	}
+	return &result{Cluster: client.ObjectKeyFromObject(now.Cluster).String(), Differences: differences, Machines: effects}, nil
 }
 
 // input is what renders have in common.

@@ -7,17 +7,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
+	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/difference"
+	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/machines"
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/topology"
 	"github.com/hookgate/hookgate/internal/table"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/yaml"
 )
 
-// print writes the objects of a render.
-func (o *options) print(w io.Writer, r *topology.Render) error {
-	switch o.output {
+// printObjects writes the objects of a render.
+func printObjects(w io.Writer, r *topology.Render, format string) error {
+	switch format {
 	case "table":
 		t := table.New(w)
 		t.Row("OBJECT", "KIND", "NAME", "PATCHED BY")
@@ -55,4 +58,48 @@ func printJSON(w io.Writer, v any) error {
 	}
 	_, err = w.Write(append(text.Escape(body), '\n'))
 	return err
+}
+
+// result is what a comparison has found.
+type result struct {
+	Cluster     string                  `json:"cluster"`
+	Differences []difference.Difference `json:"differences"`
+	Machines    []machines.Effect       `json:"machines"`
+}
+
+// print writes a result.
+func (r *result) print(w io.Writer, format string) error {
+	switch format {
+	case "json":
+		return printJSON(w, r)
+	case "yaml":
+		body, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return yaml.FromJSON(w, body)
+	}
+	if len(r.Differences) == 0 {
+		_, err := fmt.Fprintf(w, "%s: no difference\n", text.Printable(r.Cluster))
+		return err
+	}
+	t := table.New(w)
+	t.Row("OBJECT", "NAME", "PATH", "WAS", "NOW", "CHANGED BY")
+	for i := range r.Differences {
+		d := &r.Differences[i]
+		was, now := string(d.Was), string(d.Now)
+		if d.Path == "" { // the whole object
+			was, now = "", "new"
+			if len(d.Was) > 0 {
+				now = "deleted"
+			}
+		}
+		t.Row(d.Object, d.Name, d.Path, was, now, strings.Join(d.ChangedBy, ", "))
+	}
+	t.Header("MACHINES OF", "NAME", "MACHINES", "EFFECT", "WHY")
+	for i := range r.Machines {
+		e := &r.Machines[i]
+		t.Row(e.Object, e.Name, strconv.FormatInt(e.Machines, 10), e.Effect, strings.Join(e.Why, "; "))
+	}
+	return t.Flush()
 }

@@ -115,5 +115,6 @@ func (c *collector) typed(role string, o client.Object) {
 		}
 	}
 	u.SetManagedFields(nil)
+	u.SetResourceVersion("")
 	c.add(role, u, false)
 }

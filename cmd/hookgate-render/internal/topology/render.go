@@ -232,3 +232,10 @@ func (r *Render) Object(role string) *unstructured.Unstructured {
 	}
 	return nil
 }
+
+// Close closes the connections to the server.
+func (r *Render) Close() {
+	if r.Extensions.Server != nil {
+		r.Extensions.Server.Close()
+	}
+}
