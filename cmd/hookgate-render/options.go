@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/cluster-api/feature"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -48,7 +49,7 @@ type options struct {
 	side                           side
 	against                        side
 	credentials                    extensions.Credentials
-	diff, output                   string
+	diff, output, featureGates     string
 }
 
 // side are the flags of which a comparison has two sets.
@@ -81,6 +82,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 		"directory of ExtensionConfigs of the other render; by default the same")
 	f.StringArrayVar(&o.against.set, "against-set", nil, "--set of the other render")
 	f.StringVarP(&o.output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
+	f.StringVar(&o.featureGates, "feature-gates", "",
+		"Cluster API's feature gates, as its manager has them; ClusterTopology and RuntimeSDK are on")
 	f.StringVar(&o.credentials.CA, "ca", "",
 		"file with the CA certificates to trust servers by, PEM; by default the system's")
 	f.StringVar(&o.credentials.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")
@@ -133,6 +136,9 @@ func (o *options) isLive() bool {
 func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.check(); err != nil {
 		return err
+	}
+	if err := feature.MutableGates.Set("ClusterTopology=true,RuntimeSDK=true," + o.featureGates); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
 	}
 	hooks, versions, err := gateway.Hooks()
 	if err != nil {

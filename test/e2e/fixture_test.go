@@ -52,6 +52,8 @@ const (
 	gateway  = "gateway"
 	// caller is the name of Cluster API in its client certificate.
 	caller = "cluster-api"
+	// featureGates are those of Cluster API.
+	featureGates = "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true,MachineTaintPropagation=true"
 	// ownGroup is where the gateway looks for ExtensionConfigs. Cluster API does not look there.
 	ownGroup = "runtime.hookgate.dev"
 )
@@ -428,7 +430,7 @@ func (w *fixture) manager(name, path string, flags ...string) *server {
 		return w.launchAs(cmp.Or(s.kubeconfig, w.kubeconfig), name, path, append([]string{
 			"--leader-elect=false", "--webhook-port", strconv.Itoa(s.port), "--webhook-cert-dir", w.certs,
 			"--diagnostics-address", loopback(s.diagnostics), "--insecure-diagnostics", "--health-addr", loopback(s.health),
-			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true",
+			"--feature-gates", featureGates,
 		}, s.flags...)...)
 	}
 	return s

@@ -20,7 +20,6 @@ import (
 	coreadmission "sigs.k8s.io/cluster-api/core/webhooks/admission"
 	"sigs.k8s.io/cluster-api/exp/topology/desiredstate"
 	"sigs.k8s.io/cluster-api/exp/topology/scope"
-	"sigs.k8s.io/cluster-api/feature"
 	"sigs.k8s.io/cluster-api/util/cache"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -59,13 +58,8 @@ type Config struct {
 // noWorkloadCluster is no connection to the nodes of a Cluster, which a settled state does not need.
 type noWorkloadCluster struct{ clustercache.ClusterCache }
 
-// New renders a Cluster.
+// New renders a Cluster. Cluster API's feature gates ClusterTopology and RuntimeSDK have to be on.
 func New(ctx context.Context, c Config) (*Render, error) {
-	if err := feature.MutableGates.SetFromMap(map[string]bool{
-		string(feature.ClusterTopology): true, string(feature.RuntimeSDK): true,
-	}); err != nil {
-		return nil, err
-	}
 	r := &Render{Client: c.Store, Extensions: c.Extensions}
 	class, err := r.admit(ctx, c)
 	if err != nil {
