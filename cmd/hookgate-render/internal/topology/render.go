@@ -88,7 +88,7 @@ func New(ctx context.Context, c Config) (*Render, error) {
 	if r.Steps, err = record.result(desired); err != nil {
 		return nil, err
 	}
-	return r, r.finish(current, desired)
+	return r, r.finish(ctx, current, desired)
 }
 
 // admit reads the Cluster and its ClusterClass, and does what Cluster API does when they are written: it finds the
@@ -174,7 +174,7 @@ func generate(
 }
 
 // finish collects the objects.
-func (r *Render) finish(current, desired *scope.ClusterState) error {
+func (r *Render) finish(ctx context.Context, current, desired *scope.ClusterState) error {
 	topology := &r.Cluster.Spec.Topology
 	var machineDeployments, machinePools []string
 	for i := range topology.Workers.MachineDeployments {
@@ -212,6 +212,9 @@ func (r *Render) finish(current, desired *scope.ClusterState) error {
 	for i := range r.Objects {
 		was := r.Live[r.Objects[i].Role]
 		r.Objects[i].isNew = was == nil || was.GetName() != r.Objects[i].GetName()
+		if err := fillIn(ctx, &r.Objects[i]); err != nil {
+			return err
+		}
 	}
 	evenNames(r.Objects)
 	return nil
