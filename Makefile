@@ -25,7 +25,7 @@ PROGRAM_PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 RELEASE_OUT ?= $(CURDIR)/out
 
 # The modules of this repository that have Go code for the linters, and those that only pin programs.
-MODULES := . examples/go test/e2e test/extra test/infrastructure test/skew tools
+MODULES := . cmd/hookgate-render examples/go test/e2e test/extra test/infrastructure test/skew tools
 PINNED := tools/clusterctl tools/kubernetes
 
 # What recipes call. The Kubernetes tests need kube-apiserver, etcd, kubectl and kube-controller-manager in KUBEBUILDER_ASSETS.
@@ -72,6 +72,8 @@ run: build ## Start an extension and the gateway, call hooks over REST and gRPC,
 	@exec $(BIN)/quickstart --hookgate $(BIN)/hookgate --extension $(BIN)/rest-extension $(RUNFLAGS)
 build: ## Build bin/hookgate and bin/rest-extension
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hookgate ./examples/rest-extension
+render: ## Build bin/hookgate-render, which has Cluster API's controllers in it, for hookgate render
+	@$(GO) -C cmd/hookgate-render build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/ .
 image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and linux/arm64; needs no container engine
 	@scripts/build-platforms $(BIN)/image '$(LDFLAGS)' $(IMAGE_ARCHS:%=linux-%)
 	@$(GO) -C tools build -o $(BIN)/image/pack ./image
@@ -99,6 +101,7 @@ test: test-extension $(READY) ## Run the tests that need only Go: unit tests and
 	@echo "go test $(if $(RACE),-race )./... and the modules of test/ and tools/"
 	@$(PROGRAMS) $(GOTEST) $$($(GO) list ./... | grep -v -E '$(APART)')
 	@cd test/extra && $(GOTEST) ./extension
+	@cd cmd/hookgate-render && $(GOTEST) ./...
 	@cd tools && $(GOTEST) ./image ./performance
 	@cd test/extra && $(PROGRAMS) $(PLAINTEST) ./conversion/... # it compares values, which needs no race detector
 test-all: test-extension $(READY) test-all-programs examples-python infrastructure-go ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
@@ -134,8 +137,8 @@ test-proxies: $(BIN)/proxies/envoy $(READY) ## Call the gateway through a real E
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
 	@tools/ruby/install
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) HOOKGATE_RUBY="$$(command -v ruby)" $(PLAINTEST) -p 1 ./test/examples ./test/badservers
-test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
-	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
+test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
+	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 30m ./...
 pictures: build browser ## Take the pictures of the page in docs/pictures/ anew
 	@mkdir -p docs/pictures && cd test/extra && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' ./openapi

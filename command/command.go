@@ -94,6 +94,9 @@ func runAs(
 	if err == nil {
 		return exitDone
 	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
+	}
 	// A server may have sent parts of it, such as the reason of a status.
 	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(text.Bounded(err.Error(), limits.MergedMessageBytes)))
 	var usage usageError
@@ -132,7 +135,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		newChainCommand(hooks, versions), newRuleCommand(hooks, versions), newJobCommand(),
 		newRolloutCommand(),
 		newGetCommand(hooks), newDescribeCommand(),
-		newDashboardCommand(), newBugReportCommand(), newRecordCommand(), newReplayCommand(hooks),
+		newDashboardCommand(), newBugReportCommand(), newRecordCommand(), newReplayCommand(hooks), newRenderCommand(),
 		newCheckCommand(hooks), newPreflightCommand(hooks, versions),
 		newLintCommand(hooks), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)

@@ -1,0 +1,76 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// renderProgram renders Clusters. It is a program of its own because it contains controllers of Cluster API, which the
+// gateway does not depend on.
+const renderProgram = "hookgate-render"
+
+func newRenderCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "render [cluster/NAME] [-f FILE]...",
+		Short: "Show what Cluster API makes of a Cluster, with the patches of its extensions",
+		Long: "Show the objects that Cluster API makes of a Cluster with a topology, what a change of its class, variables,\n" +
+			"version or extensions would change in them, and what that does to Machines.\n\n" +
+			"It runs " + renderProgram + ", a program of the same release, which is looked for beside this one and in $PATH.",
+		DisableFlagParsing: true,
+		RunE:               func(cmd *cobra.Command, args []string) error { return runRender(cmd, args) },
+	}
+}
+
+// runRender runs the program with the same streams, and ends with its exit status.
+func runRender(cmd *cobra.Command, args []string) error {
+	path, err := findProgram(renderProgram)
+	if err != nil {
+		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+			return cmd.Help()
+		}
+		return incompleteError{fmt.Errorf("%s is not there: install the file %s-%s-%s of the release of this version (%s) "+
+			"as %s beside hookgate, or in $PATH", renderProgram, renderProgram, runtime.GOOS, runtime.GOARCH,
+			currentBuild().Version, renderProgram)}
+	}
+	program := exec.CommandContext(cmd.Context(), path, args...)
+	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
+	program.WaitDelay = 10 * time.Second
+	err = program.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+		return exitError(exit.ExitCode())
+	}
+	return err
+}
+
+// findProgram returns the path of a program that is beside this one, or in $PATH.
+func findProgram(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			beside := filepath.Join(filepath.Dir(self), name)
+			if strings.HasSuffix(self, ".exe") {
+				beside += ".exe"
+			}
+			if _, err := os.Stat(beside); err == nil {
+				return beside, nil
+			}
+		}
+	}
+	return exec.LookPath(name)
+}
+
+// exitError is the exit status of a program that has said why.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

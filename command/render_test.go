@@ -1,0 +1,29 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// hookgate render is another program, with its arguments, its output and its exit status.
+func TestRenderRunsItsProgram(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	got := hookgate(t, "", "render", "-f", "x")
+	if got.code != exitUsage || !strings.Contains(got.errOut, "hookgate-render is not there: install the file hookgate-render-") {
+		t.Errorf("without the program: exit status %d: %s", got.code, got.errOut)
+	}
+	script := "#!/bin/sh\nread line\necho \"$line, $*\"\necho why >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(dir, renderProgram), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	got = hookgate(t, "in\n", "render", "cluster/c", "--diff", "live", "--help")
+	if got != (outcome{1, "in, cluster/c --diff live --help\n", "why\n"}) {
+		t.Errorf("got %+v", got)
+	}
+}
