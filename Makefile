@@ -80,7 +80,7 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 	@$(BIN)/image/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(COMMIT)' -output '$(IMAGE_OUT)' \
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/hookgate-linux-$(arch))
 release: release-generator $(BIN)/kustomize ## Write the files of a release to out/, for VERSION=v0.1.0
-	@scripts/build-platforms $(BIN)/programs '$(LDFLAGS)' $(PROGRAM_PLATFORMS)
+	@RENDER_VERSION='$(VERSION)' scripts/build-platforms $(BIN)/programs '$(LDFLAGS)' $(PROGRAM_PLATFORMS)
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release \
 		-binaries $(BIN)/programs -output '$(RELEASE_OUT)'
 examples: examples-go examples-java examples-python examples-rust examples-typescript ## Build the example extension of every language

@@ -56,8 +56,10 @@ type krewPlugin struct {
 func TestPluginInstallsEachProgram(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range platforms(t) {
-		if err := os.WriteFile(filepath.Join(programs, "hookgate-"+name), []byte("the program for "+name), 0o600); err != nil {
-			t.Fatal(err)
+		for _, program := range []string{"hookgate-", "hookgate-render-"} {
+			if err := os.WriteFile(filepath.Join(programs, program+name), []byte("the program for "+name), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	dir, stderr, err := release(t, "v0.1.0", "-binaries", programs)
@@ -90,6 +92,7 @@ func TestPluginInstallsEachProgram(t *testing.T) {
 		}
 		want := map[string]string{
 			"kubectl-hookgate": "-rwxr-xr-x the program for " + name,
+			"hookgate-render":  "-rwxr-xr-x the program for " + name,
 			"LICENSE":          "-rw-r--r-- " + string(read(t, filepath.Join("..", "..", "LICENSE"))),
 		}
 		if diff := cmp.Diff(want, unpack(t, archive)); diff != "" {

@@ -69,12 +69,16 @@ func (o *options) plugin(files map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		platform, isProgram := strings.CutPrefix(name, "hookgate-")
 		system, architecture, ok := strings.Cut(platform, "-")
-		if !isProgram || !ok || strings.Contains(platform, ".") {
+		if !isProgram || !ok || strings.Contains(platform, ".") || system == "render" {
 			continue
 		}
-		archive, err := pack([]member{
+		members := []member{
 			{name: pluginProgram, mode: 0o755, content: files[name]}, {name: "LICENSE", mode: 0o644, content: license},
-		})
+		}
+		if render, ok := files["hookgate-render-"+platform]; ok { // which the program runs, and looks for beside itself
+			members = append(members, member{name: "hookgate-render", mode: 0o755, content: render})
+		}
+		archive, err := pack(members)
 		if err != nil {
 			return err
 		}
