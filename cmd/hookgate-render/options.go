@@ -48,6 +48,7 @@ type options struct {
 	kubeconfig, context, namespace string
 	side                           side
 	against                        side
+	registeredAs                   string
 	credentials                    extensions.Credentials
 	diff, output, featureGates     string
 }
@@ -68,6 +69,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the Cluster; by default that of the context, or default")
 	f.StringVar(&o.side.server, "server", "",
 		"gateway or extension to ask for patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
+	f.StringVar(&o.registeredAs, "registered-as", "",
+		"ExtensionConfig of an extension that is --server, whose settings it gets; by default as the ClusterClass names it")
 	f.StringVar(&o.side.extensionConfigs, "extension-configs", "",
 		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as a gateway with it would")
 	f.StringArrayVar(&o.side.set, "set", nil,
@@ -266,7 +269,7 @@ func (in *input) render(
 		return nil, err
 	}
 	mandated := codec.New(in.hooks)
-	x := &extensions.Client{Hooks: in.hooks, Codec: mandated, Settings: settings(objects)}
+	x := &extensions.Client{Hooks: in.hooks, Codec: mandated, Settings: settings(objects), RegisteredAs: in.options.registeredAs}
 	switch {
 	case s.server != "":
 		x.Server, err = extensions.Dial(s.server, in.options.credentials, mandated, "hookgate-render/"+version)

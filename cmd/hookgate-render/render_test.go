@@ -160,21 +160,21 @@ func TestComparisons(t *testing.T) {
 		"OtherExtension": {[]string{"--against-server", v2.URL}, exitDifferent, []string{
 			`MachineDeployment/md/bootstrap/spec/template/spec/preKubeadmCommands: ["first","v2","here"] -> ["first","v1","here"] by [commands.acme patch zone]`,
 			`ControlPlane: Unchanged 3 []`,
-			`MachineDeployment/md: Replaced 5 ["KubeadmConfig is not up-to-date" "can-update cannot change the bootstrap template in place"]`,
+			`MachineDeployment/md: Replaced 5 ["KubeadmConfig is not up-to-date" "can-update.acme cannot change the bootstrap template in place"]`,
 			`MachinePool/mp: Unchanged 2 []`,
 		}},
 		"Variable": {[]string{"--diff", "render", "--set", "variables.zone=there"}, exitDifferent, []string{
 			`MachineDeployment/md/bootstrap/spec/template/spec/preKubeadmCommands: ["first","v1","here"] -> ["first","v1","there"] by [commands.acme patch zone]`,
 			`ControlPlane: Unchanged 3 []`,
-			`MachineDeployment/md: Replaced 5 ["KubeadmConfig is not up-to-date" "can-update cannot change the bootstrap template in place"]`,
+			`MachineDeployment/md: Replaced 5 ["KubeadmConfig is not up-to-date" "can-update.acme cannot change the bootstrap template in place"]`,
 			`MachinePool/mp: Unchanged 2 []`,
 		}},
 		"Version": {[]string{"--diff", "render", "--set", "version=v1.36.0"}, exitDifferent, []string{
 			`ControlPlane/spec/version: "v1.35.5" -> "v1.36.0" by []`,
 			`MachineDeployment/md/spec/template/spec/version: "v1.35.5" -> "v1.36.0" by []`,
 			`MachinePool/mp/spec/template/spec/version: "v1.35.5" -> "v1.36.0" by []`,
-			`ControlPlane: Replaced 3 ["Version v1.35.5, v1.36.0 required" "KubeadmConfig is not up-to-date" "can-update-machine cannot change the Machine in place"]`,
-			`MachineDeployment/md: Replaced 5 ["Version v1.35.5, v1.36.0 required" "can-update cannot change the MachineSet in place"]`,
+			`ControlPlane: Replaced 3 ["Version v1.35.5, v1.36.0 required" "KubeadmConfig is not up-to-date" "can-update-machine.acme cannot change the Machine in place"]`,
+			`MachineDeployment/md: Replaced 5 ["Version v1.35.5, v1.36.0 required" "can-update.acme cannot change the MachineSet in place"]`,
 			`MachinePool/mp: DecidedByProvider 2 ["MachinePool changes"]`,
 		}},
 		"OtherCluster": {[]string{"--against-filename", "testdata/other.yaml"}, exitDifferent, []string{
@@ -209,9 +209,12 @@ func TestInPlace(t *testing.T) {
 	v1, v2 := startExtension(t, "v1"), startExtension(t, "v2")
 	v1.covers = true
 	r := compared(t, exitDifferent, v1.flags("--against-server", v2.URL)...)
-	want := `MachineDeployment/md: UpdatedInPlace 5 ["KubeadmConfig is not up-to-date" "can-update can change them in place"]`
+	want := `MachineDeployment/md: UpdatedInPlace 5 ["KubeadmConfig is not up-to-date" "can-update.acme can change them in place"]`
 	if lines := strings.Join(r.lines(), "\n"); !strings.Contains(lines, want) {
 		t.Errorf("it lacks %s:\n%s", want, lines)
+	}
+	if got := at(v1.last["can-update"], "settings.region"); got != `"north"` {
+		t.Errorf("the handler got the region %s of its ExtensionConfig", got)
 	}
 	current, _ := v1.last["can-update"]["current"].(map[string]any)
 	if got := at(current, "bootstrapConfigTemplate.spec.template.spec.preKubeadmCommands"); got != `["first","v2","here"]` {

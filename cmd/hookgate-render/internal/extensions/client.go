@@ -6,6 +6,7 @@
 package extensions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,10 @@ type Client struct {
 	// Probe is called with the requests for patches of handlers whose names begin with ProbePrefix, which get no patches.
 	Probe func(handler string, r *runtimehooksv1.GeneratePatchesRequest)
 
+	// RegisteredAs is the name of the ExtensionConfig of a server that is an extension. Empty means the name in the last
+	// ClusterClass that has named one of its handlers.
+	RegisteredAs string
+
 	offered map[string][]string // by hook; nil before discovery
 }
 
@@ -55,7 +60,8 @@ var asked = []string{
 	"GeneratePatches", "ValidateTopology", "DiscoverVariables", "GenerateUpgradePlan", "CanUpdateMachine", "CanUpdateMachineSet",
 }
 
-// GetAllExtensions returns the handlers that the server has for a hook; none for a lifecycle hook.
+// GetAllExtensions returns the handlers that the server has for a hook, as Cluster API would name them; none for a
+// lifecycle hook.
 func (c *Client) GetAllExtensions(
 	ctx context.Context, h runtimecatalog.Hook, _ client.Object,
 ) ([]string, error) {
@@ -66,7 +72,13 @@ func (c *Client) GetAllExtensions(
 	if err := c.discover(ctx); err != nil {
 		return nil, err
 	}
-	return c.offered[name], nil
+	names := slices.Clone(c.offered[name])
+	for i := range names {
+		if c.RegisteredAs != "" {
+			names[i] += "." + c.RegisteredAs
+		}
+	}
+	return names, nil
 }
 
 // CallAllExtensions is for lifecycle hooks, which no handler here has.
@@ -155,10 +167,12 @@ func (c *Client) resolve(ctx context.Context, hookName, name string) (string, er
 	}
 	handlers := c.offered[hookName]
 	short, config, _ := strings.Cut(name, ".")
-	for _, candidate := range []string{name, short, short + "--" + config} {
-		if slices.Contains(handlers, candidate) {
-			return candidate, nil
-		}
+	switch {
+	case slices.Contains(handlers, short):
+		c.RegisteredAs = cmp.Or(config, c.RegisteredAs)
+		return short, nil
+	case slices.Contains(handlers, short+"--"+config):
+		return short + "--" + config, nil
 	}
 	if len(handlers) == 0 {
 		return "", errors.New("the server has no handler of this hook")
