@@ -4,12 +4,18 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // renderCase is a Cluster with its ClusterClass.
@@ -103,4 +109,89 @@ func TestRender(t *testing.T) {
 		t.Run(x.name+"-live", func(t *testing.T) { x.compareLive(t, r) })
 	}
 	t.Run("change", func(t *testing.T) { all[len(all)-1].change(t, r) })
+}
+
+// compareLive sees that a render of the live Cluster finds nothing to change.
+func (x *rendered) compareLive(t *testing.T, r *renders) {
+	t.Helper()
+	r.eventually("nothing is to be changed", func() (string, bool) { return x.live(r) })
+}
+
+// live renders the live Cluster, and reports whether there is no difference.
+func (x *rendered) live(r *renders, more ...string) (out string, same bool) {
+	r.t.Helper()
+	args := append([]string{
+		"cluster/" + x.cluster().GetName(), "-n", x.namespace, "--kubeconfig", r.kubeconfig, "--diff", "live", "-o", "json",
+	}, more...)
+	out, status := r.hookgateRender(append(args, x.flags...)...)
+	return out, status == 0
+}
+
+func (x *rendered) cluster() *unstructured.Unstructured { return x.objects[len(x.objects)-1] }
+
+// change renders a change of two variables of the Cluster in testdata/render/naming.yaml, makes it, and compares: one
+// MachineDeployment has the value already.
+func (x *rendered) change(t *testing.T, r *renders) {
+	out, _ := x.live(r, "--set", "variables.zone=there", "--set", "variables.files=[{path: /etc/three}]")
+	var result struct {
+		Differences []struct {
+			Object, Path string
+			ChangedBy    []string
+		}
+		Machines []struct{ Object, Effect string }
+	}
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	var said []string
+	for _, d := range result.Differences {
+		said = append(said, d.Object+d.Path+" by "+strings.Join(d.ChangedBy, ", "))
+	}
+	for _, m := range result.Machines {
+		said = append(said, m.Object+" "+m.Effect)
+	}
+	if diff := cmp.Diff([]string{
+		"ControlPlane/spec/kubeadmConfigSpec/files by patch files",
+		"MachineDeployment/one/bootstrap/spec/template/spec/preKubeadmCommands by patch zone",
+		"MachineDeployment/three/bootstrap/spec/template/spec/preKubeadmCommands by patch zone",
+		"ControlPlane Replaced", "MachineDeployment/one Replaced", "MachineDeployment/two Unchanged", "MachineDeployment/three Replaced",
+	}, said); diff != "" {
+		t.Errorf("the render (-want +got):\n%s", diff)
+	}
+
+	templates := func() map[string]string {
+		list := &clusterv1.MachineDeploymentList{}
+		if err := r.List(r.ctx, list, client.InNamespace(x.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]string{}
+		for _, md := range list.Items {
+			names[md.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]] = md.Spec.Template.Spec.Bootstrap.ConfigRef.Name
+		}
+		return names
+	}
+	before := templates()
+	c := &clusterv1.Cluster{}
+	if err := r.Get(r.ctx, client.ObjectKeyFromObject(x.cluster()), c); err != nil {
+		t.Fatal(err)
+	}
+	changed := c.DeepCopy()
+	for i := range changed.Spec.Topology.Variables {
+		switch v := &changed.Spec.Topology.Variables[i]; v.Name {
+		case "zone":
+			v.Value.Raw = []byte(`"there"`)
+		case "files":
+			v.Value.Raw = []byte(`[{"path": "/etc/three"}]`)
+		}
+	}
+	if err := r.Patch(r.ctx, changed, client.MergeFrom(c)); err != nil {
+		t.Fatal(err)
+	}
+	x.compareLive(t, r)
+	after := templates()
+	for name, template := range before {
+		if rotated := template != after[name]; rotated != (name != "two") {
+			t.Errorf("MachineDeployment %s has template %s, and had %s", name, after[name], template)
+		}
+	}
 }
