@@ -204,6 +204,18 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
+// Control planes of v1beta1 are compared as those of v1beta2.
+func TestOldControlPlanes(t *testing.T) {
+	r := compared(t, exitDifferent, "-f", "testdata/v1beta1.yaml", "--set", "variables.mode=ignition", "--diff", "render")
+	want := []string{
+		`ControlPlane/spec/kubeadmConfigSpec/format: "cloud-config" -> "ignition" by [patch mode]`,
+		`ControlPlane: Replaced 3 ["KubeadmConfig is not up-to-date"]`,
+	}
+	if diff := cmp.Diff(want, r.lines()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A handler of CanUpdateMachineSet that covers the changes keeps Machines from being replaced.
 func TestInPlace(t *testing.T) {
 	v1, v2 := startExtension(t, "v1"), startExtension(t, "v2")
@@ -254,7 +266,7 @@ func TestFailures(t *testing.T) {
 		args []string
 		want string
 	}{
-		"NoServer": {[]string{"-f", "testdata"}, "no server is known: say --server URL, or --extension-configs DIR"},
+		"NoServer": {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml"}, "no server is known: say --server URL, or --extension-configs DIR"},
 		"NoClass":  {[]string{"-f", "testdata/cluster.yaml"}, `read ClusterClass "default/acme"`},
 		"NoCluster": {[]string{"-f", "testdata/class.yaml"},
 			"which Cluster? say cluster/NAME (the files have 0 Clusters with a topology)"},
@@ -263,7 +275,7 @@ func TestFailures(t *testing.T) {
 		"InvalidVariable": {x.flags("--set", "variables.zone=nowhere"), `Cluster.cluster.x-k8s.io "c" is invalid: spec.topology.variables[zone].value: Unsupported value: "\"nowhere\"": supported values: "here", "there"`},
 		"UnknownSet":      {x.flags("--set", "replicas=3"), `--set "replicas=3": want version, class or variables.NAME`},
 		"LiveWithoutAny":  {x.flags("--diff", "live"), "--diff live needs a cluster"},
-		"Unreachable":     {[]string{"-f", "testdata/", "--server", "https://127.0.0.1:1"}, "discover the handlers of the server: server https://127.0.0.1:1: "},
+		"Unreachable":     {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml", "--server", "https://127.0.0.1:1"}, "discover the handlers of the server: server https://127.0.0.1:1: "},
 		"NoTLS":           {x.flags("--ca", "/dev/null"), "read --ca: /dev/null has no certificate in PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {

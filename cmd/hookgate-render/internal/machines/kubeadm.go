@@ -10,18 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/cluster-api/controlplane/kubeadm/pkg"
 	"sigs.k8s.io/cluster-api/controlplane/kubeadm/pkg/desiredstate"
+	"sigs.k8s.io/cluster-api/controlplane/kubeadm/webhooks/conversion"
 
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/difference"
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/topology"
 )
 
 // kubeadmControlPlane returns what makes the Machines of a KubeadmControlPlane out of date.
-func (c *comparison) kubeadmControlPlane(x *topology.Object, was *unstructured.Unstructured) (*update, error) {
+func (c *comparison) kubeadmControlPlane(
+	ctx context.Context, x *topology.Object, was *unstructured.Unstructured,
+) (*update, error) {
 	var before, after controlplanev1.KubeadmControlPlane
-	if err := fromUnstructured(was, &before, x.Unstructured, &after); err != nil {
+	if err := decodeKubeadmControlPlane(ctx, was, &before); err != nil {
+		return nil, err
+	}
+	if err := decodeKubeadmControlPlane(ctx, x.Unstructured, &after); err != nil {
 		return nil, err
 	}
 	u := &update{}
@@ -52,6 +59,20 @@ func (c *comparison) kubeadmControlPlane(x *topology.Object, was *unstructured.U
 		return c.askMachine(ctx, &before, &after, current, desired)
 	}
 	return u, nil
+}
+
+// decodeKubeadmControlPlane decodes a KubeadmControlPlane, which may be of v1beta1.
+func decodeKubeadmControlPlane(
+	ctx context.Context, o *unstructured.Unstructured, into *controlplanev1.KubeadmControlPlane,
+) error {
+	if o.GroupVersionKind().Version == controlplanev1.GroupVersion.Version {
+		return fromUnstructured(o, into)
+	}
+	var old controlplanev1beta1.KubeadmControlPlane
+	if err := fromUnstructured(o, &old); err != nil {
+		return err
+	}
+	return conversion.ConvertKubeadmControlPlaneV1Beta1ToHub(ctx, &old, into)
 }
 
 // kubeadmConfigs returns what a Machine's configuration is made of before and after, without what needs no new Machine.

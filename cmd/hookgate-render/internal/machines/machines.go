@@ -127,9 +127,8 @@ func (c *comparison) effect(ctx context.Context, x *topology.Object) (Effect, er
 	switch {
 	case x.GetKind() == "MachineDeployment":
 		update, err = c.machineDeployment(x, was)
-	case x.GetKind() == "KubeadmControlPlane" && x.GetAPIVersion() == "controlplane.cluster.x-k8s.io/v1beta2" &&
-		was.GetAPIVersion() == x.GetAPIVersion():
-		update, err = c.kubeadmControlPlane(x, was)
+	case x.GetKind() == "KubeadmControlPlane" && was.GetKind() == x.GetKind():
+		update, err = c.kubeadmControlPlane(ctx, x, was)
 	default:
 		return c.other(e, x.Role), nil
 	}
