@@ -40,8 +40,9 @@ var errDifferent = errors.New("the objects differ")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv)
+	stop()
+	os.Exit(code)
 }
 
 // run runs the program.
@@ -74,13 +75,13 @@ func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
 		Use:     "hookgate-render [cluster/NAME]",
 		Version: version,
 		Short:   "Show what Cluster API makes of a Cluster, with the patches of its extensions",
-		Long: "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of its ClusterClass,\n" +
+		Long: "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of its class,\n" +
 			"and those of the extensions, chains and rules behind --server or --extension-configs. The Cluster, its\n" +
 			"ClusterClass and the templates are those of -f, or of an API server, which is only read. Lifecycle hooks are\n" +
 			"not called.\n\n" +
 			"With --diff, show what would change, which handler changes it, and what it does to Machines. The exit status\n" +
 			"is 0 without a difference, 1 with one, and 2 if it could not be found out.",
-		Example: "  hookgate render -f cluster.yaml -f clusterclass.yaml -f templates.yaml --server https://127.0.0.1:9443\n" +
+		Example: "  hookgate render -f cluster.yaml -f class.yaml -f templates.yaml --server https://127.0.0.1:9443\n" +
 			"  hookgate render cluster/prod-1 -n team-a --server https://acme-v7.example:9443 --diff live\n" +
 			"  hookgate render -f manifests/ --server grpcs://acme-v7:9090 --against-server grpcs://acme-v6:9090",
 		Args:              cobra.MaximumNArgs(1),

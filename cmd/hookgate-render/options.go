@@ -66,7 +66,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 			"times. With a cluster as well (--context, --kubeconfig), its objects are used for what the files lack")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default as kubectl has it")
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current one")
-	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the Cluster; by default that of the context, or default")
+	f.StringVarP(&o.namespace, "namespace", "n", "",
+		"namespace of the Cluster; by default that of the context, or default")
 	f.StringVar(&o.side.server, "server", "",
 		"gateway or extension to ask for patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
 	f.StringVar(&o.registeredAs, "registered-as", "",
@@ -201,7 +202,8 @@ func (in *input) compare(cmd *cobra.Command, now *topology.Render) (*result, err
 	if err != nil {
 		return nil, err
 	}
-	return &result{Cluster: client.ObjectKeyFromObject(now.Cluster).String(), Differences: differences, Machines: effects}, nil
+	name := client.ObjectKeyFromObject(now.Cluster).String()
+	return &result{Cluster: name, Differences: differences, Machines: effects}, nil
 }
 
 // input is what renders have in common.
@@ -269,7 +271,9 @@ func (in *input) render(
 		return nil, err
 	}
 	mandated := codec.New(in.hooks)
-	x := &extensions.Client{Hooks: in.hooks, Codec: mandated, Settings: settings(objects), RegisteredAs: in.options.registeredAs}
+	x := &extensions.Client{
+		Hooks: in.hooks, Codec: mandated, Settings: settings(objects), RegisteredAs: in.options.registeredAs,
+	}
 	switch {
 	case s.server != "":
 		x.Server, err = extensions.Dial(s.server, in.options.credentials, mandated, "hookgate-render/"+version)

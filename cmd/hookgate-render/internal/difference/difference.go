@@ -32,8 +32,8 @@ type Difference struct {
 	ChangedBy []string `json:"changedBy,omitempty"`
 }
 
-// Live returns what Cluster API has a say in of the live objects of a render, by role. It applies what it wants to them,
-// and owns that: values that it neither wants nor owns, such as defaults, are not there.
+// Live returns what Cluster API has a say in of the live objects of a render, by role. It applies what it wants to
+// them, and owns that: values that it neither wants nor owns, such as defaults, are not there.
 func Live(now *topology.Render) (map[string]*unstructured.Unstructured, error) {
 	projected := map[string]*unstructured.Unstructured{}
 	for role, o := range now.Live {
@@ -109,8 +109,8 @@ func gone(role string, o *unstructured.Unstructured) Difference {
 	return Difference{Object: role, Kind: o.GetKind(), Name: o.GetName(), Was: textOf(o)}
 }
 
-// relevant returns the JSON of what is compared of an object: what it is, its labels and annotations, and its spec. Of a
-// Cluster, the topology is what was asked for, and not made by Cluster API.
+// relevant returns the JSON of what is compared of an object: its version, its labels and annotations, and its spec. Of
+// a Cluster, the topology is what was asked for, and not made by Cluster API.
 func relevant(role string, object map[string]any) []byte {
 	compared := map[string]any{"apiVersion": object["apiVersion"]}
 	metadata, _ := object["metadata"].(map[string]any)

@@ -57,7 +57,8 @@ var _ runtimeclient.Client = (*Client)(nil)
 
 // asked are the hooks that change nothing.
 var asked = []string{
-	"GeneratePatches", "ValidateTopology", "DiscoverVariables", "GenerateUpgradePlan", "CanUpdateMachine", "CanUpdateMachineSet",
+	"GeneratePatches", "ValidateTopology", "DiscoverVariables", "GenerateUpgradePlan",
+	"CanUpdateMachine", "CanUpdateMachineSet",
 }
 
 // GetAllExtensions returns the handlers that the server has for a hook, as Cluster API would name them; none for a
@@ -157,7 +158,8 @@ func (c *Client) call(
 }
 
 // resolve returns the server's name for a handler that a ClusterClass names as it is registered with Cluster API:
-// NAME.EXTENSIONCONFIG. An extension has NAME, and a gateway that the ClusterClass does not know yet NAME--EXTENSIONCONFIG.
+// NAME.EXTENSIONCONFIG. An extension has NAME, and a gateway that the ClusterClass does not know yet
+// NAME--EXTENSIONCONFIG.
 func (c *Client) resolve(ctx context.Context, hookName, name string) (string, error) {
 	if c.Server == nil {
 		return "", errors.New("no server is known: say --server URL, or --extension-configs DIR")

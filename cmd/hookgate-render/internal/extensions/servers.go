@@ -95,7 +95,8 @@ func readToken(name string) (string, error) {
 		return "", fmt.Errorf("read --token-file: %w", err)
 	}
 	token := strings.TrimSpace(string(data))
-	if token == "" || len(token) > limits.TokenBytes || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	isStrange := func(r rune) bool { return r <= ' ' || r > '~' }
+	if token == "" || len(token) > limits.TokenBytes || strings.ContainsFunc(token, isStrange) {
 		return "", fmt.Errorf("read --token-file: %s has no token", name)
 	}
 	return token, nil

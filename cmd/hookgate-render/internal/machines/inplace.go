@@ -28,9 +28,9 @@ import (
 func (c *comparison) askMachineSet(
 	ctx context.Context, role string, before, after *clusterv1.MachineDeployment,
 ) (bool, string, error) {
-	handler, reason, err := c.handler(ctx, runtimehooksv1.CanUpdateMachineSet)
+	handler, err := c.handler(ctx, runtimehooksv1.CanUpdateMachineSet)
 	if handler == "" {
-		return false, reason, err
+		return false, "", err
 	}
 	machineSet := func(md *clusterv1.MachineDeployment) clusterv1.MachineSet {
 		ms := clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{
@@ -58,8 +58,8 @@ func (c *comparison) askMachineSet(
 		return false, "", err
 	}
 	return covered(handler, []patched{
-		{"MachineSet", comparable(&request.Current.MachineSet.Spec.Template),
-			comparable(&request.Desired.MachineSet.Spec.Template), response.MachineSetPatch},
+		{"MachineSet", covering(&request.Current.MachineSet.Spec.Template),
+			covering(&request.Desired.MachineSet.Spec.Template), response.MachineSetPatch},
 		{"bootstrap template", request.Current.BootstrapConfigTemplate.Raw, request.Desired.BootstrapConfigTemplate.Raw,
 			response.BootstrapConfigTemplatePatch},
 		{"infrastructure template", request.Current.InfrastructureMachineTemplate.Raw,
@@ -71,9 +71,9 @@ func (c *comparison) askMachineSet(
 func (c *comparison) askMachine(
 	ctx context.Context, before, after *controlplanev1.KubeadmControlPlane, current, desired *bootstrapv1.KubeadmConfig,
 ) (bool, string, error) {
-	handler, reason, err := c.handler(ctx, runtimehooksv1.CanUpdateMachine)
+	handler, err := c.handler(ctx, runtimehooksv1.CanUpdateMachine)
 	if handler == "" {
-		return false, reason, err
+		return false, "", err
 	}
 	role := topology.RoleControlPlane + topology.PartInfrastructure
 	request := &runtimehooksv1.CanUpdateMachineRequest{}
@@ -106,7 +106,7 @@ func (c *comparison) askMachine(
 		return false, "", err
 	}
 	return covered(handler, []patched{
-		{"Machine", comparableMachine(&request.Current.Machine), comparableMachine(&request.Desired.Machine),
+		{"Machine", coveringMachine(&request.Current.Machine), coveringMachine(&request.Desired.Machine),
 			response.MachinePatch},
 		{"KubeadmConfig", request.Current.BootstrapConfig.Raw, request.Desired.BootstrapConfig.Raw,
 			response.BootstrapConfigPatch},
@@ -115,19 +115,17 @@ func (c *comparison) askMachine(
 	}, "spec")
 }
 
-// handler returns the one handler of a hook. Without one, the reason says why nothing is updated in place.
-func (c *comparison) handler(ctx context.Context, h runtimecatalog.Hook) (name, reason string, err error) {
-	name = runtimecatalog.HookName(h)
+// handler returns the one handler of a hook; empty if the server has none.
+func (c *comparison) handler(ctx context.Context, h runtimecatalog.Hook) (string, error) {
 	handlers, err := c.now.Extensions.GetAllExtensions(ctx, h, c.now.Cluster)
 	switch {
-	case err != nil:
-		return "", "", err
-	case len(handlers) == 0:
-		return "", "", nil
+	case err != nil || len(handlers) == 0:
+		return "", err
 	case len(handlers) > 1:
-		return "", "", fmt.Errorf("%s: Cluster API allows one handler: %s", name, strings.Join(handlers, ", "))
+		return "", fmt.Errorf("%s: Cluster API allows one handler, and the server has %s", runtimecatalog.HookName(h),
+			strings.Join(handlers, ", "))
 	}
-	return handlers[0], "", nil
+	return handlers[0], nil
 }
 
 // patched is an object before and after a change, and what an extension says that it can change of it in place.
@@ -189,16 +187,16 @@ func equalAt(a, b []byte, path []string) (bool, error) {
 	return bytes.Equal(texts[0], texts[1]), nil
 }
 
-// comparable returns a MachineSet of which only what extensions have to cover is there.
-func comparable(t *clusterv1.MachineTemplateSpec) []byte {
+// covering returns a MachineSet of which only what extensions have to cover is there.
+func covering(t *clusterv1.MachineTemplateSpec) []byte {
 	t = mdutil.MachineTemplateDeepCopyRolloutFields(t)
 	t.Spec.Bootstrap, t.Spec.InfrastructureRef = clusterv1.Bootstrap{}, clusterv1.ContractVersionedObjectReference{}
 	body, _ := json.Marshal(clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{Template: *t}})
 	return body
 }
 
-// comparableMachine is comparable for a Machine.
-func comparableMachine(m *clusterv1.Machine) []byte {
+// coveringMachine is covering for a Machine.
+func coveringMachine(m *clusterv1.Machine) []byte {
 	t := mdutil.MachineTemplateDeepCopyRolloutFields(&clusterv1.MachineTemplateSpec{Spec: m.Spec})
 	t.Spec.Bootstrap, t.Spec.InfrastructureRef = clusterv1.Bootstrap{}, clusterv1.ContractVersionedObjectReference{}
 	body, _ := json.Marshal(clusterv1.Machine{Spec: t.Spec})

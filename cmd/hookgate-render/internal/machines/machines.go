@@ -7,6 +7,7 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +109,9 @@ func replicas(o *unstructured.Unstructured) int64 {
 
 // effect returns what happens to the Machines of an object.
 func (c *comparison) effect(ctx context.Context, x *topology.Object) (Effect, error) {
-	e := Effect{Object: x.Role, Kind: x.GetKind(), Name: x.GetName(), Machines: replicas(x.Unstructured), Effect: Unchanged}
+	e := Effect{
+		Object: x.Role, Kind: x.GetKind(), Name: x.GetName(), Machines: replicas(x.Unstructured), Effect: Unchanged,
+	}
 	was := c.was[x.Role]
 	if was == nil {
 		e.Effect = Created
@@ -177,7 +180,7 @@ func (c *comparison) other(e Effect, role string) Effect {
 // machineDeployment returns what makes the Machines of a MachineDeployment out of date.
 func (c *comparison) machineDeployment(x *topology.Object, was *unstructured.Unstructured) (*update, error) {
 	var before, after clusterv1.MachineDeployment
-	if err := fromUnstructured(was, &before, x.Unstructured, &after); err != nil {
+	if err := errors.Join(fromUnstructured(was, &before), fromUnstructured(x.Unstructured, &after)); err != nil {
 		return nil, err
 	}
 	// Cluster API gives a template with another spec another name.
@@ -204,13 +207,7 @@ func (c *comparison) machineDeployment(x *topology.Object, was *unstructured.Uns
 	return u, nil
 }
 
-// fromUnstructured decodes pairs of objects and what they are decoded into.
-func fromUnstructured(pairs ...any) error {
-	for i := 0; i < len(pairs); i += 2 {
-		o, _ := pairs[i].(*unstructured.Unstructured)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, pairs[i+1]); err != nil {
-			return err
-		}
-	}
-	return nil
+// fromUnstructured decodes an object.
+func fromUnstructured(o *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }

@@ -52,7 +52,9 @@ type key struct {
 
 // New returns the store of the objects of files, and of live for all other objects. Objects of files that name no
 // namespace are in the given one. live may be nil.
-func New(ctx context.Context, objects []*unstructured.Unstructured, namespace string, live client.Reader) (*Store, error) {
+func New(
+	ctx context.Context, objects []*unstructured.Unstructured, namespace string, live client.Reader,
+) (*Store, error) {
 	s := &Store{live: live, known: map[key]bool{}, originals: map[key]*unstructured.Unstructured{}}
 	s.Client = fake.NewClientBuilder().WithScheme(Scheme()).
 		WithStatusSubresource(&clusterv1.ClusterClass{}, &clusterv1.Cluster{}).
@@ -92,7 +94,7 @@ func isNamespaced(gvk schema.GroupVersionKind) bool {
 func (s *Store) add(ctx context.Context, o *unstructured.Unstructured) error {
 	k := key{o.GroupVersionKind(), client.ObjectKeyFromObject(o)}
 	if s.known[k] {
-		if err := s.Client.Delete(ctx, o.DeepCopy()); err != nil {
+		if err := s.Delete(ctx, o.DeepCopy()); err != nil {
 			return err
 		}
 	}
@@ -111,7 +113,7 @@ func (s *Store) remember(ctx context.Context, o *unstructured.Unstructured) erro
 			"metadata": map[string]any{"name": o.GetName(), "labels": o.Object["metadata"].(map[string]any)["labels"]},
 		}
 	}
-	if err := s.Client.Create(ctx, o); err != nil {
+	if err := s.Create(ctx, o); err != nil {
 		return fmt.Errorf("%s %q: %w", o.GetKind(), o.GetName(), err)
 	}
 	return nil

@@ -30,7 +30,8 @@ func (r *currentReader) read(ctx context.Context) (*scope.ClusterState, error) {
 	s := &scope.ClusterState{Cluster: r.cluster, ControlPlane: &scope.ControlPlaneState{}}
 	var err error
 	if ref := r.cluster.Spec.InfrastructureRef; ref.IsDefined() {
-		if s.InfrastructureCluster, err = r.object(ctx, r.blueprint.InfrastructureClusterTemplate, ref, "Template"); err != nil {
+		template := r.blueprint.InfrastructureClusterTemplate
+		if s.InfrastructureCluster, err = r.object(ctx, template, ref, "Template"); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +88,7 @@ func (r *currentReader) machineDeployments(ctx context.Context) (scope.MachineDe
 	classes := map[string]*scope.MachineDeploymentBlueprint{}
 	for _, md := range r.blueprint.Topology.Workers.MachineDeployments {
 		if classes[md.Name] = r.blueprint.MachineDeployments[md.Class]; classes[md.Name] == nil {
-			return nil, fmt.Errorf("Cluster %q: ClusterClass %q has no machineDeployment class %q", //nolint:staticcheck // a kind
+			return nil, fmt.Errorf("the topology of %q: ClusterClass %q has no machineDeployment class %q",
 				r.cluster.Name, r.blueprint.ClusterClass.Name, md.Class)
 		}
 	}
@@ -132,7 +133,7 @@ func (r *currentReader) machinePools(ctx context.Context) (scope.MachinePoolsSta
 	classes := map[string]*scope.MachinePoolBlueprint{}
 	for _, mp := range r.blueprint.Topology.Workers.MachinePools {
 		if classes[mp.Name] = r.blueprint.MachinePools[mp.Class]; classes[mp.Name] == nil {
-			return nil, fmt.Errorf("Cluster %q: ClusterClass %q has no machinePool class %q", //nolint:staticcheck // a kind
+			return nil, fmt.Errorf("the topology of %q: ClusterClass %q has no machinePool class %q",
 				r.cluster.Name, r.blueprint.ClusterClass.Name, mp.Class)
 		}
 	}
@@ -170,10 +171,11 @@ func (r *currentReader) list(ctx context.Context, into client.ObjectList) error 
 	})
 }
 
-// object returns a referenced object, in the version of the template of the ClusterClass that it comes from. A kind that
-// the ClusterClass does not have any more has the newest version. suffix is what the kind of the template has besides.
+// object returns a referenced object, in the version of the template of the ClusterClass that it comes from. A kind
+// that the ClusterClass does not have any more has the newest version. suffix is what the kind of the template has besides.
 func (r *currentReader) object(
-	ctx context.Context, template *unstructured.Unstructured, ref clusterv1.ContractVersionedObjectReference, suffix string,
+	ctx context.Context, template *unstructured.Unstructured, ref clusterv1.ContractVersionedObjectReference,
+	suffix string,
 ) (*unstructured.Unstructured, error) {
 	var o *unstructured.Unstructured
 	var err error

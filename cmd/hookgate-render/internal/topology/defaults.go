@@ -22,9 +22,10 @@ import (
 // MachineHealthChecks have been asked already. Providers of infrastructure have their own, which are not here, nor
 // are the defaults of CustomResourceDefinitions.
 var defaulters = map[schema.GroupVersionKind]func(context.Context, []byte) (before, after any, err error){
-	clusterv1.GroupVersion.WithKind("MachineDeployment"):        defaulter((&coreadmission.MachineDeployment{}).Default),
-	clusterv1.GroupVersion.WithKind("MachinePool"):              defaulter((&coreadmission.MachinePool{}).Default),
-	controlplanev1.GroupVersion.WithKind("KubeadmControlPlane"): defaulter((&controlplaneadmission.KubeadmControlPlane{}).Default),
+	clusterv1.GroupVersion.WithKind("MachineDeployment"): defaulter((&coreadmission.MachineDeployment{}).Default),
+	clusterv1.GroupVersion.WithKind("MachinePool"):       defaulter((&coreadmission.MachinePool{}).Default),
+	controlplanev1.GroupVersion.WithKind("KubeadmControlPlane"): defaulter(
+		(&controlplaneadmission.KubeadmControlPlane{}).Default),
 }
 
 // defaulter returns the entry of defaulters for a webhook.

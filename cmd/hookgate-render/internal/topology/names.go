@@ -36,8 +36,8 @@ func evenNaming(class *clusterv1.ClusterClass) {
 	}
 }
 
-// evenNames replaces the random ends of names that Cluster API gives to new templates, wherever they are in the objects.
-// The templates of names do not reach them, nor names that are cut because they are too long.
+// evenNames replaces the random ends of names that Cluster API gives to new templates, wherever they are in the
+// objects. The templates of names do not reach them, nor names that are cut because they are too long.
 func evenNames(objects []Object) {
 	var replacements []string
 	for i := range objects {

@@ -53,7 +53,9 @@ type collector struct {
 
 // collect returns the objects of a state. order has the names of the MachineDeployments and the MachinePools of the
 // topology; others follow.
-func collect(scheme *runtime.Scheme, s *scope.ClusterState, machineDeployments, machinePools []string) ([]Object, error) {
+func collect(
+	scheme *runtime.Scheme, s *scope.ClusterState, machineDeployments, machinePools []string,
+) ([]Object, error) {
 	c := &collector{scheme: scheme}
 	c.typed(RoleCluster, s.Cluster)
 	c.add(RoleInfrastructureCluster, s.InfrastructureCluster, false)

@@ -161,7 +161,8 @@ func (r *Render) ChangedBy(role, pointer string) []string {
 	var names []string
 	for i := range r.Steps {
 		touches := func(touched string) bool { return within(pointer, touched) || within(touched, pointer) }
-		if name := r.Steps[i].Name(); slices.ContainsFunc(r.Steps[i].touched[role], touches) && !slices.Contains(names, name) {
+		name := r.Steps[i].Name()
+		if slices.ContainsFunc(r.Steps[i].touched[role], touches) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
