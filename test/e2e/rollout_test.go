@@ -102,7 +102,16 @@ func TestRollout(t *testing.T) {
 		unstructured.RemoveNestedField(c.Object, "spec", "topology", "variables")
 		w.create(c)
 	}
-	w.eventuallyWithin(2*stepPatience, "all Clusters run", func() (string, bool) { return w.allAt(all, oldVersion) })
+	w.eventuallyWithin(2*stepPatience, "all Clusters run", func() (string, bool) {
+		list := &clusterv1.MachineList{}
+		if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil {
+			return err.Error(), false
+		}
+		running := slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool {
+			return m.Status.Phase != string(clusterv1.MachinePhaseRunning)
+		})
+		return fmt.Sprintf("%d run", len(running)), len(running) == rolledOut
+	})
 	before := w.acmeMachines()
 	w.logf("%d Clusters run, on v6", rolledOut)
 
