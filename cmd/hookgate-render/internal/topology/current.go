@@ -172,7 +172,8 @@ func (r *currentReader) list(ctx context.Context, into client.ObjectList) error 
 }
 
 // object returns a referenced object, in the version of the template of the ClusterClass that it comes from. A kind
-// that the ClusterClass does not have any more has the newest version. suffix is what the kind of the template has besides.
+// that the ClusterClass does not have any more has the newest version. suffix is what the kind of the template has
+// besides.
 func (r *currentReader) object(
 	ctx context.Context, template *unstructured.Unstructured, ref clusterv1.ContractVersionedObjectReference,
 	suffix string,
