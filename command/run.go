@@ -135,7 +135,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Register: func(server grpc.ServiceRegistrar) {
 			gateway.RegisterGRPC(server, dispatcher, services)
 		},
-		Metrics: metricsHandler, Status: statusHandler, Recording: recordings, Console: page, Ready: reg.Ready(), Notices: files.all,
+		Metrics: metricsHandler, Status: statusHandler, Recording: recordings, Console: page, Ready: reg.Ready(),
+		Notices: files.all,
 		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			printAddresses(out, http, grpc, diagnostics, health)

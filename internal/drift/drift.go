@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package drift finds extensions that answer an equal request otherwise than before: an upgrade behind the same URL, or
-// replicas of several versions. It looks at calls of hooks whose answers depend on nothing but the request, and compares
-// patches by what they make of the objects.
+// replicas of several versions. It looks at calls of hooks whose answers depend on nothing but the request, and
+// compares patches by what they make of the objects.
 //
-// Calls do not wait for it. It looks at as many bytes per second as a small part of a processor can read, and leaves out
-// the other calls; what it keeps of the answers is bounded, too, and the requests used least recently go first.
+// Calls do not wait for it. It looks at as many bytes per second as a small part of a processor can read, and leaves
+// out the other calls; what it keeps of the answers is bounded, too, and the requests used least recently go first.
 package drift
 
 import (
@@ -77,8 +77,8 @@ type known struct {
 	url    string
 }
 
-// New returns a Watch, which looks at nothing until Run. It calls changed with each answer that has changed, and skipped
-// for each call that it had no time or memory for.
+// New returns a Watch, which looks at nothing until Run. It calls changed with each answer that has changed, and
+// skipped for each call that it had no time or memory for.
 func New(c *codec.Codec, changed func(Change), skipped func(), logger *slog.Logger) *Watch {
 	w := &Watch{
 		codec: c, changed: changed, skipped: skipped, logger: logger,
@@ -89,7 +89,7 @@ func New(c *codec.Codec, changed func(Change), skipped func(), logger *slog.Logg
 	return w
 }
 
-// isMessage reports whether a pointer is that of a message, which has times or another order each time in some extensions.
+// isMessage reports whether a pointer is that of a message, which some extensions write in another way each time.
 func isMessage(pointer string) bool { return pointer == "/message" }
 
 func (k *known) bytes() int64 { return int64(len(k.answer)) + entryBytes }

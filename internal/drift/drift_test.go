@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -184,7 +185,7 @@ func TestOtherCallsAreNotLookedAt(t *testing.T) {
 func TestBounds(t *testing.T) {
 	w := newWatch(t)
 	big := func(i int) proto.Message {
-		return patches(mergePatch, "a", `{"spec":{"a":"`+fmt.Sprint(i)+strings.Repeat("x", 400<<10)+`"}}`)
+		return patches(mergePatch, "a", `{"spec":{"a":"`+strconv.Itoa(i)+strings.Repeat("x", 400<<10)+`"}}`)
 	}
 	for i := range 40 {
 		w.pace.SetLimit(1 << 30) // the time that passes is not what is tested here

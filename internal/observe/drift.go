@@ -19,7 +19,8 @@ func (o *Observer) AnswerChanged(c drift.Change) {
 	defer m.series.end(series)
 	m.changedAnswers.WithLabelValues(c.Hook, name).Inc()
 	o.extensions.Of(c.Handler).Failures.Add(activity.Failure{
-		At: time.Now(), Hook: c.Hook, Handler: name, Outcome: activity.Changed, Kind: "Changed", Message: c.Message, CallID: c.CallID,
+		At: time.Now(), Hook: c.Hook, Handler: name, Outcome: activity.Changed, Kind: "Changed", Message: c.Message,
+		CallID: c.CallID,
 	})
 	if o.auditLines.Allow() {
 		o.logger.LogAttrs(context.Background(), slog.LevelWarn, "an extension answers otherwise than before",

@@ -5,6 +5,7 @@ package recording
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -45,7 +46,7 @@ func (o Order) Query() url.Values {
 func (o Order) Check() error {
 	switch {
 	case o.Handler == "":
-		return fmt.Errorf("want the name of a handler")
+		return errors.New("want the name of a handler")
 	case o.For <= 0 || o.For > limits.RecordStreamTime:
 		return fmt.Errorf("want a time of at most %s", limits.RecordStreamTime)
 	case o.Bytes <= 0 || o.Bytes > limits.DefaultRecordBytes:
