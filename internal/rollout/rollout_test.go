@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -448,6 +449,61 @@ func TestNewClusters(t *testing.T) {
 			t.Errorf("a new Cluster without a record: %v", err)
 		}
 		f.wantStored("ns/new Moved: the Cluster was new")
+	})
+}
+
+// Equal answers count only if they are those to the last call: what it asked may be new.
+func TestLastCallIsCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, v1alpha1.ExtensionRolloutSpec{CandidateFor: everyone})
+		f.call("c1", "patch", equal)
+		block := make(chan struct{})
+		compare := func(bytes int64) {
+			f.of.Compare(registry.Comparison{
+				Namespace: "ns", Cluster: "c1", Handler: "patch", Bytes: bytes,
+				Ask: func() func(context.Context) registry.Compared {
+					return func(context.Context) registry.Compared { <-block; return equal }
+				},
+			})
+			synctest.Wait()
+		}
+		compare(1)
+		compare(1) // while the one before waits
+		close(block)
+		time.Sleep(2 * limits.RolloutSettle)
+		f.wantStored()
+		f.call("c1", "patch", equal)
+		f.wantStored("ns/c1 Equal: the answers are equal", "ns/c1 Moved: the answers are equal")
+
+		f.call("c2", "patch", equal)
+		f.of.Compare(registry.Comparison{
+			Namespace: "ns", Cluster: "c2", Handler: "patch", Bytes: 2 * limits.RolloutQueueBytes, // for which there is no room
+		})
+		time.Sleep(2 * limits.RolloutSettle)
+		f.wantStored("ns/c1 Equal: the answers are equal", "ns/c1 Moved: the answers are equal")
+	})
+}
+
+// What a record has is bounded: those of 2,000 Clusters take at most 20 MiB.
+func TestRecordsAreBounded(t *testing.T) {
+	const most = 20 << 20 / 2000
+	long := strings.Repeat("x", 1<<20)
+	all := registry.Compared{Omitted: 1 << 30}
+	for range 1000 {
+		all.Differences = append(all.Differences, registry.Difference{
+			Object: long, Path: long, Stable: long, Candidate: long, Machines: long,
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, v1alpha1.ExtensionRolloutSpec{Compare: true})
+		f.call(strings.Repeat("c", 63), strings.Repeat("h", 63), all)
+		for _, record := range f.store.records {
+			text, err := json.Marshal(record)
+			if err != nil || len(text) > most || len(record.Spec.Differences) == 0 || *record.Spec.OmittedDifferences < 1<<30 {
+				t.Errorf("%d bytes, %d differences, %v; want at most %d bytes", len(text), len(record.Spec.Differences), err, most)
+			}
+			t.Logf("%d bytes", len(text))
+		}
 	})
 }
 

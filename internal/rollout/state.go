@@ -49,7 +49,8 @@ type cluster struct {
 // handler is what comparisons of the answers of one handler have shown.
 type handler struct {
 	waits    bool
-	compared *registry.Compared // nil before the first
+	missed   bool               // a call came while another one waited, and was not compared
+	compared *registry.Compared // nil if the last call has not been compared
 	rounds   int                // comparisons without an error
 }
 
@@ -185,13 +186,15 @@ func (s *state) begin(r *Rollout, of types.NamespacedName, name string, labels l
 		c.settled = false
 	}
 	if h.waits {
+		h.missed = true
 		return false
 	}
 	h.waits = true
 	return true
 }
 
-// end takes what came of a comparison, nil if there was none, and decides.
+// end takes what came of a comparison, nil if there was none, and decides. Equal answers to an earlier call say nothing
+// about the last one, if that was not compared.
 func (s *state) end(of *comparison, compared *registry.Compared) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,11 +204,17 @@ func (s *state) end(of *comparison, compared *registry.Compared) {
 		return
 	}
 	h := c.handlers[of.handler]
-	h.waits = false
-	if compared == nil {
+	if compared != nil {
+		h.compared = compared
+	}
+	if isEqual := h.compared != nil && h.compared.Err == nil && len(h.compared.Differences) == 0; isEqual &&
+		(compared == nil || h.missed) {
+		h.compared, c.settled = nil, false
+	}
+	h.waits, h.missed = false, false
+	if h.compared == nil || compared == nil {
 		return
 	}
-	h.compared = compared
 	if compared.Err == nil {
 		h.rounds++
 	}
