@@ -52,10 +52,11 @@ func newBugReportCommand() *cobra.Command {
 		Use:   "bug-report",
 		Short: "Collect what a maintainer needs to know about a gateway",
 		Long: "Write a ZIP file with the state of a gateway: versions, status, handlers, metrics and readiness, and\n" +
-			"of a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains and rules.\n" +
-			"Names of Clusters, namespaces and hosts are in it.\n\n" +
-			"Secrets are removed: tokens, keys, credentials in URLs and headers, and the values of settings. What\n" +
-			"has no such shape cannot be recognized, so look at the files, which are listed, before you share them.",
+			"of a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains, rules and\n" +
+			"rollouts. Names of Clusters, namespaces and hosts are in it.\n\n" +
+			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings, and those\n" +
+			"that differ in rollouts. What has no such shape cannot be recognized, so look at the files, which are\n" +
+			"listed, before you share them.",
 		Example: "  hookgate bug-report\n  hookgate bug-report --context management -f report.zip",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,6 +116,7 @@ func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archiv
 	if g, _, err := c.get(ctx, ""); err != nil {
 		report.Missing("status.json", err)
 	} else {
+		withoutValues(g.Rollouts)
 		report.AddJSON("status.json", g)
 		report.AddJSON("handlers.json", render.Registered(g))
 		o.collectExtensions(ctx, report, c, g)
@@ -128,6 +130,23 @@ func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archiv
 			report.Missing(name, c.refusal(code, body, ""))
 		default:
 			report.Add(name, string(body))
+		}
+	}
+}
+
+// withoutValues removes the values that differ between the versions of rollouts, which are those of templates.
+func withoutValues(rollouts []status.Rollout) {
+	clean := func(c *status.RolloutCluster) {
+		for i := range c.Differences {
+			c.Differences[i].Stable, c.Differences[i].Candidate = bugreport.Removed, bugreport.Removed
+		}
+	}
+	for i := range rollouts {
+		if rollouts[i].Variables != nil {
+			clean(rollouts[i].Variables)
+		}
+		for j := range rollouts[i].Clusters {
+			clean(&rollouts[i].Clusters[j])
 		}
 	}
 }
@@ -174,6 +193,7 @@ func (o *bugReportOptions) collectCluster(ctx context.Context, report *bugreport
 		"extensionconfigs." + controllers.HookgateGroup: {
 			Group: controllers.HookgateGroup, Version: runtimev1.GroupVersion.Version, Resource: "extensionconfigs",
 		},
+		"extensionrollouts": v1alpha1.GroupVersion.WithResource("extensionrollouts"), // not their records: these have values
 		"extensionpolicies": v1alpha1.GroupVersion.WithResource("extensionpolicies"),
 		"handlerchains":     v1alpha1.GroupVersion.WithResource("handlerchains"),
 		"hookrules":         v1alpha1.GroupVersion.WithResource("hookrules"),

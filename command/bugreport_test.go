@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/tunnel/tunneltest"
 	"github.com/hookgate/hookgate/test/certificates"
 )
@@ -77,6 +78,9 @@ func TestBugReport(t *testing.T) {
 		"/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs": {object("in-core")},
 		"/apis/runtime.hookgate.dev/v1beta2/extensionconfigs":     {object("in-hub")},
 		"/apis/hookgate.dev/v1alpha1/extensionpolicies":           {},
+		"/apis/hookgate.dev/v1alpha1/extensionrollouts": {map[string]any{
+			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionRollout", "metadata": map[string]any{"name": "moving"},
+		}},
 		"/apis/hookgate.dev/v1alpha1/hookrules": {map[string]any{
 			"apiVersion": "hookgate.dev/v1alpha1", "kind": "HookRule", "metadata": map[string]any{"name": "approved"},
 		}},
@@ -115,6 +119,7 @@ func TestBugReport(t *testing.T) {
 		"cluster/extensionconfigs.runtime.cluster.x-k8s.io.json": `"account": "[removed]"`,
 		"cluster/extensionconfigs.runtime.hookgate.dev.json":     "inject-ca-from-secret",
 		"cluster/extensionpolicies.json":                         "[]",
+		"cluster/extensionrollouts.json":                         `"name": "moving"`,
 		"cluster/handlerchains.json":                             `"mode": "[removed]"`,
 		"cluster/hookrules.json":                                 `"name": "approved"`,
 	} {
@@ -150,5 +155,22 @@ func TestBugReportOfPart(t *testing.T) {
 	}
 	if info, err := os.Stat(down); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("file %v, %v", info, err)
+	}
+}
+
+// TestBugReportHasNoValuesOfTemplates holds that a report says where the versions of a rollout differ, and not in what.
+func TestBugReportHasNoValuesOfTemplates(t *testing.T) {
+	s := serveStatus(t, func() *status.Gateway {
+		g := rolloutsStatus()
+		for _, c := range []*status.RolloutCluster{g.Rollouts[0].Variables, &g.Rollouts[0].Clusters[0]} {
+			c.Differences[0].Stable, c.Differences[0].Candidate = "pl4nted-1", "pl4nted-2"
+		}
+		return g
+	})
+	file := filepath.Join(t.TempDir(), "report.zip")
+	got := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
+	reported := unzip(t, file)["status.json"]
+	if got.code != exitDone || !strings.Contains(reported, "/variables/0/required") || strings.Contains(reported, "pl4nted") {
+		t.Errorf("exit status %d, %s:\n%s", got.code, got.errOut, reported)
 	}
 }

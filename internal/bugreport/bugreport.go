@@ -28,7 +28,8 @@ const (
 	// part of many words.
 	minSecret = 6
 
-	removed = "[removed]"
+	// Removed stands in place of what is removed.
+	Removed = "[removed]"
 )
 
 // Entry is a file of an archive.

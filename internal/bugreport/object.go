@@ -50,7 +50,7 @@ func (a *Archive) withoutSettings(of any) {
 	settings, _ := object["settings"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		a.Secret(fmt.Sprint(settings[key]))
-		settings[key] = removed
+		settings[key] = Removed
 	}
 }
 
@@ -77,7 +77,7 @@ func (a *Archive) AddPod(name string, pod *corev1.Pod) {
 			told.Env[e.Name] = e.Value
 			if !strings.HasPrefix(e.Name, "GO") && !strings.HasPrefix(e.Name, "HOOKGATE_") || isToken(e.Name) {
 				a.Secret(e.Value)
-				told.Env[e.Name] = removed
+				told.Env[e.Name] = Removed
 			}
 		}
 		for resource, limit := range c.Resources.Limits {
@@ -100,10 +100,10 @@ func (a *Archive) withoutTokens(args []string) []string {
 		case !strings.HasPrefix(arg, "--") || !isToken(flag):
 		case ok:
 			a.Secret(value)
-			kept[i] = flag + "=" + removed
+			kept[i] = flag + "=" + Removed
 		case i+1 < len(kept):
 			a.Secret(kept[i+1])
-			kept[i+1] = removed
+			kept[i+1] = Removed
 		}
 	}
 	return kept

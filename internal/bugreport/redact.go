@@ -60,7 +60,7 @@ func (r *redactor) redact(content string) string {
 			i++
 		}
 		if is {
-			b.WriteString(removed)
+			b.WriteString(Removed)
 		} else {
 			b.WriteString(content[start:i])
 		}
