@@ -114,7 +114,8 @@ func (t *explanationTable) called(rows []row) error {
 		}
 		return cells
 	}
-	w.Header(columns([]string{"TURN", "HANDLER", "TIMEOUT", "FAILURE POLICY"}, "ANSWERED BY", "VERSION", "OBJECTS", "CACHE")...)
+	w.Header(columns([]string{"TURN", "HANDLER", "TIMEOUT", "FAILURE POLICY"},
+		"ANSWERED BY", "VERSION", "OBJECTS", "CACHE")...)
 	for _, r := range rows {
 		object, cache := "as sent", ""
 		if r.Kind == "HandlerChain" {

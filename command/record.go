@@ -93,7 +93,8 @@ func (o *recordOptions) record(cmd *cobra.Command, c *statusClient, order record
 	case cmd.Context().Err() != nil: // Ctrl-C
 		return nil
 	case context.Cause(ctx) != nil:
-		return fmt.Errorf("record %s: nothing came from gateway %s for %s", order.Handler, c.name(), limits.RecordStreamSilence)
+		return fmt.Errorf("record %s: nothing came from gateway %s for %s", order.Handler, c.name(),
+			limits.RecordStreamSilence)
 	case err != nil:
 		return fmt.Errorf("record %s: %w", order.Handler, err)
 	case p.Ended == "":
@@ -102,8 +103,8 @@ func (o *recordOptions) record(cmd *cobra.Command, c *statusClient, order record
 	return nil
 }
 
-// copyCalls copies the calls of a stream, and returns how many it has copied and the gateway has dropped. It calls alive
-// whenever it has heard of the gateway.
+// copyCalls copies the calls of a stream, and returns how many it has copied and the gateway has dropped. It calls
+// alive whenever it has heard of the gateway.
 func copyCalls(to io.Writer, from io.Reader, most int64, alive func()) (p recording.Progress, err error) {
 	out := bufio.NewWriter(to)
 	defer func() { err = errors.Join(err, out.Flush()) }()

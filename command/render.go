@@ -24,11 +24,11 @@ func newRenderCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "render [cluster/NAME] [-f FILE]...",
 		Short: "Show what Cluster API makes of a Cluster, with the patches of its extensions",
-		Long: "Show the objects that Cluster API makes of a Cluster with a topology, what a change of its class, variables,\n" +
-			"version or extensions would change in them, and what that does to Machines.\n\n" +
+		Long: "Show the objects that Cluster API makes of a Cluster with a topology, what a change of its class,\n" +
+			"variables, version or extensions would change in them, and what that does to Machines.\n\n" +
 			"It runs " + renderProgram + ", a program of the same release, which is looked for beside this one and in $PATH.",
 		DisableFlagParsing: true,
-		RunE:               func(cmd *cobra.Command, args []string) error { return runRender(cmd, args) },
+		RunE:               runRender,
 	}
 }
 
@@ -43,7 +43,7 @@ func runRender(cmd *cobra.Command, args []string) error {
 			"as %s beside hookgate, or in $PATH", renderProgram, renderProgram, runtime.GOOS, runtime.GOARCH,
 			currentBuild().Version, renderProgram)}
 	}
-	program := exec.CommandContext(cmd.Context(), path, args...)
+	program := exec.CommandContext(cmd.Context(), path, args...) //nolint:gosec // its own program, with its own arguments
 	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
 	program.WaitDelay = 10 * time.Second

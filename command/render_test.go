@@ -19,7 +19,7 @@ func TestRenderRunsItsProgram(t *testing.T) {
 		t.Errorf("without the program: exit status %d: %s", got.code, got.errOut)
 	}
 	script := "#!/bin/sh\nread line\necho \"$line, $*\"\necho why >&2\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(dir, renderProgram), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(dir, renderProgram), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	got = hookgate(t, "in\n", "render", "cluster/c", "--diff", "live", "--help")

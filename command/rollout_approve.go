@@ -34,7 +34,7 @@ func newRolloutApproveCommand() *cobra.Command {
 			"those of DiscoverVariables, which keeps the candidate from being promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
 			"  hookgate rollout approve acme --variables --yes",
-	}, func(ctx context.Context, r *clusterRollout) error { return a.approve(ctx, r) }))
+	}, a.approve))
 	f := cmd.Flags()
 	f.StringArrayVar(&a.clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
 	f.BoolVar(&a.all, "all", false, "all Clusters, those that are not compared yet, too")
@@ -115,7 +115,7 @@ func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords)
 	}
 	for _, name := range a.clusters {
 		if records.clusters[name] == nil {
-			return fmt.Errorf("Cluster %s has not been compared with %s: wait until Cluster API has reconciled it, with "+
+			return fmt.Errorf("approve: Cluster %s has not been compared with %s: wait until Cluster API has reconciled it, with "+
 				"spec.compare; --force approves unseen", name, of.Spec.Candidate)
 		}
 	}

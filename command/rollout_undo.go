@@ -109,7 +109,7 @@ func (r *clusterRollout) undo(ctx context.Context, clusters []string) error {
 	moved := records.in(v1alpha1.RolloutStateMoved)
 	for _, name := range clusters {
 		if !slices.Contains(moved, name) {
-			return fmt.Errorf("Cluster %s has not moved: hookgate describe rollout %s lists those that have", name, r.name)
+			return fmt.Errorf("undo: Cluster %s has not moved: hookgate describe rollout %s lists those that have", name, r.name)
 		}
 	}
 	if len(clusters) > 0 {

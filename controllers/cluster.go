@@ -206,7 +206,8 @@ func (s *Source) Rules() (rules []status.Local, missed int) {
 // Jobs is Policies for HookJobs.
 func (s *Source) Jobs() (jobs []status.Local, missed int) { return s.jobs.Listed() }
 
-// Rollouts returns the ExtensionRollouts with the verdicts of this replica, by name, and what is known of their Clusters.
+// Rollouts returns the ExtensionRollouts with the verdicts of this replica, by name, and what is known of their
+// Clusters.
 func (s *Source) Rollouts() []status.Rollout { return s.rollouts.set.Listed() }
 
 // RolloutEngine returns what decides for which Clusters the candidates of ExtensionRollouts answer.

@@ -28,8 +28,8 @@ import (
 // clusterKind is Cluster API's kind, of which only metadata is watched.
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
 
-// clusters holds the labels of the Clusters, by which steps of in-place chains and the Clusters of ExtensionRollouts are
-// chosen, and which rollouts their annotations approve. It watches them from the first call of need: there may be
+// clusters holds the labels of the Clusters, by which steps of in-place chains and the Clusters of ExtensionRollouts
+// are chosen, and which rollouts their annotations approve. It watches them from the first call of need: there may be
 // thousands of Clusters, and most gateways have neither.
 type clusters struct {
 	byName sync.Map // namespace/name to clusterMetadata; the maps are never changed
@@ -159,8 +159,8 @@ func (s *clusters) watchFailed(_ context.Context, _ *toolscache.Reflector, err e
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		reason = "refused"
 		advice = "allow the gateway's service account to list and watch clusters of " + clusterKind.Group + ", and install " +
-			"Cluster API; until then, calls of HandlerChains with an objectSelector for a step of an in-place hook fail, and ExtensionRollouts know " +
-			"of Clusters only what calls say"
+			"Cluster API; until then, calls of HandlerChains with an objectSelector for a step of an in-place hook fail, " +
+			"and ExtensionRollouts know of Clusters only what calls say"
 		s.onceRefused.Do(func() { close(s.refused) })
 	}
 	if before := s.logged.Swap(&reason); before != nil && *before == reason {

@@ -42,8 +42,8 @@ func newGoneClusters() *goneClusters {
 	}
 }
 
-// forget takes note that a Cluster was deleted. Every replica deletes its records: none may lead just now, and a Cluster of
-// the same name may come at once.
+// forget takes note that a Cluster was deleted. Every replica deletes its records: none may lead just now, and a
+// Cluster of the same name may come at once.
 func (r *rollouts) forget(cluster types.NamespacedName, uid types.UID) {
 	if len(r.engine.Gone(cluster)) > 0 && !r.readOnly {
 		r.gone.queue.Add(goneCluster{cluster, uid})
@@ -97,12 +97,13 @@ func (r *rollouts) collect(ctx context.Context) {
 	}
 }
 
-// deleteRecords deletes the records of a Cluster, unless the API server still has it. If it has another one of the name,
-// the records from before that are deleted.
+// deleteRecords deletes the records of a Cluster, unless the API server still has it. If it has another one of the
+// name, the records from before that are deleted.
 func (r *rollouts) deleteRecords(ctx context.Context, of goneCluster) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterKind)
-	err := r.live.List(ctx, list, client.InNamespace(of.name.Namespace), client.MatchingFields{"metadata.name": of.name.Name})
+	err := r.live.List(ctx, list, client.InNamespace(of.name.Namespace),
+		client.MatchingFields{"metadata.name": of.name.Name})
 	if err != nil {
 		return fmt.Errorf("read Cluster: %w", err)
 	}

@@ -44,7 +44,9 @@ func newRollouts(served *discovery.TrackingRegistry, of *clusters, leads func() 
 		clusters: of, logger: c.Logger, readOnly: c.ReadOnly, leads: leads,
 		events: newRolloutEvents(), gone: newGoneClusters(),
 	}
-	config := rollout.Config{Logger: c.Logger, Shared: c.LeaderElection.Enabled, Clusters: of, IsNew: r.isNew, Compared: c.RolloutCompared}
+	config := rollout.Config{
+		Logger: c.Logger, Shared: c.LeaderElection.Enabled, Clusters: of, IsNew: r.isNew, Compared: c.RolloutCompared,
+	}
 	if !c.ReadOnly {
 		config.Store, config.Changed = r, r.changed
 	}
@@ -106,8 +108,9 @@ func (r *rollouts) Put(ctx context.Context, record *v1alpha1.ExtensionRolloutRec
 	return err
 }
 
-// isNew reports whether a Cluster is there and has neither infrastructure nor a control plane yet: the topology controller sets both
-// after it has asked for patches for the first time. It asks for a list, which takes no right besides those for the watch.
+// isNew reports whether a Cluster is there and has neither infrastructure nor a control plane yet: the topology
+// controller sets both after it has asked for patches for the first time. It asks for a list, which takes no right
+// besides those for the watch.
 func (r *rollouts) isNew(ctx context.Context, namespace, name string) (bool, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(clusterKind)

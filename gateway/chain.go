@@ -11,7 +11,8 @@ import (
 )
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
-// line here, and one file named for it. Nil objects, and a nil observer, recorder or Drift, leave their links without effect.
+// line here, and one file named for it. Nil objects, and a nil observer, recorder or Drift, leave their links without
+// effect.
 //
 // The circuit is outside of the deadline, because it judges timeouts by what the deadline has learned about them.
 func chain(c Config, extensions *extensionstate.States) extension.Caller {

@@ -81,7 +81,8 @@ func (h *ExplainedHandler) called() string {
 // Exclusion is the one reason why a handler is not called.
 type Exclusion struct {
 	// By is what excludes it: namespaceSelector, objectSelector, matchCondition, hooks, onUndiscovered, undiscovered,
-	// chain, optional, missing, name, steps, member if no member of the ExtensionRollout answers, or failure if nothing but the failure of the whole call does.
+	// chain, optional, missing, name, steps, member if no member of the ExtensionRollout answers, or failure if nothing
+	// but the failure of the whole call does.
 	By string `json:"by"`
 	// Message is the reason with its values.
 	Message string `json:"message"`

@@ -29,8 +29,8 @@ type member struct {
 	labels             labels.Set
 }
 
-// member returns the handler that answers in place of one of a Rollout, which is nil if the member that answers has none
-// of the name; and e itself, with nothing else, for every other handler.
+// member returns the handler that answers in place of one of a Rollout, which is nil if the member that answers has
+// none of the name; and e itself, with nothing else, for every other handler.
 func (m *matcher) member(ctx context.Context, e *registry.Entry) (*registry.Entry, *member, error) {
 	v := e.Variants
 	if v == nil {
@@ -98,8 +98,8 @@ func noMember(s *registry.Snapshot, e *registry.Entry, of *member) error {
 	if of.cluster != "" {
 		about = fmt.Sprintf("Cluster %q", text.Cut(of.namespace+"/"+of.cluster, limits.QuotedBytes))
 	}
-	return hook.Errorf(hook.UnknownHandler, "no handler %q for %s: ExtensionConfig %q, which answers for it as a member of "+
-		"%s, does not have it", e.Name, about, of.answering(), of.Rollout)
+	return hook.Errorf(hook.UnknownHandler, "no handler %q for %s: ExtensionConfig %q, which answers for it as a member "+
+		"of %s, does not have it", e.Name, about, of.answering(), of.Rollout)
 }
 
 // notCalled reports whether an ExtensionConfig is of a Rollout in which another one answers the request.

@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +46,7 @@ func newReportedRollout(t *testing.T) (*Dispatcher, *observe.Reporter, observed)
 			}
 			for i := range shown.Different {
 				shown.Clusters = append(shown.Clusters, status.RolloutCluster{
-					Namespace: "ns", Cluster: fmt.Sprint(i), State: "Different", Differences: make([]status.RolloutDifference, 3),
+					Namespace: "ns", Cluster: strconv.Itoa(i), State: "Different", Differences: make([]status.RolloutDifference, 3),
 				})
 			}
 			return []status.Rollout{shown}

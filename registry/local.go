@@ -90,8 +90,8 @@ func (d *draft) placeLocals() {
 	}
 }
 
-// localOf returns the local registration that is served under a name if neither an ExtensionConfig nor a Rollout has it,
-// or nil: if several kinds have one of the name, none is.
+// localOf returns the local registration that is served under a name if neither an ExtensionConfig nor a Rollout has
+// it, or nil: if several kinds have one of the name, none is.
 func (s *Snapshot) localOf(name string) *Registration {
 	if s.memberOf[name] != nil {
 		return nil

@@ -30,8 +30,8 @@ type Rollout struct {
 	Assignment Assignment
 }
 
-// Assignment decides which member of a Rollout answers, Cluster by Cluster. It is safe for concurrent use, and calls wait
-// for its methods, except for what Comparison.Ask returns.
+// Assignment decides which member of a Rollout answers, Cluster by Cluster. It is safe for concurrent use, and calls
+// wait for its methods, except for what Comparison.Ask returns.
 type Assignment interface {
 	// Candidate reports whether the candidate answers the calls about a Cluster. It returns a *hook.Error if that is not
 	// known.
@@ -71,8 +71,8 @@ type Compared struct {
 
 // Difference is a value that differs.
 type Difference struct {
-	// Object is the object of the request that patches change, as in KubeadmControlPlane ns/name spec; empty for a value of
-	// the answer itself.
+	// Object is the object of the request that patches change, as in KubeadmControlPlane ns/name spec; empty for a value
+	// of the answer itself.
 	Object string
 	// Path is the JSON pointer of the value.
 	Path string

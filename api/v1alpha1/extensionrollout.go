@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ExtensionRollout moves Clusters from one version of an extension to another, one by one. Callers see a single extension
-// with the name of the ExtensionRollout. For each Cluster, one of two ExtensionConfigs answers; neither is offered or
-// called on its own.
+// ExtensionRollout moves Clusters from one version of an extension to another, one by one. Callers see a single
+// extension with the name of the ExtensionRollout. For each Cluster, one of two ExtensionConfigs answers; neither is
+// offered or called on its own.
 //
 // A Cluster moves to the candidate when an ExtensionRolloutRecord says so, and not back before that is deleted.
 //

@@ -13,9 +13,9 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// Request identifies the content of a request to a handler. Cluster API gives the items of GeneratePatches new UIDs each
-// time, and those of ValidateTopology, too, another order. The key depends on neither, and answers are kept with the
-// numbers of items in place of their UIDs.
+// Request identifies the content of a request to a handler. Cluster API gives the items of GeneratePatches new UIDs
+// each time, and those of ValidateTopology, too, another order. The key depends on neither, and answers are kept with
+// the numbers of items in place of their UIDs.
 type Request struct {
 	Key
 

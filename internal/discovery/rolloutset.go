@@ -45,8 +45,8 @@ func NewRolloutSet(r Registry, engine *rollout.Engine, logger *slog.Logger) *Rol
 }
 
 // Set replaces the ExtensionRollouts. refused are the messages on those that are not valid, by name; rollouts may have
-// earlier versions of them, which stay in effect. While one has never been valid, it is not known which ExtensionConfigs
-// it is for, and calls wait for it as for an ExtensionConfig whose handlers are not known.
+// earlier versions of them, which stay in effect. While one has never been valid, it is not known which
+// ExtensionConfigs it is for, and calls wait for it as for an ExtensionConfig whose handlers are not known.
 func (s *RolloutSet) Set(rollouts []registry.Rollout, refused map[string]string) {
 	s.engine.Use(rollouts)
 	s.registry.SetRollouts(rollouts)
@@ -91,8 +91,8 @@ func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
 	return verdicts
 }
 
-// Report logs the new verdicts, and keeps all of them for Listed. at returns the location of an ExtensionRollout, and may
-// be nil.
+// Report logs the new verdicts, and keeps all of them for Listed. at returns the location of an ExtensionRollout, and
+// may be nil.
 func (s *RolloutSet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
 	var l []status.Rollout
 	for _, name := range slices.Sorted(maps.Keys(verdicts)) {

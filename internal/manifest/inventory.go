@@ -119,9 +119,8 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	return &Inventory{
 		Named: named, Unreadable: unreadable, Chains: chains.objects, RefusedChains: chains.messages(),
 		Rules: rules.objects, RefusedRules: rules.messages(), Rollouts: rollouts.objects,
-		RefusedRollouts: rollouts.messages(),
-		Extensions:      extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
-		Definitions: definitions.objects, read: byFile,
+		RefusedRollouts: rollouts.messages(), Extensions: extensions.objects, Policies: policies.objects,
+		Refused: policies.refused, Namespaces: namespaces.objects, Definitions: definitions.objects, read: byFile,
 	}, all
 }
 

@@ -32,8 +32,8 @@ func newRolloutCollector(d *definer, status *statusCollector, snapshots registry
 	c := &rolloutCollector{status: status, snapshots: snapshots, compared: map[string]bool{}}
 	c.clusters = d.described("gauge", "hookgate_rollout_clusters",
 		"Clusters of an ExtensionRollout. state is equal or different (both versions were asked, and the Cluster has "+
-			"stable), moved (it has the candidate) or failing (the candidate's last call about it has failed, as this process has "+
-			"seen, in addition to its other state).", "rollout", "state")
+			"stable), moved (it has the candidate) or failing (the candidate's last call about it has failed, as this process "+
+			"has seen, in addition to its other state).", "rollout", "state")
 	c.ready = d.described("gauge", "hookgate_rollout_ready",
 		"1 for an ExtensionRollout that is in effect, and 0 for one that is not.", "rollout")
 	c.aborted = d.described("gauge", "hookgate_rollout_aborted",
@@ -41,8 +41,8 @@ func newRolloutCollector(d *definer, status *statusCollector, snapshots registry
 			"and 0 for the others.", "rollout")
 	d.registerer.MustRegister(c)
 	c.comparisons = d.counter("hookgate_rollout_comparisons_total",
-		"Calls that the candidate of an ExtensionRollout was asked to compare the answers. result is equal, different, failed "+
-			"(the candidate did not answer) or dropped (there was no room to compare).", "rollout", "result")
+		"Calls that the candidate of an ExtensionRollout was asked to compare the answers. result is equal, different, "+
+			"failed (the candidate did not answer) or dropped (there was no room to compare).", "rollout", "result")
 	return c
 }
 

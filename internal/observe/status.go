@@ -272,8 +272,8 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 }
 
 // offeredAs returns the name under which the gateway's discovery offers a handler, and why it is not the handler's own
-// if that was asked for. A handler of a Rollout's member is offered as that of the Rollout, and one that is never called
-// as nothing.
+// if that was asked for. A handler of a Rollout's member is offered as that of the Rollout, and one that is never
+// called as nothing.
 func (r *Reporter) offeredAs(s *registry.Snapshot, e *registry.Entry) (name, collision string) {
 	if of := memberOf(s, e.Registration.Name); of != nil && e.Variants == nil {
 		var ok bool

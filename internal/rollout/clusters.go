@@ -27,8 +27,8 @@ func (e *Engine) Reconsider(cluster types.NamespacedName) {
 	}
 }
 
-// Gone forgets a Cluster that was deleted, and returns its records, which have to be deleted: otherwise a new Cluster of
-// the same name would be taken for it.
+// Gone forgets a Cluster that was deleted, and returns its records, which have to be deleted: otherwise a new Cluster
+// of the same name would be taken for it.
 func (e *Engine) Gone(cluster types.NamespacedName) (records []*v1alpha1.ExtensionRolloutRecord) {
 	for _, s := range e.all() {
 		s.mu.Lock()

@@ -14,9 +14,9 @@ import (
 	"github.com/hookgate/hookgate/internal/subject"
 )
 
-// Machines says what a change at a path of the item of a GeneratePatches request with a UID does to Machines; nothing if
-// it does nothing to them, or cannot be known. A template that changes replaces the Machines made of it, unless they can
-// be updated in place.
+// Machines says what a change at a path of the item of a GeneratePatches request with a UID does to Machines; nothing
+// if it does nothing to them, or cannot be known. A template that changes replaces the Machines made of it, unless they
+// can be updated in place.
 func Machines(request proto.Message, uid, path string) string {
 	r, ok := request.(*hooksv1alpha1.GeneratePatchesRequest)
 	if !ok || uid == "" {
@@ -45,7 +45,8 @@ func machinesOf(
 		member, of = "machinePool", "MachinePool "+holder.GetName()
 	case holder.GetKind() != "Cluster": // the Machines of a control plane
 		member, of = "controlPlane", holder.GetKind()+" "+holder.GetName()
-	case holder.GetFieldPath() == "spec.controlPlaneRef" && strings.HasPrefix(path, "/spec/template/spec/kubeadmConfigSpec"):
+	case holder.GetFieldPath() == "spec.controlPlaneRef" &&
+		strings.HasPrefix(path, "/spec/template/spec/kubeadmConfigSpec"):
 		member, of = "controlPlane", "the control plane"
 	default: // the infrastructure of the Cluster, or how the control plane is managed
 		return ""
@@ -62,8 +63,8 @@ func machinesOf(
 	return fmt.Sprintf("replaces %d Machines of %s", n, of)
 }
 
-// replicas returns the replicas of a control plane, a MachineDeployment or a pool, from the variable builtin: of an item,
-// or else of the whole request.
+// replicas returns the replicas of a control plane, a MachineDeployment or a pool, from the variable builtin: of an
+// item, or else of the whole request.
 func replicas(member string, of ...[]*hooksv1alpha1.Variable) (n int64, known bool) {
 	for _, variables := range of {
 		for _, v := range variables {

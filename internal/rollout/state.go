@@ -141,8 +141,8 @@ func (s *state) set(record *v1alpha1.ExtensionRolloutRecord) {
 	c.record = record
 }
 
-// isOlder reports whether a record was stored before another one, which may be nil: what this process has written, also a
-// record that was deleted since, may come back from a watch after what it wrote later.
+// isOlder reports whether a record was stored before another one, which may be nil: what this process has written, also
+// a record that was deleted since, may come back from a watch after what it wrote later.
 func isOlder(r, than *v1alpha1.ExtensionRolloutRecord) bool {
 	if than == nil {
 		return false
@@ -359,8 +359,8 @@ type found struct {
 	labels      labels.Set
 }
 
-// judge returns what comparisons have shown of a Cluster, or nil if that is not certain: a candidate that did not answer
-// shows nothing.
+// judge returns what comparisons have shown of a Cluster, or nil if that is not certain: a candidate that did not
+// answer shows nothing.
 func (c *cluster) judge(candidate string) *found {
 	f := &found{state: v1alpha1.RolloutStateEqual, settled: c.settled, labels: c.labels}
 	size := 0

@@ -26,6 +26,7 @@ func (e *Engine) Fill(shown *status.Rollout) {
 	if s.aborted != nil && s.aborted.Spec.Candidate == r.candidate {
 		shown.Aborted = s.aborted.Spec.Message
 	}
+	var listed []*cluster
 	for _, c := range s.clusters {
 		failure := c.failure()
 		if failure != "" {
@@ -34,12 +35,11 @@ func (e *Engine) Fill(shown *status.Rollout) {
 		if c.record == nil || c.record.Spec.Candidate != r.candidate {
 			continue
 		}
-		listed := Shown(c.record)
-		listed.Failure = failure
 		switch {
 		case c.record.Spec.Cluster == nil:
 			if c.record.Spec.State == v1alpha1.RolloutStateDifferent {
-				shown.Variables = &listed
+				variables := c.shown()
+				shown.Variables = &variables
 			}
 			continue
 		case c.record.Spec.State == v1alpha1.RolloutStateEqual:
@@ -50,14 +50,24 @@ func (e *Engine) Fill(shown *status.Rollout) {
 		default:
 			shown.Moved++
 		}
-		shown.Clusters = append(shown.Clusters, listed)
+		listed = append(listed, c)
 	}
-	slices.SortFunc(shown.Clusters, func(a, b status.RolloutCluster) int {
-		return cmp.Or(cmp.Compare(a.State, b.State), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster))
+	slices.SortFunc(listed, func(a, b *cluster) int {
+		x, y := a.record.Spec, b.record.Spec
+		return cmp.Or(cmp.Compare(x.State, y.State), cmp.Compare(x.Cluster.Namespace, y.Cluster.Namespace),
+			cmp.Compare(x.Cluster.Name, y.Cluster.Name))
 	})
-	if more := len(shown.Clusters) - limits.StatusRolloutClusters; more > 0 {
-		shown.Clusters, shown.MissedClusters = shown.Clusters[:limits.StatusRolloutClusters], more
+	shown.MissedClusters = max(len(listed)-limits.StatusRolloutClusters, 0)
+	for _, c := range listed[:len(listed)-shown.MissedClusters] {
+		shown.Clusters = append(shown.Clusters, c.shown())
 	}
+}
+
+// shown returns the Cluster as the status shows it.
+func (c *cluster) shown() status.RolloutCluster {
+	shown := Shown(c.record)
+	shown.Failure = c.failure()
+	return shown
 }
 
 // failure says why the last call of the candidate about a Cluster has failed, or nothing.

@@ -22,7 +22,8 @@ import (
 )
 
 // extensionConfigs applies the defaults and the rules of ExtensionConfigs: the rules of Cluster API, and the rule that
-// no ExtensionConfig calls this gateway, has the name of another object, or is deleted while an ExtensionRollout needs it.
+// no ExtensionConfig calls this gateway, has the name of another object, or is deleted while an ExtensionRollout needs
+// it.
 type extensionConfigs struct {
 	group string
 	own   extensionconfig.Addresses

@@ -102,8 +102,8 @@ func (w extensionRollouts) ValidateDelete(
 }
 
 // notRead is why a change is refused for now.
-const notRead = "which Clusters have moved is not known yet, because the " + rollout.RecordKind + "s have not been read: " +
-	"try again"
+const notRead = "which Clusters have moved is not known yet, because the " + rollout.RecordKind +
+	"s have not been read: try again"
 
 func clustersHave(n int) string {
 	if n == 1 {

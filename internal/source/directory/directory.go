@@ -82,9 +82,10 @@ type Config struct {
 // Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
 //
 // It reads the files *.yaml, *.yml and *.json, but neither subdirectories nor hidden files, with any number of
-// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy, HandlerChain, HookRule
-// and ExtensionRollout of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition,
-// whose name and contract labels resolve unversioned references. It follows changes, and never writes.
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy, HandlerChain,
+// HookRule and ExtensionRollout of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and
+// CustomResourceDefinition, whose name and contract labels resolve unversioned references. It follows changes, and
+// never writes.
 type Source struct {
 	dir      string
 	registry discovery.Registry
