@@ -611,9 +611,11 @@ func (s *server) roll(t *testing.T, group string, g *process.Gateway, certs *dev
 		}
 		return all
 	}
-	const machine = `{"machine":{"metadata":{"namespace":"team"},"spec":{"clusterName":"c","version":"v1"}}}`
+	machine := func(version string) string {
+		return `{"machine":{"metadata":{"namespace":"team"},"spec":{"clusterName":"c","version":"` + version + `"}}}`
+	}
 	eventually(t, "the Cluster moves", func() bool {
-		ask(t, g, certs, "canupdatemachine/machines", `{"current":`+machine+`,"desired":`+machine+`}`)
+		ask(t, g, certs, "canupdatemachine/machines", `{"current":`+machine("v1")+`,"desired":`+machine("v2")+`}`)
 		return slices.Equal(states(), []v1alpha1.RolloutState{v1alpha1.RolloutStateMoved})
 	})
 	rollout := &v1alpha1.ExtensionRollout{}
