@@ -115,8 +115,8 @@ func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords)
 	}
 	for _, name := range a.clusters {
 		if records.clusters[name] == nil {
-			return fmt.Errorf("approve: Cluster %s has not been compared with %s: wait until Cluster API has reconciled it, with "+
-				"spec.compare; --force approves unseen", name, of.Spec.Candidate)
+			return fmt.Errorf("approve: Cluster %s has not been compared with %s: wait until Cluster API has reconciled it, "+
+				"with spec.compare; --force approves unseen", name, of.Spec.Candidate)
 		}
 	}
 	return nil
