@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,9 +51,7 @@ func (r *renders) prepare(namespace string, c renderCase) *rendered {
 		"KUBERNETES_VERSION": "v1.35.5", "DOCKER_POD_CIDRS": "192.168.0.0/16", "DOCKER_SERVICE_CIDRS": "10.128.0.0/12",
 		"DOCKER_SERVICE_DOMAIN": "cluster.local",
 	}
-	for k, v := range c.variables {
-		values[k] = v
-	}
+	maps.Copy(values, c.variables)
 	x := &rendered{renderCase: c, namespace: namespace, file: filepath.Join(r.t.TempDir(), namespace+".json")}
 	var clusters []*unstructured.Unstructured
 	var class string
@@ -243,7 +242,7 @@ func (x *rendered) compare(t *testing.T, r *renders) {
 	replacer := strings.NewReplacer(even...)
 	for i, want := range x.want {
 		name := want.GetKind() + " " + want.GetName()
-		if diff := cmp.Diff(comparable(t, want, strings.NewReplacer()), comparable(t, found[i], replacer)); diff != "" {
+		if diff := cmp.Diff(compared(t, want, strings.NewReplacer()), compared(t, found[i], replacer)); diff != "" {
 			t.Errorf("%s (-rendered +created):\n%s", name, diff)
 		}
 	}
@@ -265,8 +264,8 @@ var setByOthers = map[string][]string{
 	"KubeadmControlPlane v1beta1": {"spec.machineTemplate.infrastructureRef.apiVersion", "spec.rolloutStrategy.type"},
 }
 
-// comparable returns an object without what others have set, and without what is empty, which typed clients leave out.
-func comparable(t *testing.T, o *unstructured.Unstructured, names *strings.Replacer) map[string]any {
+// compared returns an object without what others have set, and without what is empty, which typed clients leave out.
+func compared(t *testing.T, o *unstructured.Unstructured, names *strings.Replacer) map[string]any {
 	t.Helper()
 	body, err := json.Marshal(o.Object)
 	if err != nil {

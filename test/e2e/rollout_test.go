@@ -127,7 +127,10 @@ func TestRollout(t *testing.T) {
 		}
 		if at := time.Since(began); kills < 2 && at > time.Duration(kills+1)*calm/3 {
 			kills++
-			w.replaceGateway(func() { w.end(w.gateway) })
+			w.end(w.gateway)
+			w.poke(all)
+			w.gateway.process = w.gateway.start()
+			w.ready(w.gateway)
 		}
 		equal, differs := w.acmeRecords("Equal"), w.acmeRecords("Different")
 		return fmt.Sprintf("%d Clusters are equal, and differ: %v", len(equal), differs),
