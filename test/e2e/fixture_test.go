@@ -44,7 +44,7 @@ const (
 	// patience bounds each wait of the suite.
 	patience = 3 * time.Minute
 	// lifetime bounds the suite. It leaves go test's own limit time for everything to be stopped.
-	lifetime = 12 * time.Minute
+	lifetime = 15 * time.Minute
 
 	namespace = "e2e"
 	// upstream is the gateway's name for the test extension, and gateway is Cluster API's name for the gateway.
