@@ -110,10 +110,7 @@ func newStateSource(t *testing.T, dir string) *source {
 		t.Fatal(err)
 	}
 	s.directory.workers.state = s.directory.state
-	if s.directory.records, err = openRecords(dir, s.Logs.Logger()); err != nil {
-		t.Fatal(err)
-	}
-	s.directory.useRecords(s.directory.records, nil)
+	s.directory.useRecords(newRecords(dir, s.Logs.Logger()), nil)
 	return s
 }
 

@@ -183,11 +183,7 @@ func New(c Config) (*Source, error) {
 		decoder.Types(), c.Logger)
 	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
 	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
-	records, err := openRecords(c.StateDir, c.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("directory source: %w", err)
-	}
-	d.useRecords(records, c.Compared)
+	d.useRecords(newRecords(c.StateDir, c.Logger), c.Compared)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }

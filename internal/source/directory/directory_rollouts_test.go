@@ -104,6 +104,15 @@ func TestRolloutOfADirectory(t *testing.T) {
 	defer s.start(t)()
 	s.eventuallyAnswers(t, "c1", "v7")
 	s.eventuallyAnswers(t, "c2", "v6")
+	away := kept + ".away"
+	if err := os.Rename(filepath.Join(kept, recordsDir), away); err != nil {
+		t.Fatal(err)
+	}
+	s.eventuallyLogs(t, "record of an ExtensionRollout cannot be read", "no such file or directory")
+	s.eventuallyAnswers(t, "c1", "v7") // it may be a mount that comes back
+	if err := os.Rename(away, filepath.Join(kept, recordsDir)); err != nil {
+		t.Fatal(err)
+	}
 	files, err := filepath.Glob(filepath.Join(kept, recordsDir, "acme.*.json"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("records: %q, %v", files, err)
@@ -130,6 +139,9 @@ func TestRolloutOfADirectory(t *testing.T) {
 func TestRolloutWaitsForItsRecords(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "state")
 	s := newRollout(t, kept, "")
+	if err := os.Mkdir(filepath.Join(kept, recordsDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	writeFile(t, filepath.Join(kept, recordsDir), "acme.0.json", "{")
 	s.directory.reread = s.directory.maxDebounce
 	defer s.start(t)()

@@ -38,18 +38,15 @@ type records struct {
 
 var _ rollout.Store = (*records)(nil)
 
-// openRecords returns the records in the directory of a state, which it makes if need be, or nil without a state.
-func openRecords(state string, logger *slog.Logger) (*records, error) {
+// newRecords returns the records in the directory of a state, or nil without a state.
+func newRecords(state string, logger *slog.Logger) *records {
 	if state == "" {
-		return nil, nil
-	}
-	dir := filepath.Join(state, recordsDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("state: %w", err)
+		return nil
 	}
 	return &records{
-		dir: dir, logger: logger, known: map[string]*v1alpha1.ExtensionRolloutRecord{}, wrong: map[string]string{},
-	}, nil
+		dir: filepath.Join(state, recordsDir), logger: logger,
+		known: map[string]*v1alpha1.ExtensionRolloutRecord{}, wrong: map[string]string{},
+	}
 }
 
 // Put writes a record, and returns once it would survive a crash.
@@ -64,6 +61,9 @@ func (s *records) Put(_ context.Context, record *v1alpha1.ExtensionRolloutRecord
 	name := record.Name + stateSuffix
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
 	if err := writeDurably(s.dir, name, text); err != nil {
 		return err
 	}
@@ -101,7 +101,8 @@ func (s *records) read(engine *rollout.Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entries, err := s.reader.ReadDir(s.dir)
-	if err != nil {
+	// There is no directory before the first record. One that was there may be about to be mounted again.
+	if err != nil && (len(s.known) > 0 || !errors.Is(err, fs.ErrNotExist)) {
 		s.report(s.dir, err)
 		return
 	}
