@@ -116,7 +116,7 @@ func TestRollout(t *testing.T) {
 	w.logf("%d Clusters run, on v6", rolledOut)
 
 	w.hookgate("rollout", "adopt", "acme", "--candidate", "acme-v7", "--extension-config-group", ownGroup)
-	w.patchRollout(`{"spec":{"compare":true,"abort":{"errorPercent":50}}}`)
+	w.patchRollout(`{"spec":{"compare":true}}`)
 	w.registerExtension("acme-v7", w.serveAcme(v7), nil)
 	began := time.Now()
 	kills := 0
