@@ -41,8 +41,9 @@ func (*rolloutRecords) write(context.Context, map[string]extensionconfig.Verdict
 	return false
 }
 
-// follow gives the records to the engine as they come and go. A change of one changes nothing else.
-func (r *rolloutRecords) follow(ctx context.Context, _ toolscache.ResourceEventHandler) error {
+// follow gives the records to the engine as they come and go. Of these, one that says that no more Clusters move changes
+// a condition.
+func (r *rolloutRecords) follow(ctx context.Context, changes toolscache.ResourceEventHandler) error {
 	informer, err := r.cache.GetInformer(ctx, &v1alpha1.ExtensionRolloutRecord{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", rollout.RecordKind, err)
@@ -50,6 +51,9 @@ func (r *rolloutRecords) follow(ctx context.Context, _ toolscache.ResourceEventH
 	set := func(object any) {
 		if record, ok := object.(*v1alpha1.ExtensionRolloutRecord); ok {
 			r.engine.Set(record)
+			if record.Spec.State == v1alpha1.RolloutStateAborted {
+				changes.OnAdd(record, false)
+			}
 		}
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -60,6 +64,9 @@ func (r *rolloutRecords) follow(ctx context.Context, _ toolscache.ResourceEventH
 			}
 			if record, ok := object.(*v1alpha1.ExtensionRolloutRecord); ok {
 				r.engine.Remove(record)
+				if record.Spec.State == v1alpha1.RolloutStateAborted {
+					changes.OnDelete(record)
+				}
 			}
 		},
 	})

@@ -151,6 +151,10 @@ type RolloutAbort struct {
 // ExtensionConfigs are not known.
 const MemberMissingReason = "MemberMissing"
 
+// AbortedReason is the reason of the condition Ready of an ExtensionRollout, which is true, if no more Clusters move
+// because too many calls of the candidate have failed.
+const AbortedReason = "Aborted"
+
 // RecordsMissingReason is the reason of the condition Ready of an ExtensionRollout if its records have not been read.
 const RecordsMissingReason = "RecordsMissing"
 

@@ -83,7 +83,12 @@ func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
 	snapshot := s.registry.Snapshot()
 	verdicts := make(map[string]extensionconfig.Verdict, len(s.rollouts)+len(s.refused))
 	for name, of := range s.rollouts {
-		verdicts[name] = extensionconfig.JudgeRollout(snapshot, of)
+		verdict := extensionconfig.JudgeRollout(snapshot, of)
+		if aborted := s.engine.Aborted(name); aborted != "" && verdict.Ready() {
+			verdict.Reason = v1alpha1.AbortedReason
+			verdict.Message += "; no more Clusters move: " + aborted
+		}
+		verdicts[name] = verdict
 	}
 	for name, message := range s.refused {
 		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: message}

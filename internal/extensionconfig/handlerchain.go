@@ -141,7 +141,7 @@ func checkAllow(allow []string, forbidden bool, path *field.Path) field.ErrorLis
 // Ready reports whether the chain that v is the verdict on can be called.
 func (v Verdict) Ready() bool {
 	switch v.Reason {
-	case v1alpha1.ReadyReason, v1alpha1.SeveralOfferedReason, v1alpha1.AuditReason:
+	case v1alpha1.ReadyReason, v1alpha1.SeveralOfferedReason, v1alpha1.AuditReason, v1alpha1.AbortedReason:
 		return true
 	}
 	return false

@@ -380,9 +380,15 @@ func TestAbort(t *testing.T) {
 		f.wantStored()
 		f.call("bad", "patch", unreachable)
 		f.wantStored("/ Aborted: more than 5 % of the last calls of v7 have failed")
+		if got := f.Aborted("acme"); got != "more than 5 % of the last calls of v7 have failed" {
+			t.Errorf("aborted: %q", got)
+		}
 		f.call("c1", "patch", equal)
 		f.wantStored("/ Aborted: more than 5 % of the last calls of v7 have failed", "ns/c1 Equal: the answers are equal")
 		f.Remove(f.store.records[AbortedName("acme")]) // resumed
+		if got := f.Aborted("acme"); got != "" {
+			t.Errorf("resumed, and aborted: %q", got)
+		}
 		f.call("c2", "patch", equal)
 		if got := f.store.stored(); got[len(got)-1] != "ns/c2 Moved: the answers are equal" {
 			t.Errorf("stored: %q", got)

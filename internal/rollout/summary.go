@@ -70,6 +70,17 @@ func (c *cluster) shown() status.RolloutCluster {
 	return shown
 }
 
+// Aborted says why no more Clusters of an ExtensionRollout move, though it is not paused; nothing if they do.
+func (e *Engine) Aborted(rollout string) string {
+	s := e.stateOf(rollout)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || s.aborted == nil || s.aborted.Spec.Candidate != s.current.candidate {
+		return ""
+	}
+	return s.aborted.Spec.Message
+}
+
 // failure says why the last call of the candidate about a Cluster has failed, or nothing.
 func (c *cluster) failure() string {
 	worst := ""
