@@ -41,8 +41,8 @@ func (*rolloutRecords) write(context.Context, map[string]extensionconfig.Verdict
 	return false
 }
 
-// follow gives the records to the engine as they come and go. Of these, one that says that no more Clusters move changes
-// a condition.
+// follow gives the records to the engine as they come and go. Only one that says that no more Clusters move changes a
+// condition.
 func (r *rolloutRecords) follow(ctx context.Context, changes toolscache.ResourceEventHandler) error {
 	informer, err := r.cache.GetInformer(ctx, &v1alpha1.ExtensionRolloutRecord{}, cache.BlockUntilSynced(false))
 	if err != nil {
