@@ -72,6 +72,17 @@ func (h *Hook) Chainable() bool {
 	return h.Mergeable || h.Group == hook.Group && !h.Singleton()
 }
 
+// Asks reports whether the hook only asks, and its answers depend on nothing but the request: handlers of other hooks
+// act, as those of lifecycle hooks may.
+func (h *Hook) Asks() bool {
+	switch h.Hook {
+	case "GeneratePatches", "ValidateTopology", "DiscoverVariables", "CanUpdateMachine", "CanUpdateMachineSet",
+		"GenerateUpgradePlan":
+		return h.Group == hook.Group
+	}
+	return false
+}
+
 // TakesHandler reports whether requests can name a handler. Those of a singleton mean its extension.
 func (h *Hook) TakesHandler() bool { return h.Request.Descriptor().Fields().ByName("handler") != nil }
 

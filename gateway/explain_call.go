@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extension"
@@ -23,7 +22,7 @@ import (
 // ExplainCall is Explain, and then calls the handlers as Dispatch does, and adds their answers. It refuses hooks whose
 // handlers act.
 func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, error) {
-	if !asks(r.Message) {
+	if !r.Hook.Asks() {
 		return nil, hook.Errorf(hook.InvalidRequest, "handlers of %s act, and are not called to explain a call: that is for "+
 			"GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and "+
 			"GenerateUpgradePlan", r.Hook.Hook)
@@ -43,17 +42,6 @@ func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, 
 		}
 	}
 	return x, t.err
-}
-
-// asks reports whether the hook of a request only asks: handlers of the others act.
-func asks(request proto.Message) bool {
-	switch request.(type) {
-	case *hooksv1alpha1.GeneratePatchesRequest, *hooksv1alpha1.ValidateTopologyRequest,
-		*hooksv1alpha1.DiscoverVariablesRequest, *hooksv1alpha1.CanUpdateMachineRequest,
-		*hooksv1alpha1.CanUpdateMachineSetRequest, *hooksv1alpha1.GenerateUpgradePlanRequest:
-		return true
-	}
-	return false
 }
 
 // trial keeps the answers to a request: of each handler, and of the chain that these are steps of. It is safe for

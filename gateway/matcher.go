@@ -51,8 +51,9 @@ type matcher struct {
 	labelsErr  error
 	readLabels bool
 
-	clusterName *[2]string // namespace and name; nil before they are read
-	looks       bool       // the call is only explained
+	clusterName *[2]string                 // namespace and name; nil before they are read
+	looks       bool                       // the call is only explained
+	candidates  map[*registry.Rollout]bool // whether the candidate of a Rollout answers; nil before the first
 
 	request  *policy.Request // message as conditions see it
 	reserved int64           // bytes that it has taken of the call's memory

@@ -51,16 +51,28 @@ func (m *matcher) member(ctx context.Context, e *registry.Entry) (*registry.Entr
 	return v.StableEntry, of, nil
 }
 
-// isCandidate reports whether the candidate of a Rollout answers the request.
-func (m *matcher) isCandidate(ctx context.Context, of *registry.Rollout) (bool, error) {
+// isCandidate reports whether the candidate of a Rollout answers the request. It asks once, so that one member answers
+// for all handlers of a request.
+func (m *matcher) isCandidate(ctx context.Context, of *registry.Rollout) (isCandidate bool, err error) {
+	if isCandidate, ok := m.candidates[of]; ok {
+		return isCandidate, nil
+	}
 	namespace, cluster := m.cluster()
-	if len(namespace)+len(cluster) > limits.NameBytes {
-		return false, nil // no Cluster has such a name
+	switch {
+	case len(namespace)+len(cluster) > limits.NameBytes: // no Cluster has such a name
+	case m.looks:
+		isCandidate, err = of.Assignment.Look(ctx, namespace, cluster)
+	default:
+		isCandidate, err = of.Assignment.Candidate(ctx, namespace, cluster)
 	}
-	if m.looks {
-		return of.Assignment.Look(ctx, namespace, cluster)
+	if err != nil {
+		return false, err
 	}
-	return of.Assignment.Candidate(ctx, namespace, cluster)
+	if m.candidates == nil {
+		m.candidates = map[*registry.Rollout]bool{}
+	}
+	m.candidates[of] = isCandidate
+	return isCandidate, nil
 }
 
 // cluster returns the Cluster that the request is about, or nothing.
@@ -147,7 +159,7 @@ func (d *Dispatcher) answered(ctx context.Context, r Request, t target, answer p
 		case kind == hook.Unreachable, kind == hook.Timeout, kind == hook.BadResponse, kind == hook.Conversion:
 			of.Assignment.Answered(true)
 		}
-	case err == nil && asks(cmp.Or(r.Message, r.Partial)):
+	case err == nil && r.Hook.Asks():
 		size := int64(len(r.Body))
 		if in := callFrom(ctx); in != nil {
 			size = max(size, in.Received)

@@ -21,8 +21,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/utils/lru"
 
-	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/answerdiff"
 	"github.com/hookgate/hookgate/internal/codec"
@@ -97,16 +95,6 @@ func (k *known) bytes() int64 { return int64(len(k.answer)) + entryBytes }
 // entryBytes is what an answer that is kept takes besides its text.
 const entryBytes = 256
 
-// watches reports whether answers of a hook depend on nothing but the request. The message of a request may be partial.
-func watches(h *catalog.Hook) bool {
-	switch h.Hook {
-	case "GeneratePatches", "ValidateTopology", "DiscoverVariables", "CanUpdateMachine", "CanUpdateMachineSet",
-		"GenerateUpgradePlan":
-		return h.Group == hook.Group
-	}
-	return false
-}
-
 // Link returns the link of the chain that looks at calls as the next Caller sees them. A nil Watch looks at none.
 func (w *Watch) Link(keep recording.Keep) extension.Link {
 	return func(next extension.Caller) extension.Caller {
@@ -115,7 +103,7 @@ func (w *Watch) Link(keep recording.Keep) extension.Link {
 		}
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			result, err := next(ctx, c)
-			if err == nil && watches(c.Hook) && c.Handler.Registration.Local == nil && !w.add(c, keep(ctx), result.Response) {
+			if err == nil && c.Hook.Asks() && c.Handler.Registration.Local == nil && !w.add(c, keep(ctx), result.Response) {
 				w.skipped()
 			}
 			return result, err
