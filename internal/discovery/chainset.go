@@ -79,14 +79,7 @@ func (s *ChainSet) Report(verdicts map[string]extensionconfig.Verdict, at func(n
 		if s.chains[name] == nil {
 			continue // the source has reported its mistake
 		}
-		level, says := slog.LevelInfo, "is ready"
-		switch {
-		case verdict.Reason == v1alpha1.SeveralOfferedReason:
-			level, says = slog.LevelWarn, "is offered beside others"
-		case !verdict.Ready():
-			level, says = slog.LevelWarn, "is not ready"
-		}
-		s.reported.log(level, name, report{s.chains[name], verdict}, says, at)
+		s.reported.logReady(name, report{s.chains[name], verdict}, at)
 	}
 	s.reported.keep(func(name string) bool { _, ok := verdicts[name]; return ok })
 	s.listed.Store(l)

@@ -108,11 +108,7 @@ func (s *RolloutSet) Report(verdicts map[string]extensionconfig.Verdict, at func
 		}
 		if of != nil {
 			shown.Stable, shown.Candidate = of.Stable, of.Candidate
-			level, says := slog.LevelInfo, "is ready"
-			if !verdict.Ready() {
-				level, says = slog.LevelWarn, "is not ready"
-			}
-			s.reported.log(level, name, report{of, verdict}, says, at)
+			s.reported.logReady(name, report{of, verdict}, at)
 		}
 		l = append(l, shown)
 	}

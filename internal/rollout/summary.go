@@ -23,8 +23,8 @@ func (e *Engine) Fill(shown *status.Rollout) {
 		return
 	}
 	shown.Paused = r.spec.Paused
-	if s.aborted != nil && s.aborted.Spec.Candidate == r.candidate {
-		shown.Aborted = s.aborted.Spec.Message
+	if aborted := s.abortedFor(r.candidate); aborted != nil {
+		shown.Aborted = aborted.Spec.Message
 	}
 	var listed []*cluster
 	for _, c := range s.clusters {
@@ -75,10 +75,13 @@ func (e *Engine) Aborted(rollout string) string {
 	s := e.stateOf(rollout)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil || s.aborted == nil || s.aborted.Spec.Candidate != s.current.candidate {
+	if s.current == nil {
 		return ""
 	}
-	return s.aborted.Spec.Message
+	if aborted := s.abortedFor(s.current.candidate); aborted != nil {
+		return aborted.Spec.Message
+	}
+	return ""
 }
 
 // failure says why the last call of the candidate about a Cluster has failed, or nothing.
