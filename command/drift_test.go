@@ -4,16 +4,12 @@
 package command
 
 import (
-	"encoding/base64"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -25,17 +21,7 @@ func TestChangedAnswerIsReported(t *testing.T) {
 	extension := replayExtension(t, func(string) (kind, patch string) {
 		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + version.Load().(string) + `"}]`
 	})
-	configs, certs := t.TempDir(), t.TempDir()
-	pair := certificates.In(t, certs)
-	if err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
-		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+extension.URL+"\", caBundle: "+
-		base64.StdEncoding.EncodeToString(caOf(extension))+"}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g := serveProgram(t, configs, certs)
-	g.WaitReady(t)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
-	defer client.CloseIdleConnections()
+	g, client := serveInFrontOf(t, extension)
 	for _, v := range []string{"v6", "v6", "v7", "v7"} {
 		version.Store(v)
 		response, err := client.Post("https://"+g.HTTPS+replayPrefix+"generatepatches/p.acme", "application/json", strings.NewReader(replayRequest(3)))

@@ -6,7 +6,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/internal/recording"
-	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -29,17 +27,7 @@ func TestRecordOneHandler(t *testing.T) {
 	extension := replayExtension(t, func(cluster string) (kind, patch string) {
 		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + cluster + `"}]`
 	})
-	configs, certs := t.TempDir(), t.TempDir()
-	pair := certificates.In(t, certs)
-	if err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
-		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+extension.URL+"\", caBundle: "+
-		base64.StdEncoding.EncodeToString(caOf(extension))+"}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g := serveProgram(t, configs, certs)
-	g.WaitReady(t)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
-	defer client.CloseIdleConnections()
+	g, client := serveInFrontOf(t, extension)
 	call := func(path, body string) error {
 		response, err := client.Post("https://"+g.HTTPS+replayPrefix+path, "application/json", strings.NewReader(body))
 		if err != nil {

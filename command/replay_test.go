@@ -73,6 +73,24 @@ func replayRequest(cluster int) string {
 		cluster, replaySecret, cluster, cluster, replaySecret)
 }
 
+// serveInFrontOf serves a gateway in front of an extension, acme, with more flags. It returns a client that trusts it.
+func serveInFrontOf(t *testing.T, extension *httptest.Server, more ...string) (*process.Gateway, *http.Client) {
+	t.Helper()
+	configs, certs := t.TempDir(), t.TempDir()
+	pair := certificates.In(t, certs)
+	err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
+		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+extension.URL+"\", caBundle: "+
+		base64.StdEncoding.EncodeToString(caOf(extension))+"}}\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := serveProgram(t, configs, certs, more...)
+	g.WaitReady(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
+	t.Cleanup(client.CloseIdleConnections)
+	return g, client
+}
+
 // TestRecordAndReplay records the calls of a gateway that is a process, and replays them against the extension, against
 // one that writes the same patches in another way, and against one that differs for a quarter of the Clusters.
 func TestRecordAndReplay(t *testing.T) {
@@ -80,18 +98,8 @@ func TestRecordAndReplay(t *testing.T) {
 	v1 := replayExtension(t, func(cluster string) (kind, patch string) {
 		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + cluster + `"}]`
 	})
-	configs, certs := t.TempDir(), t.TempDir()
-	pair := certificates.In(t, certs)
-	err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
-		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+v1.URL+"\", caBundle: "+base64.StdEncoding.EncodeToString(caOf(v1))+"}}\n"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "recording")
-	g := serveProgram(t, configs, certs, "--record", dir, "--record-redact", "/cluster/spec/pin")
-	g.WaitReady(t)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
-	defer client.CloseIdleConnections()
+	g, client := serveInFrontOf(t, v1, "--record", dir, "--record-redact", "/cluster/spec/pin")
 	call := func(path, body string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+g.HTTPS+replayPrefix+path, strings.NewReader(body))
