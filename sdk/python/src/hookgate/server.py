@@ -1,0 +1,183 @@
+# Copyright The Hookgate Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+"""Serves an extension over gRPC."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from concurrent import futures
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from hookgate import addresses, certificates, logs
+from hookgate.answers import StatusError
+from hookgate.contract import Hook
+
+if TYPE_CHECKING:
+    from hookgate.extension import Extension
+
+log = logging.getLogger("hookgate")
+
+# Where an extension listens, unless an argument or the environment says otherwise.
+ADDRESS, ADDRESS_VARIABLE = "127.0.0.1:9090", "EXTENSION_ADDRESS"
+# Cluster API's limit, in both directions. gRPC's is 4 MiB, which the templates of one cluster can exceed.
+MESSAGE_LIMIT = 20 << 20
+# How long calls may take to finish once the server stops, in seconds. A handler's timeout is 30 s at most.
+GRACE = 30
+# The metadata in which a gateway sends the id of a call, and the longest that it sends.
+CALL_ID, CALL_ID_LIMIT = "hookgate-call-id", 64
+
+
+class Server:
+    """A running server. It is safe for concurrent use, and stops at the end of a with block."""
+
+    def __init__(self, server: grpc.Server, servicer: health.HealthServicer, address: str, calls: "_Calls") -> None:
+        self.address = address
+        self._server, self._health, self._calls = server, servicer, calls
+
+    @property
+    def url(self) -> str:
+        """The address as hookgate's commands and ExtensionConfigs take it."""
+        return self.address if self.address.startswith("unix://") else f"{self._calls.scheme}://{self.address}"
+
+    def stop(self, grace: float = GRACE) -> bool:
+        """Takes no more calls, and waits for those in flight. It reports whether all have ended within grace seconds."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace).wait()
+        return self._calls.in_flight == 0
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class Options(TypedDict, total=False):
+    """How an extension is served.
+
+    tls_cert and tls_key are files in PEM, which are read again when they change; with client_ca, a file with CA
+    certificates, callers must show a certificate. Beyond loopback, a server without TLS is refused unless insecure is set.
+    workers handlers run at the same time (16). Of the calls in flight, those beyond concurrency (100) are refused with
+    RESOURCE_EXHAUSTED.
+    """
+
+    tls_cert: str
+    tls_key: str
+    client_ca: str
+    insecure: bool
+    workers: int
+    concurrency: int
+
+
+def serve(extension: "Extension", address: str | None, options: Options) -> None:
+    """Serves an extension until SIGTERM or SIGINT, and then finishes the calls in flight."""
+    logs.configure()
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        server = start(extension, address, options)
+    except (OSError, ValueError) as error:
+        sys.exit(f"hookgate: {error}")
+    stop.wait()
+    for number, handler in before.items():
+        signal.signal(number, handler)  # so a second signal ends the program at once
+    if not server.stop():
+        log.error("stopped with calls that have not ended within %d s", GRACE)
+        logging.shutdown()
+        os._exit(1)  # a thread that does not end would keep the program
+
+
+def start(extension: "Extension", address: str | None, options: Options) -> Server:
+    """Starts a server. It raises an OSError if it cannot listen, and a ValueError for options that make no sense."""
+    workers, concurrency = options.get("workers", 16), options.get("concurrency", 100)
+    if workers < 1 or concurrency < workers:
+        raise ValueError(f"want at least one worker, and concurrency of at least that: not {workers} and {concurrency}")
+    if not extension.handlers:
+        raise ValueError("the extension has no handlers: register one with @extension.handler")
+    where = addresses.parse(address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS)
+    credentials = certificates.credentials(options.get("tls_cert"), options.get("tls_key"), options.get("client_ca"))
+    if credentials is None and not where.is_local and not options.get("insecure"):
+        raise ValueError(
+            f"{where.text} is not on loopback, and everyone may call it: "
+            "state tls_cert and tls_key, or insecure=True if something else keeps others away"
+        )
+    calls = _Calls(extension, "grpcs" if credentials else "grpc")
+    server = grpc.server(
+        futures.ThreadPoolExecutor(max_workers=workers, thread_name_prefix="hookgate"),
+        maximum_concurrent_rpcs=concurrency,
+        options=[
+            ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+            ("grpc.max_send_message_length", MESSAGE_LIMIT),
+            ("grpc.so_reuseport", 0),  # two servers at one address are a mistake
+        ],
+    )
+    server.add_generic_rpc_handlers((calls,))
+    servicer = health.HealthServicer()
+    servicer.set("", health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    services = {hook.service for hook in calls.hooks.values()}
+    reflection.enable_server_reflection([*sorted(services), health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    listening = where.bind(lambda text: _add_port(server, text, credentials))
+    server.start()
+    log.info("listening on %s", listening)
+    return Server(server, servicer, listening, calls)
+
+
+def _add_port(server: grpc.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
+    if credentials is None:
+        return int(server.add_insecure_port(address))
+    return int(server.add_secure_port(address, credentials))
+
+
+class _Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """The rpcs of an extension. An rpc without a handler is not there, so that gRPC answers UNIMPLEMENTED."""
+
+    def __init__(self, extension: "Extension", scheme: str) -> None:
+        self.hooks = extension.methods()
+        self.scheme = scheme
+        self.in_flight = 0
+        self._lock = threading.Lock()
+        self._extension = extension
+        self._rpcs = {path: self._rpc(hook) for path, hook in self.hooks.items()}
+        self._traced = "opentelemetry" in sys.modules  # the program has it, and not only this machine
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Returns the rpc of a path."""
+        return self._rpcs.get(handler_call_details.method)
+
+    def _rpc(self, hook: Hook) -> Any:
+        def behaviour(request: Any, context: grpc.ServicerContext) -> Any:
+            with self._lock:
+                self.in_flight += 1
+            try:
+                return self._answer(hook, request, context)
+            except StatusError as error:
+                context.abort(error.code, str(error))
+            finally:
+                with self._lock:
+                    self.in_flight -= 1
+
+        return grpc.unary_unary_rpc_method_handler(
+            behaviour, request_deserializer=hook.request.FromString, response_serializer=hook.response.SerializeToString
+        )
+
+    def _answer(self, hook: Hook, request: Any, context: grpc.ServicerContext) -> Any:
+        metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
+        call_id = metadata.get(CALL_ID, "")[:CALL_ID_LIMIT]
+        if not self._traced:
+            return self._extension.answer(hook, request, context, call_id)
+        from opentelemetry import context as current
+        from opentelemetry import propagate
+
+        token = current.attach(propagate.extract(metadata))
+        try:
+            return self._extension.answer(hook, request, context, call_id)
+        finally:
+            current.detach(token)
