@@ -52,7 +52,7 @@ SUITE := HOOKGATE_COMPLETE=1 KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' HOOKGATE
 # These packages need more than Go: `make test-all` runs them. It runs the suites of each row one after the other, and both
 # rows side by side. The faults come last, when the other row has ended: their latencies are printed.
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider|proxies)$$
-ROW1 ?= e2e proxies examples
+ROW1 ?= e2e proxies examples packages
 ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring faults
 
 FUZZTIME ?= 30s
@@ -88,12 +88,15 @@ examples-go: ## Build examples/go
 	@cd examples/go && $(GO) build -o bin/extension . && echo "examples/go: built in $$SECONDS s"
 examples-java: ## Build examples/java, stubs included, with Maven
 	@mvn -B -q -ntp -f examples/java/pom.xml package && echo "examples/java: built in $$SECONDS s"
-examples-python: ## Build examples/python, stubs included, in a virtual environment
+examples-python: packages-python ## Build examples/python, with the package, in a virtual environment
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
 examples-rust: ## Build examples/rust, stubs included, with Cargo
 	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
 examples-typescript: ## Build examples/typescript, stubs included, with npm
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
+packages: packages-python ## Write the packages for authors of extensions to out/packages/
+packages-python: ## Write the wheel of sdk/python
+	@VERSION='$(VERSION)' sdk/python/build.sh out/packages
 
 ##@ Test
 
@@ -137,6 +140,9 @@ test-proxies: $(BIN)/proxies/envoy $(READY) ## Call the gateway through a real E
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
 	@tools/ruby/install
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) HOOKGATE_RUBY="$$(command -v ruby)" $(PLAINTEST) -p 1 ./test/examples ./test/badservers
+test-packages: test-packages-python ## Install the package of every language into an empty project outside of the repository, and test it there
+test-packages-python: build packages-python
+	@HOOKGATE_BIN=$(BIN)/hookgate sdk/python/test.sh out/packages
 test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...

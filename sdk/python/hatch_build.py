@@ -59,20 +59,40 @@ def generate(proto: Path, out: Path) -> None:
 
 
 def write_packages(out: Path) -> None:
-    """Writes an __init__.py for each package, with the names of its messages, enums and values of enums."""
+    """Writes the module of each package, with its messages, enums and values of enums. A program that imports one name
+    loads the one file of the contract that has it."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     descriptors = out / "descriptors.binpb"
-    packages: dict[str, list[tuple[str, str]]] = {}
+    packages: dict[str, dict[str, str]] = {}
     for file in FileDescriptorSet.FromString(descriptors.read_bytes()).file:
-        module = Path(file.name).stem + "_pb2"
         names = [m.name for m in file.message_type] + [e.name for e in file.enum_type]
         names += [value.name for enum in file.enum_type for value in enum.value]
-        packages.setdefault(file.package, []).extend((module, name) for name in names)
+        packages.setdefault(file.package, {}).update(dict.fromkeys(names, Path(file.name).stem + "_pb2"))
     descriptors.unlink()
     for package, members in packages.items():
-        lines = [f'"""The messages and enums of the package {package} of the contract."""\n']
-        lines += [f"from {package}.{module} import {name} as {name}" for module, name in members]
-        lines += ["\n__all__ = [", *(f'    "{name}",' for _, name in members), "]\n"]
-        (out / package.replace(".", "/") / "__init__.py").write_text("\n".join(lines))
-        (out / package.replace(".", "/")).parent.joinpath("__init__.py").write_text("")
+        folder = out / package.replace(".", "/")
+        (folder / "__init__.py").write_text(MODULE.format(package=package, members=members))
+        imports = (f"from {package}.{module} import {name} as {name}\n" for name, module in members.items())
+        (folder / "__init__.pyi").write_text("".join(imports))
+        (folder.parent / "__init__.py").write_text("")
+
+
+MODULE = '''"""The messages and enums of the package {package} of the contract."""
+
+from importlib import import_module as _import_module
+
+_MEMBERS = {members}
+
+__all__ = list(_MEMBERS)
+
+
+def __getattr__(name):
+    if name not in _MEMBERS:
+        raise AttributeError(f"module {{__name__}} has no attribute {{name}}")
+    return getattr(_import_module(f"{{__name__}}.{{_MEMBERS[name]}}"), name)
+
+
+def __dir__():
+    return __all__
+'''

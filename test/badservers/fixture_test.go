@@ -60,7 +60,7 @@ var languages = []language{
 	{
 		name: "Python", folder: "../../examples/python",
 		command: []string{"build/venv/bin/python", "../../test/badservers/server.py"},
-		env:     []string{"PYTHONPATH=build/stubs", "PYTHONDONTWRITEBYTECODE=1"},
+		env:     []string{"PYTHONDONTWRITEBYTECODE=1"},
 		outcomes: map[string]outcome{
 			// Its gRPC closes connections that do not speak HTTP/2, where others refuse the handshake. The gateway
 			// knows that the server spoke HTTP/1.1 at first, and has no reason to take this for another protocol.

@@ -49,7 +49,7 @@ type example struct {
 func startExample(t *testing.T, language, address string) *example {
 	t.Helper()
 	p := process.Run(t, language, exec.Command(filepath.Join(folder, language, "run"), address))
-	if said := p.Expect(t, `(?m)^listening on (.*)\n`)[1]; said != address {
+	if said := p.Expect(t, `listening on ([^"\n]*)["\n]`)[1]; said != address {
 		t.Errorf("%s says that it listens on %q, want %q", language, said, address)
 	}
 	return &example{Process: p, address: address}

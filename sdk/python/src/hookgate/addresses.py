@@ -3,7 +3,6 @@
 
 """Addresses that a server listens on: HOST:PORT, and unix:///PATH."""
 
-import ipaddress
 import os
 import re
 import socket
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _SOCKET = "unix://"
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,7 @@ class Address:
     @property
     def is_local(self) -> bool:
         """Reports whether only programs of this machine can call it."""
-        if self.path or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return bool(self.path) or self.host in ("localhost", "::1") or _LOOPBACK.fullmatch(self.host) is not None
 
     def bind(self, listen: Callable[[str], int]) -> str:
         """Listens with a function of gRPC's, and returns the address with the port that was taken."""

@@ -41,11 +41,11 @@ class _Plain(Answer):
         return f"{self._status}({self._message!r}, retry_after_seconds={self._seconds})"
 
     def response(self, hook: Hook) -> Message:
-        response = new_response(hook, self._status, self._message)
+        response: Message = new_response(hook, self._status, self._message)
         if self._seconds:
             if not hook.response_has("retry_after_seconds"):
                 raise Failure(f"{hook.name} has no retryAfterSeconds: answer done() or fail(), not wait()")
-            response.retry_after_seconds = self._seconds
+            response.retry_after_seconds = self._seconds  # type: ignore[attr-defined]
         return response
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 
@@ -21,7 +22,8 @@ def credentials(cert: str | None, key: str | None, client_ca: str | None) -> grp
     if not cert or not key:
         raise ValueError("TLS needs both tls_cert and tls_key; client_ca alone is not enough")
     files = _Files(cert, key, client_ca)
-    return grpc.dynamic_ssl_server_credentials(files.read(), files.changed, require_client_authentication=bool(client_ca))
+    fetch: Any = files.changed  # None, for what has not changed, is missing in the types of grpc
+    return grpc.dynamic_ssl_server_credentials(files.read(), fetch, require_client_authentication=bool(client_ca))
 
 
 @dataclass

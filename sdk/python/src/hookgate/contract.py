@@ -4,11 +4,12 @@
 """What the layer knows about the contract: nothing but its descriptors, so that every version and group works alike."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from importlib import import_module
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -40,7 +41,7 @@ class Hook:
 
 def hook_of(request: type[Message], groups: Mapping[str, str] | None = None) -> Hook:
     """Returns the hook whose request is of this type. It raises a ValueError if there is none, or its group is unknown."""
-    descriptor: Descriptor = request.DESCRIPTOR
+    descriptor = request.DESCRIPTOR
     for service in descriptor.file.services_by_name.values():
         for method in service.methods:
             if method.input_type.full_name == descriptor.full_name:
@@ -53,9 +54,10 @@ def hook_of(request: type[Message], groups: Mapping[str, str] | None = None) -> 
 
 def discovery_of(hook: Hook) -> Hook:
     """Returns the rpc that lists the handlers of a hook's package. It raises a ValueError if there is none."""
-    pool = hook.request.DESCRIPTOR.file.pool
+    with suppress(ModuleNotFoundError):  # in the packages of Hookgate, it has a module of its own, which may not be loaded yet
+        import_module(f"{hook.request.__module__.rpartition('.')[0]}.discovery_pb2")
     try:
-        method = pool.FindServiceByName(f"{hook.package}.{DISCOVERY}").methods[0]
+        method: Any = hook.request.DESCRIPTOR.file.pool.FindServiceByName(f"{hook.package}.{DISCOVERY}").methods[0]
     except (KeyError, IndexError):
         raise ValueError(
             f"the package {hook.package} has no {DISCOVERY}, so no gateway finds the handlers of {hook.name}: "
@@ -64,7 +66,7 @@ def discovery_of(hook: Hook) -> Hook:
     return _hook(method, GetMessageClass(method.input_type), {hook.package: hook.api_version.split("/")[0]})
 
 
-def _hook(method: MethodDescriptor, request: type[Message], groups: Mapping[str, str]) -> Hook:
+def _hook(method: Any, request: type[Message], groups: Mapping[str, str]) -> Hook:
     package = method.containing_service.file.package
     stem, _, version = package.rpartition(".")
     group = groups.get(package) or groups.get(stem) or GROUPS.get(stem)
@@ -83,24 +85,24 @@ def _hook(method: MethodDescriptor, request: type[Message], groups: Mapping[str,
     )
 
 
-def is_raw(descriptor: Descriptor | None) -> bool:
+def is_raw(descriptor: Any) -> bool:
     """Reports whether a message is JSON as text: RawExtension, or JSON."""
-    return descriptor is not None and descriptor.name in ("RawExtension", "JSON") and [f.name for f in descriptor.fields] == ["raw"]
+    return descriptor is not None and descriptor.name in ("RawExtension", "JSON") and descriptor.fields_by_name.keys() == ["raw"]
 
 
-def is_map(field: FieldDescriptor) -> bool:
+def is_map(field: Any) -> bool:
     """Reports whether a field is a map."""
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
 
 
-@lru_cache(maxsize=None)  # a contract has a few hundred messages
-def members(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
+@cache  # a contract has a few hundred messages
+def members(descriptor: Any) -> dict[str, Any]:
     """Returns the fields of a message by their names in the contract's JSON."""
     return {field.json_name: field for field in descriptor.fields if field.name != "unknown_members"}
 
 
-@lru_cache(maxsize=None)
-def enum_texts(enum: EnumDescriptor) -> dict[str, int]:
+@cache
+def enum_texts(enum: Any) -> dict[str, int]:
     """Returns the values of an enum by their texts in the contract's JSON: FAILURE_POLICY_IGNORE is "Ignore"."""
     texts = {}
     for value in enum.values:

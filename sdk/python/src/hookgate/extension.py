@@ -31,6 +31,7 @@ FailurePolicy = Literal["Fail", "Ignore"]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS-1123 label
 _VERSIONS = ("v1beta1", "v1beta2", None)
+_INHERITED = "that of the extension"
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,12 @@ class Extension:
     @overload
     def handler(
         self,
+        /,
         *,
         name: str | None = None,
         timeout: int = 10,
         failure_policy: FailurePolicy = "Fail",
-        cluster_api_version: str | None = ...,
+        cluster_api_version: str | None = _INHERITED,
     ) -> Callable[[F], F]: ...
     def handler(
         self,
@@ -77,7 +79,7 @@ class Extension:
         name: str | None = None,
         timeout: int = 10,
         failure_policy: FailurePolicy = "Fail",
-        cluster_api_version: Any = ...,
+        cluster_api_version: str | None = _INHERITED,
     ) -> Any:
         """Registers a function as a handler, and returns it. The annotation of its parameter says which hook it is for.
 
@@ -87,7 +89,7 @@ class Extension:
         """
 
         def register(function: Any) -> Any:
-            version = self._cluster_api_version if cluster_api_version is ... else _version(cluster_api_version)
+            version = self._cluster_api_version if cluster_api_version == _INHERITED else _version(cluster_api_version)
             self._register(function, name, timeout, failure_policy, version)
             return function
 
@@ -119,7 +121,12 @@ class Extension:
         return server.start(self, address, options)
 
     def call(
-        self, request: "Message | Mapping[str, Any] | str | PathLike[str]", *, hook: str = "", handler: str = "", context: Any = None
+        self,
+        request: "Message | Mapping[str, Any] | str | PathLike[str]",
+        *,
+        hook: str = "",
+        handler: str = "",
+        context: Any = None,
     ) -> Any:
         """Calls a handler in this process, for tests. See hookgate.testing.call."""
         from hookgate import testing
@@ -132,15 +139,13 @@ class Extension:
         hooks += [discovery_of(hook) for hook in hooks]
         return {f"/{hook.service}/{hook.name}": hook for hook in hooks}
 
-    def answer(self, hook: Hook, request: Any, context: Any = None, call_id: str = "") -> Message:
+    def answer(self, hook: Hook, request: Any, context: Any = None, call_id: str = "") -> Any:
         """Answers one call. It raises a StatusError for a call that has no answer."""
         if hook.is_discovery:
             return self._discover(hook, request, context, call_id)
         return _invoke(self._select(hook, request.handler), request, context, call_id)
 
-    def _register(
-        self, function: Any, name: str | None, timeout: int, failure_policy: FailurePolicy, version: str | None
-    ) -> None:
+    def _register(self, function: Any, name: str | None, timeout: int, failure_policy: FailurePolicy, version: str | None) -> None:
         label = name or getattr(function, "__name__", "").replace("_", "-")
         if inspect.iscoroutinefunction(function):
             raise ValueError(f'handler "{label}": write it as a plain function: calls have threads of their own')
@@ -190,12 +195,12 @@ class Extension:
             raise StatusError(grpc.StatusCode.INVALID_ARGUMENT, f"{hook.name} has several handlers: name one of {known}")
         return next(iter(handlers.values()))
 
-    def _discover(self, hook: Hook, request: Any, context: Any, call_id: str) -> Message:
+    def _discover(self, hook: Hook, request: Any, context: Any, call_id: str) -> Any:
         """Lists the handlers of a package: in the answer of the extension's own handler of its discovery, if there is one."""
         own = next((h for h in self._handlers if h.hook.request is hook.request), None)
         response: Any = _invoke(own, request, context, call_id) if own else new_response(hook, "Success")
         if response.handlers or response.status != enum_value(response, "status", "Success"):
-            return response  # type: ignore[no-any-return]
+            return response
         for handler in self._handlers:
             if handler.hook.package != hook.package or handler.hook.is_discovery:
                 continue
@@ -203,7 +208,7 @@ class Extension:
             entry.request_hook.api_version, entry.request_hook.hook = handler.hook.api_version, handler.hook.name
             entry.failure_policy = enum_value(entry, "failure_policy", handler.failure_policy)
             entry.cluster_api_version = handler.cluster_api_version or ""
-        return response  # type: ignore[no-any-return]
+        return response
 
 
 def _version(version: str | None) -> str | None:

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from hookgate import pointers, variables
 from hookgate.answers import Answer, Failure, new_response
 from hookgate.contract import Hook, enum_value
-from hookgate.objects import REQUIRED, decode, encode, load
+from hookgate.objects import REQUIRED, encode, load
 
 T = TypeVar("T", str, int, float, bool, list[Any], dict[str, Any])
 

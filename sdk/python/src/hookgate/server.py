@@ -136,7 +136,7 @@ def _add_port(server: grpc.Server, address: str, credentials: grpc.ServerCredent
     return int(server.add_secure_port(address, credentials))
 
 
-class _Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
+class _Calls(grpc.GenericRpcHandler):
     """The rpcs of an extension. An rpc without a handler is not there, so that gRPC answers UNIMPLEMENTED."""
 
     def __init__(self, extension: "Extension", scheme: str) -> None:

@@ -85,23 +85,24 @@ def patched(request: Any, response: Any) -> dict[str, Any]:
     if "items" in response.DESCRIPTOR.fields_by_name:
         objects = {item.uid: load(request, f"items[{i}].object") for i, item in enumerate(request.items)}
         for item in response.items:
-            objects[item.uid] = _apply(objects[item.uid], item, item.patch)
+            objects[item.uid] = _apply(objects[item.uid], item)
         return objects
-    names = {field.name: field.json_name for field in request.current.DESCRIPTOR.fields}
-    return {
-        name: _apply(load(request, f"current.{names[name]}"), getattr(response, f"{name}_patch"), getattr(response, f"{name}_patch").patch)
-        for name in patches(response)
-    }
+    objects = {}
+    for name in patches(response):
+        member = request.current.DESCRIPTOR.fields_by_name[name].json_name
+        objects[name] = _apply(load(request, f"current.{member}"), getattr(response, f"{name}_patch"))
+    return objects
 
 
-def _apply(target: Any, patch: Any, document: bytes) -> Any:
+def _apply(target: Any, patch: Any) -> Any:
+    document = decode(patch.patch, "patch")
     if patch.patch_type == enum_value(patch, "patch_type", "JSONMergePatch"):
-        return _merge(target, decode(document, "patch"))
+        return _merge(target, document)
     try:
         import jsonpatch
     except ImportError:
         raise ImportError("to apply JSON patches, install jsonpatch: pip install 'hookgate[testing]'") from None
-    return jsonpatch.apply_patch(target, decode(document, "patch"))
+    return jsonpatch.apply_patch(target, document)
 
 
 def _merge(target: Any, patch: Any) -> Any:

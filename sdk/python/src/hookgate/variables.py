@@ -30,7 +30,8 @@ def value(levels: Sequence[Any], path: str, kind: type[Any], default: Any) -> An
     if kind not in _KINDS:
         raise ValueError(f"variable: {kind!r} is not str, int, float, bool, list or dict")
     segments = [_SEGMENT.fullmatch(segment) for segment in path.split(".")]
-    found, known, walked = None, False, ""
+    found: Any = None
+    known, walked = False, ""
     for segment in segments:
         if segment is None:
             raise ValueError(f'variable "{path}": want a path like "proxy.noProxy[0]"')
@@ -54,7 +55,7 @@ def value(levels: Sequence[Any], path: str, kind: type[Any], default: Any) -> An
     types, want = _KINDS[kind]
     if not isinstance(found, types) or isinstance(found, bool) != (kind is bool):
         raise Failure(f'variable "{path}" is not {want}')
-    return float(found) if kind is float else found
+    return float(found) if isinstance(found, int) and kind is float else found
 
 
 def _variable(levels: Sequence[Any], name: str) -> tuple[Any, bool]:
