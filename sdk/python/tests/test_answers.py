@@ -47,7 +47,9 @@ def test_done_wait_and_fail() -> None:
 
 
 def test_a_response_message_is_answered_as_it_is() -> None:
-    assert answer(lambda: BeforeClusterCreateResponse(message="m")) == BeforeClusterCreateResponse(status=1, message="m")
+    assert answer(lambda: BeforeClusterCreateResponse(message="m")) == BeforeClusterCreateResponse(
+        status=RESPONSE_STATUS_SUCCESS, message="m"
+    )
     assert answer(lambda: BeforeClusterCreateResponse(status=RESPONSE_STATUS_FAILURE)).status == RESPONSE_STATUS_FAILURE
 
 

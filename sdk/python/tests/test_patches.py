@@ -63,7 +63,7 @@ def test_vectors(repository: Path) -> None:
             item.set(step["set"], step["value"]) if "set" in step else item.remove(step["remove"])
         if "edited" in vector:
             item.object = copy.deepcopy(vector["edited"])
-        got = item.operations()
+        got: Any = item.operations()
         assert json.dumps(got) == json.dumps(vector["want"]), vector["name"]
         assert jsonpatch.apply_patch(vector["object"], got) == item.object, vector["name"]
 

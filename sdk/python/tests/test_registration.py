@@ -156,7 +156,7 @@ def test_a_group_that_is_not_known_is_stated() -> None:
         service = file.service.add(name="DiscoveryService" if name == "DiscoverDNS" else "RecordService")
         service.method.add(name=name, input_type=f".acme.dns.v1.{name}Request", output_type=f".acme.dns.v1.{name}Response")
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.AddSerializedFile(file.SerializeToString())
     request = message_factory.GetMessageClass(pool.FindMessageTypeByName("acme.dns.v1.RemoveRecordRequest"))
 
     def remove(request: Any) -> Answer:

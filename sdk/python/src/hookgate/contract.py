@@ -54,8 +54,10 @@ def hook_of(request: type[Message], groups: Mapping[str, str] | None = None) -> 
 
 def discovery_of(hook: Hook) -> Hook:
     """Returns the rpc that lists the handlers of a hook's package. It raises a ValueError if there is none."""
-    with suppress(ModuleNotFoundError):  # in the packages of Hookgate, it has a module of its own, which may not be loaded yet
-        import_module(f"{hook.request.__module__.rpartition('.')[0]}.discovery_pb2")
+    folder = hook.request.__module__.rpartition(".")[0]
+    if folder:  # in Hookgate's packages, discovery has a module of its own, which may not be loaded yet
+        with suppress(ModuleNotFoundError):
+            import_module(f"{folder}.discovery_pb2")
     try:
         method: Any = hook.request.DESCRIPTOR.file.pool.FindServiceByName(f"{hook.package}.{DISCOVERY}").methods[0]
     except (KeyError, IndexError):

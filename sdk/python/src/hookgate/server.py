@@ -12,12 +12,14 @@ from concurrent import futures
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import grpc
+from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from hookgate import addresses, certificates, logs
 from hookgate.answers import StatusError
 from hookgate.contract import Hook
+from hookgate.objects import invalid
 
 if TYPE_CHECKING:
     from hookgate.extension import Extension
@@ -153,20 +155,18 @@ class _Calls(grpc.GenericRpcHandler):
         return self._rpcs.get(handler_call_details.method)
 
     def _rpc(self, hook: Hook) -> Any:
-        def behaviour(request: Any, context: grpc.ServicerContext) -> Any:
+        def behaviour(request: bytes, context: grpc.ServicerContext) -> Any:
             with self._lock:
                 self.in_flight += 1
             try:
-                return self._answer(hook, request, context)
+                return self._answer(hook, _parse(hook, request), context)
             except StatusError as error:
                 context.abort(error.code, str(error))
             finally:
                 with self._lock:
                     self.in_flight -= 1
 
-        return grpc.unary_unary_rpc_method_handler(
-            behaviour, request_deserializer=hook.request.FromString, response_serializer=hook.response.SerializeToString
-        )
+        return grpc.unary_unary_rpc_method_handler(behaviour, response_serializer=hook.response.SerializeToString)
 
     def _answer(self, hook: Hook, request: Any, context: grpc.ServicerContext) -> Any:
         metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
@@ -181,3 +181,10 @@ class _Calls(grpc.GenericRpcHandler):
             return self._extension.answer(hook, request, context, call_id)
         finally:
             current.detach(token)
+
+
+def _parse(hook: Hook, request: bytes) -> Message:
+    try:
+        return hook.request.FromString(request)
+    except DecodeError:  # which gRPC would log with a stack
+        invalid(f"the request is no {hook.request.__name__}")
