@@ -16,7 +16,8 @@ python3 -m venv "$place/venv"
 cp -R tests pyproject.toml "$place/"
 cd "$place"
 PATH=$place/venv/bin:$PATH
-ruff check --quiet "$sources" && ruff format --quiet --check "$sources"
+ruff check --quiet --no-cache "$sources"
+ruff format --quiet --no-cache --check "$sources"
 mypy --strict --package hookgate
-mypy --strict tests
-python -m pytest -q -p no:cacheprovider "${PYTEST:-tests}"
+mypy --strict tests "$HOOKGATE_REPOSITORY/examples/python/hooks.py"
+python -m pytest -q -p no:cacheprovider

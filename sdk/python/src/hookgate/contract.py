@@ -54,7 +54,7 @@ def hook_of(request: type[Message], groups: Mapping[str, str] | None = None) -> 
 
 def discovery_of(hook: Hook) -> Hook:
     """Returns the rpc that lists the handlers of a hook's package. It raises a ValueError if there is none."""
-    folder = hook.request.__module__.rpartition(".")[0]
+    folder = (hook.request.__module__ or "").rpartition(".")[0]
     if folder:  # in Hookgate's packages, discovery has a module of its own, which may not be loaded yet
         with suppress(ModuleNotFoundError):
             import_module(f"{folder}.discovery_pb2")
