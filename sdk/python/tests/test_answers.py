@@ -102,6 +102,11 @@ def test_a_status_is_none_of_a_failure() -> None:
     assert error.value.code is grpc.StatusCode.UNAVAILABLE
 
 
+def test_a_text_that_is_no_unicode_is_answered_all_the_same() -> None:
+    assert answer(lambda: fail("half of \ud83d")).message == "half of ?"
+    assert answer(raising(Failure("half of \ud83d"))).message == "half of ?"
+
+
 def test_only_some_hooks_can_wait() -> None:
     extension = Extension()
 

@@ -148,11 +148,14 @@ def test_a_group_that_is_not_known_is_stated() -> None:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="acme/dns/v1/dns.proto", package="acme.dns.v1", syntax="proto3")
-    text, number = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_INT32
+    text, enum = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_ENUM
+    file.enum_type.add(name="Status").value.add(name="STATUS_UNSPECIFIED", number=0)
     for name in ("DiscoverDNS", "RemoveRecord"):
         file.message_type.add(name=f"{name}Request").field.add(name="handler", number=1, type=text, label=1, json_name="handler")
         response = file.message_type.add(name=f"{name}Response")
-        response.field.add(name="status", number=1, type=number, label=1, json_name="status")
+        response.field.add(name="status", number=1, type=enum, type_name=".acme.dns.v1.Status", label=1, json_name="status")
+        response.field.add(name="message", number=2, type=text, label=1, json_name="message")
+        response.field.add(name="handlers", number=3, type=text, label=3, json_name="handlers")
         service = file.service.add(name="DiscoveryService" if name == "DiscoverDNS" else "RecordService")
         service.method.add(name=name, input_type=f".acme.dns.v1.{name}Request", output_type=f".acme.dns.v1.{name}Response")
     pool = descriptor_pool.DescriptorPool()

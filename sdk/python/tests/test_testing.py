@@ -96,6 +96,18 @@ def test_a_message_is_not_changed_by_a_call() -> None:
         upgrades().call(GeneratePatchesRequest())
 
 
+def test_a_file_that_is_no_request(tmp_path: Path) -> None:
+    for name, text, want in (("a.json", "{", "Expecting"), ("b.yaml", "a: [", "expected"), ("c.yaml", "- a", "not an object")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=f"{name}: .*{want}" if want != "expected" else name):
+            upgrades().call(tmp_path / name)
+
+
+def test_times_in_yaml_are_texts(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("cluster: {metadata: {name: 2026-03-02T08:14:55Z}}")
+    assert upgrades().call(tmp_path / "r.yaml", handler="approve").message == "2026-03-02T08:14:55Z to , "
+
+
 @pytest.mark.parametrize(
     ("request_json", "text"),
     [
@@ -118,6 +130,8 @@ def test_a_request_that_is_none(request_json: dict[str, Any], text: str) -> None
     ("response_json", "text"),
     [
         ({"status": "Banana"}, "status: want one of Success, Failure"),
+        ({"status": "Unspecified"}, "status: want one of Success, Failure"),
+        ({"status": {}}, "status: want one of Success, Failure"),
         ({"retryAfterSeconds": 2**31}, "retryAfterSeconds: want an integer of 32 bits"),
         ({"retryAfterSeconds": True}, "retryAfterSeconds: want an integer of 32 bits"),
     ],

@@ -74,5 +74,10 @@ def new_response(hook: Hook, status: str, message: str = "") -> Any:
     """Returns a new response of a hook with a status."""
     response: Any = hook.response()
     response.status = enum_value(response, "status", status)
-    response.message = message
+    response.message = printable(message)
     return response
+
+
+def printable(text: str) -> str:
+    """Returns a text that UTF-8 can have. JSON can have half of a character, as in \\ud800."""
+    return text.encode(errors="replace").decode()

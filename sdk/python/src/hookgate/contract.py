@@ -65,7 +65,10 @@ def discovery_of(hook: Hook) -> Hook:
             f"the package {hook.package} has no {DISCOVERY}, so no gateway finds the handlers of {hook.name}: "
             "add the service to its protos, and import its module"
         ) from None
-    return _hook(method, GetMessageClass(method.input_type), {hook.package: hook.api_version.split("/")[0]})
+    found = _hook(method, GetMessageClass(method.input_type), {hook.package: hook.api_version.split("/")[0]})
+    if not found.response_has("handlers"):
+        raise ValueError(f"{found.response.DESCRIPTOR.full_name} has no handlers, and is to list them: add them to its proto")
+    return found
 
 
 def _hook(method: Any, request: type[Message], groups: Mapping[str, str]) -> Hook:
@@ -77,19 +80,25 @@ def _hook(method: Any, request: type[Message], groups: Mapping[str, str]) -> Hoo
             f"the API group of the package {package} is not known: state it, as in "
             f'Extension(groups={{"{package}": "hooks.acme.example"}})'
         )
+    response = GetMessageClass(method.output_type)
+    fields = response.DESCRIPTOR.fields_by_name
+    if not all(name in fields for name in ("status", "message")) or fields["status"].enum_type is None:
+        raise ValueError(
+            f"{response.DESCRIPTOR.full_name} has no status and message, which every answer has: add them to its proto"
+        )
     return Hook(
         name=method.name,
         api_version=f"{group}/{version}",
         package=package,
         service=method.containing_service.full_name,
         request=request,
-        response=GetMessageClass(method.output_type),
+        response=response,
     )
 
 
 def is_raw(descriptor: Any) -> bool:
     """Reports whether a message is JSON as text: RawExtension, or JSON."""
-    return descriptor is not None and descriptor.name in ("RawExtension", "JSON") and descriptor.fields_by_name.keys() == ["raw"]
+    return descriptor is not None and descriptor.name in ("RawExtension", "JSON") and [f.name for f in descriptor.fields] == ["raw"]
 
 
 def is_map(field: Any) -> bool:

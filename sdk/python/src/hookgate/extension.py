@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookgate")
 
-R = TypeVar("R", bound=Message)
 F = TypeVar("F", bound=Callable[..., Answer | Message])
 FailurePolicy = Literal["Fail", "Ignore"]
 
@@ -143,7 +142,13 @@ class Extension:
         """Answers one call. It raises a StatusError for a call that has no answer."""
         if hook.is_discovery:
             return self._discover(hook, request, context, call_id)
-        return _invoke(self._select(hook, request.handler), request, context, call_id)
+        try:
+            handler = self._select(hook, request.handler)
+        except StatusError as error:
+            fields = {"hook": hook.name, "callID": call_id, "outcome": error.code.name}
+            log.info("%s: %s", hook.name, error, extra={"fields": fields})
+            raise
+        return _invoke(handler, request, context, call_id)
 
     def _register(self, function: Any, name: str | None, timeout: int, failure_policy: FailurePolicy, version: str | None) -> None:
         label = name or getattr(function, "__name__", "").replace("_", "-")

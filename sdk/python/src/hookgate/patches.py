@@ -99,14 +99,14 @@ class Patches(Answer):
     """The answer of a GeneratePatches handler: a JSON Patch for each template that it has changed."""
 
     def __init__(self, request: Message) -> None:
-        self._request = request
-        self._items: dict[int, Item] = {}
+        self._items = [Item(request, index) for index in range(len(request.items))]  # type: ignore[attr-defined]
+        self._given: set[int] = set()
 
     def items(self, *, kind: str = "", group: str = "", holder: str = "") -> Iterator[Item]:
         """Yields the templates to edit, chosen as in hookgate.items. Asked again, it yields them as they were left."""
-        for index in range(len(self._request.items)):  # type: ignore[attr-defined]
-            item = self._items.setdefault(index, Item(self._request, index))
+        for index, item in enumerate(self._items):
             if item.matches(kind, group, holder):
+                self._given.add(index)
                 yield item
 
     def response(self, hook: Hook) -> Message:
@@ -114,7 +114,8 @@ class Patches(Answer):
         response = new_response(hook, "Success")
         if not hook.response_has("items"):
             raise Failure(f"{hook.name} has no patches: answer done(), wait() or fail()")
-        for _, item in sorted(self._items.items()):
+        for index in sorted(self._given):  # others cannot have changed
+            item = self._items[index]
             operations = item.operations()
             if operations:
                 patch = response.items.add(uid=item.uid, patch=encode(operations))

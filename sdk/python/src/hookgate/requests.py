@@ -22,17 +22,32 @@ _INTEGERS = {FieldDescriptor.CPPTYPE_INT32: 32, FieldDescriptor.CPPTYPE_INT64: 6
 def read(path: "str | os.PathLike[str]") -> dict[str, Any]:
     """Returns what is in a file in JSON, or in YAML if its name does not end with .json."""
     text = Path(path).read_text(encoding="utf-8")
-    if str(path).endswith(".json"):
-        value = json.loads(text)
-    else:
-        try:
-            import yaml
-        except ImportError:
-            raise ImportError(f"{path}: to read YAML, install PyYAML: pip install 'hookgate[testing]'") from None
-        value = yaml.safe_load(text)
+    try:
+        value = json.loads(text) if str(path).endswith(".json") else _yaml(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     if not isinstance(value, dict):
         raise ValueError(f"{path}: not an object")
     return value
+
+
+def _yaml(text: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise ImportError("to read YAML, install PyYAML: pip install 'hookgate[testing]'") from None
+
+    class Loader(yaml.SafeLoader):
+        """Reads what JSON can have: times stay texts."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    try:
+        return yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
 
 
 def message(cls: type[Message], value: Mapping[str, Any]) -> Any:
@@ -90,8 +105,8 @@ def _append(target: Any, field: FieldDescriptor, value: Any, place: str) -> None
 def _scalar(field: FieldDescriptor, value: Any, place: str) -> Any:
     if field.enum_type is not None:
         texts = contract.enum_texts(field.enum_type)
-        if value not in texts:
-            raise ValueError(f"{place}: want one of {', '.join(text for text in texts if text != 'Unspecified')}")
+        if not isinstance(value, str) or value not in texts or not texts[value]:
+            raise ValueError(f"{place}: want one of {', '.join(text for text, number in texts.items() if number)}")
         return texts[value]
     if field.cpp_type in _INTEGERS:
         half = 1 << (_INTEGERS[field.cpp_type] - 1)

@@ -17,7 +17,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from hookgate import addresses, certificates, logs
-from hookgate.answers import StatusError
+from hookgate.answers import StatusError, printable
 from hookgate.contract import Hook
 from hookgate.objects import invalid
 
@@ -39,9 +39,11 @@ CALL_ID, CALL_ID_LIMIT = "hookgate-call-id", 64
 class Server:
     """A running server. It is safe for concurrent use, and stops at the end of a with block."""
 
-    def __init__(self, server: grpc.Server, servicer: health.HealthServicer, address: str, calls: "_Calls") -> None:
+    def __init__(
+        self, server: grpc.Server, pool: futures.Executor, servicer: health.HealthServicer, address: str, calls: "_Calls"
+    ) -> None:
         self.address = address
-        self._server, self._health, self._calls = server, servicer, calls
+        self._server, self._pool, self._health, self._calls = server, pool, servicer, calls
 
     @property
     def url(self) -> str:
@@ -52,6 +54,7 @@ class Server:
         """Takes no more calls, and waits for those in flight. It reports whether all have ended within grace seconds."""
         self._health.enter_graceful_shutdown()
         self._server.stop(grace).wait()
+        self._pool.shutdown(wait=False)
         return self._calls.in_flight == 0
 
     def __enter__(self) -> "Server":
@@ -111,8 +114,9 @@ def start(extension: "Extension", address: str | None, options: Options) -> Serv
             "state tls_cert and tls_key, or insecure=True if something else keeps others away"
         )
     calls = _Calls(extension, "grpcs" if credentials else "grpc")
+    pool = futures.ThreadPoolExecutor(workers, thread_name_prefix="hookgate")
     server = grpc.server(
-        futures.ThreadPoolExecutor(max_workers=workers, thread_name_prefix="hookgate"),
+        pool,
         maximum_concurrent_rpcs=concurrency,
         options=[
             ("grpc.max_receive_message_length", MESSAGE_LIMIT),
@@ -129,7 +133,7 @@ def start(extension: "Extension", address: str | None, options: Options) -> Serv
     listening = where.bind(lambda text: _add_port(server, text, credentials))
     server.start()
     log.info("listening on %s", listening)
-    return Server(server, servicer, listening, calls)
+    return Server(server, pool, servicer, listening, calls)
 
 
 def _add_port(server: grpc.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
@@ -161,7 +165,7 @@ class _Calls(grpc.GenericRpcHandler):
             try:
                 return self._answer(hook, _parse(hook, request), context)
             except StatusError as error:
-                context.abort(error.code, str(error))
+                context.abort(error.code, printable(str(error)))
             finally:
                 with self._lock:
                     self.in_flight -= 1
