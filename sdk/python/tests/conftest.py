@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+
 from hookgate import Extension
 from hookgate.server import Server
 

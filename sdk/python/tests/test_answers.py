@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from hookgate import Answer, Extension, Failure, Patches, StatusError, done, fail, wait
 from hookgate.hooks.v1alpha1 import (
     RESPONSE_STATUS_FAILURE,

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+
 from hookgate import Answer, Extension, Failure, covers, done
 from hookgate.hooks.v1alpha1 import (
     BeforeClusterCreateRequest,

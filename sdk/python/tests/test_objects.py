@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+
 from hookgate import Failure, StatusError, load, member, setting
 from hookgate.hooks.v1alpha1 import (
     JSON,

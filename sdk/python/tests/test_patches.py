@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonpatch
 import pytest
+
 from hookgate import Answer, Extension, Failure, Patches, StatusError, items
 from hookgate.hooks.v1alpha1 import (
     JSON,

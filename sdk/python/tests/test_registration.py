@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from hookgate import Answer, Extension, StatusError, done
 from hookgate.hooks.v1alpha1 import (
     BeforeClusterCreateRequest,

@@ -20,6 +20,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
 from hookgate import Answer, Extension, StatusError, done, wait
 from hookgate.hooks.v1alpha1 import (
     BeforeClusterCreateRequest,

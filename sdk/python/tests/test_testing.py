@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import hookgate.hooks.v1alpha1
 import hookgate.infrastructure.v1alpha1
-import pytest
 from hookgate import Answer, Extension, Patches, StatusError, done, load, wait
 from hookgate.hooks.v1alpha1 import (
     PATCH_TYPE_JSON_PATCH,

@@ -119,7 +119,8 @@ def _raw(request: Any, path: str) -> bytes:
         step = _STEP.fullmatch(name)
         field = contract.members(value.DESCRIPTOR).get(step[1]) if step and isinstance(value, Message) else None
         if step is None or field is None or field.is_repeated != (step[2] is not None) or contract.is_map(field):
-            raise ValueError(f'{request.DESCRIPTOR.name} has nothing at "{path}": "{name}" is not in the contract')
+            known = ", ".join(contract.members(value.DESCRIPTOR)) if isinstance(value, Message) else "nothing"
+            raise ValueError(f'{request.DESCRIPTOR.name} has no object at "{path}": "{name}" is not in the contract, but {known}')
         value = getattr(value, field.name)
         if step[2] is not None:
             if int(step[2]) >= len(value):
