@@ -363,6 +363,7 @@ def test_broken_certificates_are_an_error(tmp_path: Path, file: str, text: str) 
 
 
 PROGRAM = """
+import sys
 from hookgate import Answer, Extension, done, fail
 from hookgate.hooks.v1alpha1 import BeforeClusterCreateRequest
 extension = Extension()
@@ -370,6 +371,7 @@ extension = Extension()
 @extension.handler
 def create(request: BeforeClusterCreateRequest) -> Answer:
     if request.settings["wait"]:
+        print("running", file=sys.stderr, flush=True)
         input()
     raise KeyError("s3cr3t")
 
@@ -408,7 +410,7 @@ def test_a_signal_ends_a_program_after_its_calls(number: int) -> None:
             call = LifecycleHooksServiceStub(channel).BeforeClusterCreate.future(
                 BeforeClusterCreateRequest(settings={"wait": "1"}), metadata=(("hookgate-call-id", "ABC"),), timeout=PATIENCE
             )
-            assert health(channel) == health_pb2.HealthCheckResponse.SERVING  # so the call above has arrived
+            assert process.stderr.readline() == "running\n"
             process.send_signal(number)
             while listens(address):
                 pass
@@ -418,6 +420,23 @@ def test_a_signal_ends_a_program_after_its_calls(number: int) -> None:
         (line,) = map(json.loads, process.stderr)
         assert "KeyError: 's3cr3t'" in line["stack"]
         assert (line["callID"], line["level"], line["outcome"], line["handler"]) == ("ABC", "error", "KeyError", "create")
+
+
+def test_a_program_does_not_wait_for_ever() -> None:
+    process = run(PROGRAM % ("import hookgate.server; hookgate.server.GRACE = 0.1", "127.0.0.1:0"))
+    with process:
+        assert process.stderr
+        address = json.loads(process.stderr.readline())["message"].removeprefix("listening on ")
+        with grpc.insecure_channel(address) as channel:
+            grpc.channel_ready_future(channel).result(PATIENCE)
+            call = LifecycleHooksServiceStub(channel).BeforeClusterCreate.future(
+                BeforeClusterCreateRequest(settings={"wait": "1"}), timeout=PATIENCE
+            )
+            assert process.stderr.readline() == "running\n"
+            process.terminate()
+            assert process.wait(PATIENCE) == 1
+            assert isinstance(call.exception(), grpc.RpcError)
+        assert "stopped with calls that have not ended" in process.stderr.read()
 
 
 def test_a_program_that_cannot_listen_says_why() -> None:

@@ -93,7 +93,7 @@ def serve(extension: "Extension", address: str | None, options: Options) -> None
     stop.wait()
     for number, handler in before.items():
         signal.signal(number, handler)  # so a second signal ends the program at once
-    if not server.stop():
+    if not server.stop(GRACE):
         log.error("stopped with calls that have not ended within %d s", GRACE)
         logging.shutdown()
         os._exit(1)  # a thread that does not end would keep the program
