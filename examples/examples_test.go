@@ -23,6 +23,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/examples/requests"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
@@ -30,11 +31,23 @@ import (
 
 // upstream are the types that a request of that kind must fit, without a member left over.
 var upstream = map[string]func() any{
-	"BeforeClusterCreateRequest":  func() any { return new(runtimehooksv1.BeforeClusterCreateRequest) },
-	"BeforeClusterUpgradeRequest": func() any { return new(runtimehooksv1.BeforeClusterUpgradeRequest) },
-	"GenerateUpgradePlanRequest":  func() any { return new(runtimehooksv1.GenerateUpgradePlanRequest) },
-	"GeneratePatchesRequest":      func() any { return new(runtimehooksv1.GeneratePatchesRequest) },
-	"DiscoverVariablesRequest":    func() any { return new(runtimehooksv1.DiscoverVariablesRequest) },
+	"BeforeClusterCreateRequest":          func() any { return new(runtimehooksv1.BeforeClusterCreateRequest) },
+	"AfterControlPlaneInitializedRequest": func() any { return new(runtimehooksv1.AfterControlPlaneInitializedRequest) },
+	"BeforeClusterUpgradeRequest":         func() any { return new(runtimehooksv1.BeforeClusterUpgradeRequest) },
+	"BeforeControlPlaneUpgradeRequest":    func() any { return new(runtimehooksv1.BeforeControlPlaneUpgradeRequest) },
+	"AfterControlPlaneUpgradeRequest":     func() any { return new(runtimehooksv1.AfterControlPlaneUpgradeRequest) },
+	"BeforeWorkersUpgradeRequest":         func() any { return new(runtimehooksv1.BeforeWorkersUpgradeRequest) },
+	"AfterWorkersUpgradeRequest":          func() any { return new(runtimehooksv1.AfterWorkersUpgradeRequest) },
+	"AfterClusterUpgradeRequest":          func() any { return new(runtimehooksv1.AfterClusterUpgradeRequest) },
+	"BeforeClusterDeleteRequest":          func() any { return new(runtimehooksv1.BeforeClusterDeleteRequest) },
+	"GenerateUpgradePlanRequest":          func() any { return new(runtimehooksv1.GenerateUpgradePlanRequest) },
+	"GeneratePatchesRequest":              func() any { return new(runtimehooksv1.GeneratePatchesRequest) },
+	"ValidateTopologyRequest":             func() any { return new(runtimehooksv1.ValidateTopologyRequest) },
+	"DiscoverVariablesRequest":            func() any { return new(runtimehooksv1.DiscoverVariablesRequest) },
+	"CanUpdateMachineRequest":             func() any { return new(runtimehooksv1.CanUpdateMachineRequest) },
+	"CanUpdateMachineSetRequest":          func() any { return new(runtimehooksv1.CanUpdateMachineSetRequest) },
+	"UpdateMachineRequest":                func() any { return new(runtimehooksv1.UpdateMachineRequest) },
+	"DiscoveryRequest":                    func() any { return new(runtimehooksv1.DiscoveryRequest) },
 }
 
 func documents(t *testing.T, pattern string) map[string][]byte {
@@ -116,6 +129,23 @@ func TestRequests(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Each hook has an example, whose comments name no place in this repository.
+func TestExampleOfEachHook(t *testing.T) {
+	cat, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range cat.Hooks() {
+		example := string(requests.Example(h.GroupVersionHook))
+		if !strings.Contains(example, "\nkind: "+h.Hook+"Request\n") || strings.Contains(example, "-f examples/") {
+			t.Errorf("%s has the example\n%s", h, example)
+		}
+	}
+	if example := requests.Example(hook.GroupVersionHook{Group: "x", Version: "v1", Hook: "BeforeClusterCreate"}); example != nil {
+		t.Errorf("the hook of another group has the example\n%s", example)
 	}
 }
 
