@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/examples/requests"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/render"
@@ -23,21 +24,24 @@ type callOptions struct {
 	clientOptions
 	handler string
 	file    string
+	example bool
 	output  string
+	decode  bool
 }
 
 func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o callOptions
 	cmd := &cobra.Command{
-		Use:   "call HOOK -f FILE",
+		Use:   "call HOOK {-f FILE | --example}",
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
 			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard\n" +
-			"input. Without --handler, a gateway calls every handler that matches. The exit status is 0 if the\n" +
+			"input. --example prints one to start from. Without --handler, a gateway calls every handler that matches. The exit status is 0 if the\n" +
 			"answer's status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the\n" +
 			"status is Failure or there is no answer.\n\n" +
 			wrap("The hooks, in upper or lower case: "+hookNames(hooks)+"."),
-		Example: "  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
+		Example: "  hookgate call BeforeClusterCreate --example > cluster.yaml\n" +
+			"  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate call GeneratePatches --handler set-image.example -f templates.yaml --ca dev-ca.crt \\\n" +
 			"    --server grpcs://127.0.0.1:9090\n" +
 			"  hookgate call Discovery -o json\n" +
@@ -54,8 +58,11 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVar(&o.handler, "handler", "",
 		"name of the handler to call, as \"hookgate get handlers\" prints it")
 	f.StringVarP(&o.file, "file", "f", "", "file with the request, YAML or JSON; \"-\" is standard input")
+	f.BoolVar(&o.example, "example", false,
+		"print an example of a request of the hook, with comments that say what to change, and call nothing")
 	f.StringVarP(&o.output, "output", "o", "table",
 		"format of the answer: table, yaml, or json, which is the answer itself, indented")
+	addDecodePatches(f, &o.decode)
 	o.addFlags(f)
 	o.gateway.addFlags(f)
 	cmd.ValidArgsFunction = completeHooks(hooks)
@@ -70,15 +77,21 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if err != nil {
 		return err
 	}
+	if o.example {
+		return o.printExample(cmd, h)
+	}
 	printer, err := newPrinter(o.output)
 	if err != nil {
+		return err
+	}
+	if err := checkDecodePatches(o.decode, o.output); err != nil {
 		return err
 	}
 	if h.Singleton() && o.handler != "" {
 		return usagef("%s has no handlers: want no --handler", h.Hook)
 	}
 	if o.file == "" && !h.Singleton() {
-		return usagef("-f is required: a file with the request of %s", h.Hook)
+		return usagef("-f is required: a file with the request of %s; --example prints one", h.Hook)
 	}
 	closeTunnel, err := o.reach(cmd)
 	if err != nil {
@@ -104,13 +117,35 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}
-	err = printer(cmd.OutOrStdout(), a.body, func(w io.Writer) error {
+	body := a.body
+	if o.decode {
+		if body, err = decodePatches(h, body); err != nil {
+			return fmt.Errorf("print answer: %w", err)
+		}
+	}
+	err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error {
 		return render.Answer(w, h, o.handler, a.message, a.callID)
 	})
 	if err != nil {
 		return fmt.Errorf("print answer: %w", err)
 	}
 	return checkStatus(h, a)
+}
+
+// printExample prints an example of a request of the hook.
+func (o *callOptions) printExample(cmd *cobra.Command, h *catalog.Hook) error {
+	if o.file != "" {
+		return usagef("--example prints a request and calls nothing: want no -f")
+	}
+	example := requests.Example(h.GroupVersionHook)
+	if example == nil {
+		return fmt.Errorf("there is no example of a request of %s: hookgate has those of Cluster API's hooks and of "+
+			"infrastructure", h.Hook)
+	}
+	if _, err := cmd.OutOrStdout().Write(example); err != nil {
+		return fmt.Errorf("print example: %w", err)
+	}
+	return nil
 }
 
 // checkStatus returns an error unless the answer has the status Success. An answer without a status is an error, too.

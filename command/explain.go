@@ -61,6 +61,7 @@ func newExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 	f.StringVar(&o.handler, "handler", "", "name of the handler or chain to explain; by default all that match")
 	f.StringVarP(&o.file, "file", "f", "", "file with the request or the Cluster, YAML or JSON; \"-\" is standard input")
 	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, yaml or json")
+	addDecodePatches(f, &o.decode)
 	f.BoolVar(&o.call, "call", false, "call the handlers, too, and show their answers and the objects after each; "+
 		"for GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and "+
 		"GenerateUpgradePlan")
@@ -82,6 +83,9 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 	}
 	printer, err := newPrinter(o.output)
 	if err != nil {
+		return err
+	}
+	if err := checkDecodePatches(o.decode, o.output); err != nil {
 		return err
 	}
 	switch {
@@ -108,6 +112,11 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 	}
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", h.Hook, err)
+	}
+	if o.decode {
+		if err := decodeExplained(h, x); err != nil {
+			return fmt.Errorf("explain %s: %w", h.Hook, err)
+		}
 	}
 	body, err := json.Marshal(x)
 	if err != nil {
