@@ -50,7 +50,7 @@ type clientOptions struct {
 func (o *clientOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.server, "server", "https://127.0.0.1:9443",
 		"what to call: https://HOST:PORT for HTTPS JSON, grpcs://HOST:PORT for gRPC, grpc://HOST:PORT for "+
-			"gRPC without TLS")
+			"gRPC without TLS, unix:///PATH for gRPC on a socket")
 	o.addCredentialFlags(f)
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the answer")
 }

@@ -69,7 +69,7 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 	f := cmd.Flags()
 	o.serverFlag = "--gateway"
 	f.StringVar(&o.server, "gateway", "",
-		"gateway to call: grpcs://HOST:PORT, or grpc://HOST:PORT on loopback for gRPC without TLS")
+		"gateway to call: grpcs://HOST:PORT, grpc://HOST:PORT on loopback for gRPC without TLS, or unix:///PATH")
 	o.addCredentialFlags(f)
 	o.addControllerFlags(f)
 	o.leaderElection.addFlags(f, "let only one of several replicas work; needed with more than one")

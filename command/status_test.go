@@ -310,7 +310,7 @@ func TestStatusErrors(t *testing.T) {
 		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, exitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
 		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, exitFailed, "Say --ca FILE"},
 		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, exitFailed, "connection refused\nIs the gateway running"},
-		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, exitUsage, `--diagnostics "127.0.0.1:8443": want http://HOST:PORT`},
+		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, exitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
 		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, exitUsage, "want http://HOST:PORT"},
 		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, exitUsage, "***@h"},
 		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, exitUsage, "need TLS"},

@@ -12,13 +12,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/recording"
@@ -86,11 +86,14 @@ type statusClient struct {
 
 // open returns the client of the flags. It does not connect yet.
 func (o *statusOptions) open() (*statusClient, error) {
-	base, err := url.Parse(o.server)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" ||
-		strings.Trim(base.Path, "/") != "" {
-		return nil, usagef("%s %q: want http://HOST:PORT or https://HOST:PORT", o.flag(), text.URL(o.server))
+	e, err := endpoint.Parse(o.server, endpoint.HTTP, endpoint.HTTPS)
+	if err == nil && e.Prefix != "" {
+		err = errors.New("must not have a path")
 	}
+	if err != nil {
+		return nil, usagef("%s %q: %w; want http://HOST:PORT or https://HOST:PORT", o.flag(), text.URL(o.server), err)
+	}
+	base := &url.URL{Scheme: e.Scheme, Host: e.Authority}
 	config, err := o.tls()
 	if err != nil {
 		return nil, err

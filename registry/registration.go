@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -53,6 +54,16 @@ func (p Protocol) schemes() []string {
 		return []string{"https", SchemeGRPCS, SchemeGRPC, SchemeUnix}
 	}
 	return []string{"https"}
+}
+
+// ProtocolOf returns the protocol that the scheme of a URL stands for: GRPC for grpcs, grpc and unix.
+func ProtocolOf(url string) Protocol {
+	scheme, _, _ := strings.Cut(url, "://")
+	switch strings.ToLower(scheme) {
+	case SchemeGRPCS, SchemeGRPC, SchemeUnix:
+		return GRPC
+	}
+	return REST
 }
 
 // ClientConfig says how to reach an extension.

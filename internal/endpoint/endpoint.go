@@ -26,6 +26,10 @@ const (
 	Unix  = "unix"
 )
 
+// socketBytes is the length of the longest path of a socket: sun_path of Linux has room for a NUL, too, and that of
+// other systems is four bytes shorter.
+const socketBytes = 107
+
 // ErrPath reports a URL of gRPC that has a path.
 var ErrPath = errors.New("must not have a path: gRPC derives the paths from its services")
 
@@ -70,6 +74,9 @@ func Parse(text string, schemes ...string) (*Endpoint, error) {
 		if u.Host != "" || u.Opaque != "" || u.Path == "" || u.Path == "/" {
 			return nil, errors.New("must be unix:// and the absolute path of a socket, " +
 				"for example unix:///run/extension.sock")
+		}
+		if len(u.Path) > socketBytes {
+			return nil, fmt.Errorf("must have a path of at most %d bytes: a socket cannot have a longer one", socketBytes)
 		}
 		return &Endpoint{Scheme: Unix, Network: "unix", Address: u.Path, Authority: "localhost", Host: "localhost"}, nil
 	case u.Hostname() == "" || u.Opaque != "":

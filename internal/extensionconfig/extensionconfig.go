@@ -180,14 +180,12 @@ func validateCABundle(ca []byte, path *field.Path) field.ErrorList {
 
 // convertLocalClientConfig takes the protocol from the scheme of the URL.
 func convertLocalClientConfig(c *runtimev1.ClientConfig, path *field.Path) (registry.ClientConfig, field.ErrorList) {
-	scheme, _, _ := strings.Cut(c.URL, "://")
-	if c.Service.IsDefined() ||
-		!slices.Contains([]string{registry.SchemeGRPC, registry.SchemeGRPCS, registry.SchemeUnix}, scheme) {
+	if c.Service.IsDefined() || registry.ProtocolOf(c.URL) != registry.GRPC {
 		return convertClientConfig(c, path)
 	}
 	client := registry.ClientConfig{Protocol: registry.GRPC, URL: c.URL, CABundle: c.CABundle}
 	errs := validateURLOf(&client, path.Child("url"))
-	if scheme != registry.SchemeGRPCS && len(c.CABundle) > 0 {
+	if scheme, _, _ := strings.Cut(c.URL, "://"); !strings.EqualFold(scheme, registry.SchemeGRPCS) && len(c.CABundle) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("caBundle"), "there is no TLS with "+scheme+"://"))
 		return client, errs
 	}

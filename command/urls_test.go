@@ -1,0 +1,79 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestURLs gives the URL of a socket to everything that takes the URL of a server. What speaks gRPC finds that nothing
+// listens there; what speaks nothing but HTTP says so. No flag about a URL is left out.
+func TestURLs(t *testing.T) {
+	socket := "unix://" + filepath.Join(t.TempDir(), "none.sock")
+	request := writeFile(t, "request.yaml", aCluster)
+	manifests := manifestDir(t, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\n"+
+		"spec: {clientConfig: {url: '"+socket+"'}}\n")
+	const refused, web = "no such file or directory", `must begin with http://, https://, not with "unix"`
+	ports := []string{"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}
+	tested := map[string]bool{}
+	for _, tt := range []struct {
+		flag string // of a command; empty where the URL is an argument or in a file
+		args []string
+		want string
+	}{
+		{"call --server", []string{"call", "Discovery"}, refused},
+		{"get handlers --server", []string{"get", "handlers"}, refused},
+		{"replay --server", []string{"replay", "none.jsonl"}, "replay none.jsonl: open none.jsonl"},
+		{"explain --server", []string{"explain", "BeforeClusterCreate", "-f", request}, "calls are explained over HTTPS: want https://"},
+		{"", []string{"check", socket}, refused},
+		{"", []string{"check", socket, "--only", "tls"}, refused},
+		{"", []string{"lint", manifests}, ""},
+		{"", []string{"explain", "GeneratePatches", "-f", writeFile(t, "patches.yaml", patchesRequest), "--extension-configs", manifests, "--call"}, refused},
+		{"serve --sidecar", append([]string{"serve", "--dev", "--cert-dir", t.TempDir()}, ports...), ""},
+		{"serve --extension", append([]string{"serve", "--dev", "--cert-dir", t.TempDir()}, ports...), ""},
+		{"infrastructure --gateway", []string{"infrastructure"}, "--kubeconfig is required outside a Pod"},
+		{"get extensions --diagnostics", []string{"get", "extensions"}, web},
+		{"record --diagnostics", []string{"record", "acme"}, web},
+	} {
+		args := tt.args
+		if command, flag, _ := strings.Cut(tt.flag, " --"); tt.flag != "" {
+			tested[command+" --"+flag] = true
+			args = append(args, "--"+flag, socket)
+		}
+		var got outcome
+		if args[0] == "serve" {
+			got = serveBriefly(t, nil, args[1:]...)
+		} else {
+			got = hookgate(t, "", args...)
+		}
+		if tt.want == "" && got.code != exitDone || !strings.Contains(got.errOut, tt.want) || tt.want != web && strings.Contains(got.errOut, "must begin with") {
+			t.Errorf("%v: exit status %d, want %q in\n%s", args, got.code, tt.want, got.errOut)
+		}
+	}
+	root, err := newRootCommand(func(*cobra.Command) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		path := strings.TrimPrefix(cmd.CommandPath(), "hookgate ")
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			switch {
+			case strings.Contains(f.Usage, "grpc://") && !tested[path+" --"+f.Name]:
+				t.Errorf("%s --%s takes a URL, and is not tested here", path, f.Name)
+			case strings.Contains(f.Usage, "grpc://") && !strings.Contains(f.Usage, "unix://"):
+				t.Errorf("%s --%s does not say that it takes unix://", path, f.Name)
+			}
+		})
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(root)
+}
