@@ -292,7 +292,9 @@ func (o *serveOptions) newSource(
 }
 
 // wantsCluster reports whether registrations come from a cluster.
-func (o *serveOptions) wantsCluster() bool { return o.extensionConfigs == "" && o.sidecar == "" }
+func (o *serveOptions) wantsCluster() bool {
+	return o.extensionConfigs == "" && o.sidecar == "" && !o.dev.enabled
+}
 
 // checkSource returns an error of usage unless the flags name one source of registrations.
 func (o *serveOptions) checkSource() error {
@@ -316,9 +318,11 @@ func (o *serveOptions) checkSource() error {
 	case o.extensionConfigs != "" && o.cluster.kubeconfig != "":
 		return usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory " +
 			"or from a cluster; leave one of them out")
+	case o.dev.enabled:
+		return nil
 	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !inCluster():
 		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; " +
-			"or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway")
+			"or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway; or --dev")
 	case o.extensionConfigs != "":
 		return nil
 	}

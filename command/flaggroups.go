@@ -20,6 +20,7 @@ type flagGroup struct {
 // serveGroups has each flag of hookgate serve once.
 var serveGroups = []flagGroup{
 	{"Where registrations come from", []string{"extension-configs", "state-dir", "kubeconfig", "sidecar", "resync"}},
+	{"Development", []string{"dev", "extension"}},
 	{"Addresses and certificates", []string{
 		"http-address", "grpc-address", "cert-dir", "tls-min-version", "tls-cipher-suites", "openapi",
 	}},

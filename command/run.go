@@ -46,6 +46,11 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err := o.check(); err != nil {
 		return err
 	}
+	removeDev, err := o.openDev()
+	if err != nil {
+		return err
+	}
+	defer removeDev()
 	lines := logs.New(errOut)
 	defer func() { _ = lines.Close() }()
 	logger, err := newLogger(lines, o.logFormat, o.logLevel)
@@ -140,6 +145,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			printAddresses(out, http, grpc, diagnostics, health)
+			o.printDev(out, http, diagnostics)
 		},
 		Logger: logger, ShutdownDelay: o.shutdownDelay, ShutdownTimeout: o.shutdownTimeout,
 	})

@@ -47,6 +47,7 @@ type serveOptions struct {
 	tracing           tracingOptions
 	memory            memoryOptions
 	recording         recordingOptions
+	dev               devOptions
 }
 
 func newServeCommand(
@@ -54,7 +55,8 @@ func newServeCommand(
 ) *cobra.Command {
 	o := serveOptions{versions: versions, groups: groups}
 	cmd := &cobra.Command{
-		Use:   "serve {--extension-configs DIR | --kubeconfig FILE | --sidecar URL} --cert-dir DIR",
+		Use: "serve {--dev --extension URL | " +
+			"{--extension-configs DIR | --kubeconfig FILE | --sidecar URL} --cert-dir DIR}",
 		Short: "Run the gateway",
 		Long: "Run the gateway: read ExtensionConfigs, discover the handlers of their extensions, and answer\n" +
 			"hooks over HTTPS JSON and gRPC until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
@@ -63,6 +65,7 @@ func newServeCommand(
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.setSidecarDefaults(cmd.Flags().Changed)
+			o.setDevDefaults(cmd.Flags().Changed)
 			return o.run(cmd.Context(), hooks, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -114,6 +117,7 @@ func newServeCommand(
 	o.tracing.addFlags(f)
 	o.memory.addFlags(f)
 	o.recording.addFlags(f)
+	o.dev.addFlags(f)
 	groupFlags(cmd, serveGroups)
 	return cmd
 }
@@ -134,11 +138,14 @@ func (o *serveOptions) setSidecarDefaults(changed func(flag string) bool) {
 
 // check returns an error of usage unless the flags fit together.
 func (o *serveOptions) check() error {
+	if err := o.checkDev(); err != nil {
+		return err
+	}
 	if err := o.checkSource(); err != nil {
 		return err
 	}
 	if o.certDir == "" {
-		return usagef("--cert-dir is required: a directory with tls.crt and tls.key")
+		return usagef("--cert-dir is required: a directory with tls.crt and tls.key; --dev makes one")
 	}
 	for _, d := range []struct {
 		flag  string

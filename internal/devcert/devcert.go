@@ -33,6 +33,9 @@ const (
 	KeyFile  = "tls.key"
 )
 
+// organization is in the subject of each certificate, and so in the issuer of those that an Authority signs.
+const organization = "Hookgate (development only)"
+
 // Pair is a certificate, its key and the CA that has signed it, all in PEM. Servers and clients can use the
 // certificate.
 type Pair struct {
@@ -133,7 +136,7 @@ func template(name string, notAfter time.Time) (*x509.Certificate, error) {
 	}
 	return &x509.Certificate{
 		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: name, Organization: []string{"Hookgate (development only)"}},
+		Subject:               pkix.Name{CommonName: name, Organization: []string{organization}},
 		NotBefore:             notBefore,
 		NotAfter:              notAfter,
 		BasicConstraintsValid: true,

@@ -1,0 +1,159 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// TestServeDev runs the commands that serve --dev prints, as a person would, with a certificate that it has made. The
+// next start uses the certificate again, and nothing is left in the directory for temporary files.
+func TestServeDev(t *testing.T) {
+	f := newFakeServer(t, map[string]fakeReply{
+		"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[{"name":"gate","timeoutSeconds":10,"failurePolicy":"Fail",`+
+			`"requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterCreate"}}]`)},
+		"BeforeClusterCreate": {body: reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":7,"message":"soon"`)},
+	})
+	cache, temp := t.TempDir(), t.TempDir()
+	start := func() (*process.Gateway, string) {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--dev", "--extension", "grpc://"+f.grpc,
+			"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
+		cmd.Env = append(os.Environ(), asProgram+"=1", "XDG_CACHE_HOME="+cache, "TMPDIR="+temp)
+		g := process.RunGateway(t, cmd)
+		g.WaitReady(t)
+		return g, g.Expect(t, `(?m)^  hookgate call .* --ca (\S+) --server https`)[1]
+	}
+	g, ca := start()
+	if want := filepath.Join(cache, "hookgate", "dev", devcert.CAFile); ca != want {
+		t.Errorf("the CA is %s, want %s", ca, want)
+	}
+	key, err := os.Stat(filepath.Join(filepath.Dir(ca), devcert.KeyFile))
+	if err != nil || key.Mode().Perm() != 0o600 {
+		t.Errorf("the key: %v, %v", key.Mode(), err)
+	}
+	made, err := os.ReadFile(ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := regexp.MustCompile(`(?m)^  (curl|hookgate) .*$`).FindAllString(g.Output(), -1)
+	if len(printed) != 3 {
+		t.Fatalf("printed %q", printed)
+	}
+	for i, want := range []string{`"hook":"BeforeClusterCreate"`, "gate.extension", "soon"} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(printed[i], "hookgate ", os.Args[0]+" "))
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, want %q in\n%s", printed[i], err, want, out)
+		}
+	}
+	g.EndWell(t)
+	if left, err := os.ReadDir(temp); len(left) > 0 || err != nil {
+		t.Errorf("%s has %v, %v", temp, left, err)
+	}
+	_, ca = start()
+	if again, err := os.ReadFile(ca); err != nil || string(again) != string(made) {
+		t.Errorf("the next start has made another certificate, %v", err)
+	}
+}
+
+// Several extensions have the names that the flags give them, and one with TLS is trusted by the CA of the directory.
+func TestServeDevExtensions(t *testing.T) {
+	dir := t.TempDir()
+	o := serveOptions{certDir: dir, dev: devOptions{
+		enabled: true, extensions: []string{"unix:///run/a.sock", "grpcs://127.0.0.1:1", "acme=https://127.0.0.1:2/a=b"},
+	}}
+	remove, err := o.openDev()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, name := range []string{"extension", "extension-2", "acme"} {
+		data, err := os.ReadFile(filepath.Join(o.extensionConfigs, name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config struct {
+			Spec struct {
+				ClientConfig struct {
+					URL      string
+					CABundle []byte
+				}
+			}
+		}
+		if err := json.Unmarshal(data, &config); err != nil {
+			t.Fatal(err)
+		}
+		got[name] = config.Spec.ClientConfig.URL + " " + strings.Split(string(config.Spec.ClientConfig.CABundle), "\n")[0]
+	}
+	const ca = "-----BEGIN CERTIFICATE-----"
+	want := map[string]string{
+		"extension": "unix:///run/a.sock ", "extension-2": "grpcs://127.0.0.1:1 " + ca, "acme": "https://127.0.0.1:2/a=b " + ca,
+	}
+	for name := range want {
+		if got[name] != want[name] {
+			t.Errorf("%s is %q, want %q", name, got[name], want[name])
+		}
+	}
+	remove()
+	if _, err := os.Stat(o.extensionConfigs); !os.IsNotExist(err) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+}
+
+func TestServeDevRefuses(t *testing.T) {
+	configs, certs := serving(t)
+	if err := os.Remove(filepath.Join(certs, devcert.CAFile)); err != nil { // as with certificates of others
+		t.Fatal(err)
+	}
+	dev := []string{"--dev", "--extension", "grpc://127.0.0.1:1", "--cert-dir", t.TempDir()}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"ExtensionAlone":    {[]string{"--extension", "grpc://127.0.0.1:1"}, "--extension is for development, and needs --dev"},
+		"NoExtension":       {[]string{"--dev"}, "--dev needs an extension: --extension URL"},
+		"Cluster":           {append(dev, "--kubeconfig", "x"), "--dev and --kubeconfig: "},
+		"Directory":         {append(dev, "--extension-configs", configs), "--extension takes the place of --extension-configs and --sidecar"},
+		"Sidecar":           {append(dev, "--sidecar", "grpc://127.0.0.1:1"), "--extension takes the place of --extension-configs and --sidecar"},
+		"Everywhere":        {append(dev, "--http-address", ":9443"), "--dev and --http-address :9443: a gateway for development listens on loopback only"},
+		"GRPC":              {append(dev, "--grpc-address", "0.0.0.0:9090"), "--dev and --grpc-address 0.0.0.0:9090: "},
+		"Diagnostics":       {append(dev, "--diagnostics-address", "192.0.2.1:1"), "--dev and --diagnostics-address 192.0.2.1:1: "},
+		"OpenDiagnostics":   {append(dev, "--insecure-diagnostics"), "--dev and --insecure-diagnostics: "},
+		"Webhooks":          {append(dev, "--webhook-port", "9444"), "--webhook-port"},
+		"Jobs":              {append(dev, "--hook-jobs-namespace", "jobs"), "--hook-jobs-namespace: Jobs need a cluster"},
+		"State":             {append(dev, "--state-dir", configs), "--state-dir is for --extension-configs"},
+		"NoName":            {append(dev, "--extension", "Acme=grpc://127.0.0.1:1"), `--extension "Acme": the name `},
+		"OneName":           {append(dev, "--extension", "extension=grpc://127.0.0.1:1"), "--extension: two extensions have the name extension"},
+		"NoURL":             {append(dev, "--extension", "127.0.0.1:1"), "--extension: the URL must begin with https://, grpcs://, grpc://, unix://"},
+		"Far":               {append(dev, "--extension", "grpc://acme.example:1"), "--extension: the URL must be on loopback"},
+		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, and is left alone"},
+	} {
+		got := serveBriefly(t, nil, tt.args...)
+		if want := map[bool]int{true: exitFailed, false: exitUsage}[name == "OtherCertificates"]; got.code != want || !strings.Contains(got.errOut, tt.want) || got.out != "" {
+			t.Errorf("%s: exit status %d, want %d and %q:\n%s%s", name, got.code, want, tt.want, got.errOut, got.out)
+		}
+	}
+}
+
+// Words that a shell would take apart are quoted.
+func TestShellWord(t *testing.T) {
+	for _, word := range []string{"/home/a b/it's $HOME", "/run/x-1.sock", "a\nb", "ä"} {
+		out, err := exec.CommandContext(context.Background(), "sh", "-c", "printf %s "+shellWord(word)).Output()
+		if err != nil || string(out) != word {
+			t.Errorf("%s is %q to a shell, want %q: %v", shellWord(word), out, word, err)
+		}
+	}
+}
