@@ -36,7 +36,11 @@ type checkOptions struct {
 	list       bool
 	strict     bool
 	verbose    bool
+	watches    bool
 }
+
+// errNotConforming is the error of a check that has found something.
+var errNotConforming = errors.New("the extension does not keep the rules")
 
 func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o checkOptions
@@ -50,9 +54,12 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"Every handler is called several times with made-up objects, including UpdateMachine and\n" +
 			"BeforeClusterDelete: check an instance that takes no real action. Infrastructure is made only with\n" +
 			"--infrastructure: a cluster, a machine and a pool of two, in the real backend, deleted at the end.\n" +
-			"The exit status is 0 if no rule of level MUST is broken, 1 if one is, and 2 if the command was wrong.",
+			"--watch checks again each time that the extension has restarted, and says what has changed.\n\n" +
+			"The exit status is 0 if no rule of level MUST is broken, 1 if one is, and 2 if the command was wrong.\n" +
+			"Ctrl-C prints the results until then, and says which checks were not run: the exit status is 1.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
+			"  hookgate check grpc://127.0.0.1:9090 --watch\n" +
 			"  hookgate check grpc://127.0.0.1:9090 --only patches,determinism -o junit > check.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if want := map[bool]int{true: 0, false: 1}[o.list]; len(args) != want {
@@ -86,7 +93,10 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.BoolVar(&o.list, "list", false, "print the checks, and run none")
 	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the checks that pass or do not apply, too")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all checks together may take")
+	f.BoolVar(&o.watches, "watch", false,
+		"check again each time that the extension has restarted, or its answer to Discovery has changed, until Ctrl-C; the "+
+			"exit status is that of the last results")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all checks together may take, each time")
 	completeFlags(cmd, map[string]completion{"only": completeChecks(), "skip": completeChecks()})
 	return cmd
 }
@@ -96,6 +106,9 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	case formatTable, formatJSON, formatJUnit:
 	default:
 		return usagef("--output %q: want table, json or junit", o.output)
+	}
+	if o.watches && o.output != formatTable {
+		return usagef("--watch prints for people: want --output table, got %s", o.output)
 	}
 	if o.objects != "" {
 		if err := hook.CheckClusterAPIVersion(o.objects); err != nil {
@@ -121,20 +134,34 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
-	defer cancel()
-	report, err := conformance.Run(ctx, target, conformance.Options{
-		Catalog: hooks, Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects,
-		Infrastructure: infrastructure,
-	})
-	if err != nil {
+	progress := newProgressLine(cmd.ErrOrStderr())
+	defer progress.close()
+	run := func(ctx context.Context) (conformance.Report, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not done within %s", o.timeout))
+		defer cancel()
+		progress.show("waits for the answer to Discovery")
+		defer progress.show("")
+		return conformance.Run(ctx, target, conformance.Options{
+			Catalog: hooks, Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects,
+			Infrastructure: infrastructure, Starting: progress.starting,
+		})
+	}
+	if o.watches {
+		o.server = url
+		return o.watch(cmd, hooks, progress, run)
+	}
+	report, err := run(cmd.Context())
+	if err != nil && len(report.Results) == 0 {
 		return checkError(err)
 	}
 	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
 		return fmt.Errorf("print results: %w", err)
 	}
+	if err != nil {
+		return err
+	}
 	if !report.Conforms(o.strict) {
-		return errors.New("the extension does not keep the rules")
+		return errNotConforming
 	}
 	return nil
 }

@@ -50,6 +50,8 @@ type Options struct {
 	// Infrastructure lets the checks of infrastructure make a cluster, a machine and a pool of two machines, and delete
 	// them again, in the real backend of the extension. If it is nil, nothing is made.
 	Infrastructure *Infrastructure
+	// Starting, if set, is called before each check, which is the nth of all that are selected.
+	Starting func(check Check, n, all int)
 	// Progress, if set, is called with each result, in order.
 	Progress func(Result)
 }
@@ -57,7 +59,8 @@ type Options struct {
 // Run checks the extension. It takes some seconds, and longer if the extension is slow.
 //
 // It returns a *ConnectError if the extension cannot be reached, a *SelectionError or *TargetError if an argument is
-// wrong, and the cause of ctx if that ends first. Broken rules are no error: see Report.
+// wrong. If ctx ends first, it returns the cause of that, with a report of the results until then: the checks that were
+// not run have the status Error. Broken rules are no error: see Report.
 func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	checks, err := options.selected()
 	if err != nil {
@@ -66,7 +69,7 @@ func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	s, err := newSession(ctx, target, options)
 	if err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("check %s: %w", target.URL, context.Cause(ctx))
+			err = fmt.Errorf("check %s: %w", target.URL, ended(ctx))
 		}
 		return Report{}, err
 	}
@@ -79,9 +82,18 @@ func Run(ctx context.Context, target Target, options Options) (Report, error) {
 		report.Handlers = append(report.Handlers, s.provider.handlers[hookName].name)
 	}
 	for i := range checks {
+		if options.Starting != nil {
+			options.Starting(checks[i], i+1, len(checks))
+		}
 		result := checks[i].result(ctx, s)
-		if err := ctx.Err(); err != nil {
-			return report, fmt.Errorf("check %s: %w", checks[i].ID, context.Cause(ctx))
+		if ctx.Err() != nil {
+			why := ended(ctx)
+			for _, c := range checks[i:] {
+				report.Results = append(report.Results, Result{
+					ID: c.ID, Level: c.Level, Status: Error, Rule: c.Rule, Source: c.Source, Reason: "not run: " + why.Error(),
+				})
+			}
+			return report, fmt.Errorf("check %s: %w", checks[i].ID, why)
 		}
 		report.Results = append(report.Results, result)
 		if options.Progress != nil {
@@ -90,6 +102,20 @@ func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	}
 	return report, nil
 }
+
+// ended returns why ctx is done.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != context.Canceled { //nolint:errorlint // a cause that wraps it says more
+		return cause
+	}
+	return interruptedError{}
+}
+
+// interruptedError is context.Canceled for people.
+type interruptedError struct{}
+
+func (interruptedError) Error() string { return "interrupted" }
+func (interruptedError) Unwrap() error { return context.Canceled }
 
 // result carries out the check and returns its result.
 func (c *Check) result(ctx context.Context, s *session) Result {
