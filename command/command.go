@@ -137,7 +137,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		newGetCommand(hooks), newDescribeCommand(),
 		newDashboardCommand(), newBugReportCommand(), newRecordCommand(), newReplayCommand(hooks), newRenderCommand(),
 		newCheckCommand(hooks), newPreflightCommand(hooks, versions),
-		newLintCommand(hooks), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
+		newLintCommand(hooks), newInitCommand(), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil
 }
