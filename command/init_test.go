@@ -77,14 +77,19 @@ func TestInitGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600); err != nil {
+	module, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
-		{"mod", "edit", "-require=github.com/hookgate/hookgate@v0.0.0", "-replace=github.com/hookgate/hookgate=" + repository},
-		{"vet", "-mod=mod", "./..."},
-		{"test", "-mod=mod", "./..."},
-	} {
+	const hookgateModule = "github.com/hookgate/hookgate"
+	local := regexp.MustCompile(`(?m)^require `+hookgateModule+` .*$`).ReplaceAllString(string(module),
+		"require "+hookgateModule+" v0.0.0\nreplace "+hookgateModule+" => "+repository)
+	for name, content := range map[string]string{"go.sum": string(sums), "go.mod": local} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"vet", "-mod=mod", "./..."}, {"test", "-mod=mod", "./..."}} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(runtime.GOROOT(), "bin", "go"), args...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")

@@ -19,7 +19,7 @@ func TestURLs(t *testing.T) {
 	request := writeFile(t, "request.yaml", aCluster)
 	manifests := manifestDir(t, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\n"+
 		"spec: {clientConfig: {url: '"+socket+"'}}\n")
-	const refused, web = "no such file or directory", `must begin with http://, https://, not with "unix"`
+	const refused, web = "there is no such socket", `must begin with http://, https://, not with "unix"`
 	ports := []string{"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}
 	tested := map[string]bool{}
 	for _, tt := range []struct {
@@ -35,6 +35,7 @@ func TestURLs(t *testing.T) {
 		{"", []string{"check", socket, "--only", "tls"}, refused},
 		{"", []string{"lint", manifests}, ""},
 		{"", []string{"explain", "GeneratePatches", "-f", writeFile(t, "patches.yaml", patchesRequest), "--extension-configs", manifests, "--call"}, refused},
+		{"chain test --server", []string{"chain", "test", "none.yaml"}, "none.yaml"},
 		{"serve --sidecar", append([]string{"serve", "--dev", "--cert-dir", t.TempDir()}, ports...), ""},
 		{"serve --extension", append([]string{"serve", "--dev", "--cert-dir", t.TempDir()}, ports...), ""},
 		{"infrastructure --gateway", []string{"infrastructure"}, "--kubeconfig is required outside a Pod"},
