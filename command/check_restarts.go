@@ -34,6 +34,10 @@ type restarts struct {
 
 	client *client.Client
 	ended  chan struct{} // has a value once the connection has ended
+	answer string        // to Discovery, by which changes are seen
+	stable bool          // two answers were equal; else answers differ anyway
+	gone   bool          // the extension did not answer
+	lasts  bool          // the connection outlives an answer: some servers end each
 }
 
 // newRestarts returns what notices restarts of the extension of the flags. It does not connect yet.
@@ -59,41 +63,41 @@ func (o *checkOptions) newRestarts(hooks *catalog.Catalog) (*restarts, error) {
 	}, nil
 }
 
-// wait returns once the extension has restarted and answers, and says how that was noticed. gone says that it was not
-// reached at last. It also returns when ctx is done.
-func (r *restarts) wait(ctx context.Context, gone bool) (why string) {
+// begin connects, and notes how the extension is: wait returns when it is another one.
+func (r *restarts) begin(ctx context.Context) {
 	r.connect()
-	first, ok := r.ask(ctx)
-	if ok && gone {
-		return "the extension answers"
-	}
-	again, answers := r.ask(ctx)
-	stable := first == again // else the answers differ anyway
-	gone = !ok || !answers
-	lasts := !r.hasEnded() // some servers end each connection after an answer
+	first, answers := r.ask(ctx)
+	second, again := r.ask(ctx)
+	r.answer, r.stable = first, first == second
+	r.gone, r.lasts = !answers || !again, !r.hasEnded()
+}
+
+// wait returns once the extension has restarted since begin and answers, and says how that was noticed. It also returns
+// when ctx is done.
+func (r *restarts) wait(ctx context.Context) (why string) {
 	for {
 		var ended <-chan struct{}
 		pause := lookEvery
-		if gone {
-			pause, lasts = seekEvery, false
+		if r.gone {
+			pause = seekEvery
 			r.connect() // the client would wait before it dials again
-		} else if lasts {
+		} else if r.lasts {
 			ended = r.ended
 		}
 		select {
 		case <-ctx.Done():
 			return ""
 		case <-ended:
-			gone = true
+			r.gone = true
 			continue
 		case <-time.After(pause):
 		}
 		switch now, answers := r.ask(ctx); {
 		case !answers:
-			gone = true
-		case gone:
+			r.gone = true
+		case r.gone:
 			return "the extension has restarted"
-		case stable && now != first:
+		case r.stable && now != r.answer:
 			return "the answer to Discovery has changed"
 		}
 	}

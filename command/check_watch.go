@@ -33,7 +33,7 @@ func (o *checkOptions) watch(
 	defer restarts.close()
 	ctx, screen := cmd.Context(), newScreen(cmd.OutOrStdout())
 	var last *conformance.Report
-	why := "the first run"
+	why, again := "the first run", false
 	for {
 		report, err := run(ctx)
 		if ctx.Err() != nil {
@@ -41,6 +41,10 @@ func (o *checkOptions) watch(
 		}
 		if usage, ok := errors.AsType[usageError](checkError(err)); ok {
 			return usage
+		}
+		restarts.begin(ctx) // before anybody sees the results, and restarts the extension
+		if again = len(report.Results) == 0 && !restarts.gone && !again; again {
+			continue // it has come meanwhile; if it has not, the error is printed the second time
 		}
 		progress.show("")
 		screen.clear()
@@ -53,7 +57,7 @@ func (o *checkOptions) watch(
 			last = &report
 		}
 		progress.show("waits for the extension to restart; Ctrl-C ends")
-		if why = restarts.wait(ctx, len(report.Results) == 0); ctx.Err() != nil {
+		if why = restarts.wait(ctx); ctx.Err() != nil {
 			return o.lastOf(last)
 		}
 	}

@@ -74,7 +74,7 @@ func TestCheckWatch(t *testing.T) {
 	p := process.Run(t, "check", cmd)
 	p.Expect(t, `the first run:\nextension unix://\S+: `) // it waits for an extension that is not there yet
 	stop := (&restarted{name: "gate", retry: -1}).start(t, socket)
-	p.Expect(t, `the extension answers:\nFAIL  answers\.retry `)
+	p.Expect(t, `the extension has restarted:\nFAIL  answers\.retry `)
 	p.Expect(t, `(?m)1 handler: 1 passed, 1 failed.*$`)
 	stop()
 	stop = (&restarted{name: "gate", retry: -2}).start(t, socket)
@@ -108,12 +108,13 @@ func TestRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.close()
-	if why := r.wait(t.Context(), false); why != "the answer to Discovery has changed" || asked.Load() != 5 {
+	r.begin(t.Context())
+	if why := r.wait(t.Context()); why != "the answer to Discovery has changed" || asked.Load() != 5 {
 		t.Errorf("noticed %q after %d calls, want 5", why, asked.Load())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if why := r.wait(ctx, false); why != "" {
+	if why := r.wait(ctx); why != "" {
 		t.Errorf("noticed %q after Ctrl-C", why)
 	}
 }
