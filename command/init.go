@@ -79,7 +79,8 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 	for _, f := range files {
 		_, _ = fmt.Fprintln(out, filepath.Join(dir, filepath.FromSlash(f.Path)))
 	}
-	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  cd %s && %s\n", shellWord(dir), scaffold.FirstCommand(files))
+	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  cd %s && %s\n",
+		shellWord(dir), scaffold.FirstCommand(files))
 	return err
 }
 

@@ -132,7 +132,9 @@ func eachElement(
 }
 
 // rewritten returns a value that begins with open, with each of its parts as next writes it.
-func rewritten(raw json.RawMessage, open json.Delim, next func(*json.Decoder, *bytes.Buffer) error) (json.RawMessage, error) {
+func rewritten(
+	raw json.RawMessage, open json.Delim, next func(*json.Decoder, *bytes.Buffer) error,
+) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if first, err := d.Token(); err != nil || first != open {
 		return raw, err

@@ -19,8 +19,8 @@ var files embed.FS
 
 var words = regexp.MustCompile(`[A-Z][a-z]*`)
 
-// Example returns the example of a request of a hook, which the caller may change, or nil if there is none. Its comments
-// name the file without a directory.
+// Example returns the example of a request of a hook, which the caller may change, or nil if there is none. Its
+// comments name the file without a directory.
 func Example(gvh hook.GroupVersionHook) []byte {
 	name := strings.ToLower(strings.Join(words.FindAllString(gvh.Hook, -1), "-")) + ".yaml"
 	text, err := files.ReadFile(name)

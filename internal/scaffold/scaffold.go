@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold makes projects for authors of extensions, rules and jobs: a handler with its test, CI, and manifests,
-// from templates. What it makes belongs to its author, and has no trace of the templates.
+// Package scaffold makes projects for authors of extensions, rules and jobs from templates: a handler with its test,
+// CI, and manifests. What it makes belongs to its author.
 //
 // All functions are safe for concurrent use.
 package scaffold
