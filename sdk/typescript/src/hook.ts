@@ -1,0 +1,90 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What the descriptors of the stubs say about a hook, and how an answer becomes its response.
+
+import { create, isMessage, type DescField, type DescMessage, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
+
+import { Done, Failure, Wait } from "./answers.js";
+import { Patches } from "./patches.js";
+
+// The numbers of ResponseStatus and PatchType are the same in every version of the contract.
+const success = 1;
+const failure = 2;
+const jsonPatch = 1;
+
+const groups: { readonly [pkg: string]: string } = {
+  "hookgate.hooks": "hooks.runtime.cluster.x-k8s.io",
+  "hookgate.infrastructure": "infrastructure.hookgate.dev",
+};
+
+/** apiVersionOf returns the apiVersion of the hooks of a proto package, by its name or by a map of the packages of others. */
+export function apiVersionOf(method: DescMethodUnary, others: { readonly [pkg: string]: string }): string {
+  const pkg = method.parent.file.proto.package;
+  const at = pkg.lastIndexOf(".");
+  const stem = pkg.slice(0, at);
+  const group = others[pkg] ?? others[stem] ?? groups[stem];
+  if (group === undefined) {
+    throw new Error(`${method.name}: the group of the proto package ${pkg} is not known: new Extension({groups: {"${pkg}": "dns.acme.example"}}) states it`);
+  }
+  return `${group}/${pkg.slice(at + 1)}`;
+}
+
+/** pathOf returns the path of a method in gRPC. */
+export function pathOf(method: DescMethodUnary): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
+
+/** field returns a field of a message's type by its name in protobuf, if it has one. */
+export function field(type: DescMessage, name: string): DescField | undefined {
+  return type.fields.find((field) => field.name === name);
+}
+
+const methods = new WeakMap<object, DescMethodUnary>();
+
+/** remember notes which hook a request is for. */
+export function remember(request: object, method: DescMethodUnary): void {
+  methods.set(request, method);
+}
+
+/** methodOf returns the hook that a request is for. */
+export function methodOf(request: { $typeName: string }): DescMethodUnary {
+  const method = methods.get(request);
+  if (!method) {
+    throw new TypeError(`this ${request.$typeName} is not the request that the handler was called with`);
+  }
+  return method;
+}
+
+/** respond makes the response of a hook from what its handler has returned. */
+export function respond(method: DescMethodUnary, answer: unknown): Message {
+  const type = method.output;
+  if (answer instanceof Done) {
+    return create(type, { status: success });
+  }
+  if (answer instanceof Failure) {
+    return create(type, { status: failure, message: answer.message });
+  }
+  if (answer instanceof Wait) {
+    if (!field(type, "retry_after_seconds")) {
+      throw new Failure(`${method.name} has no retryAfterSeconds: answer done() or fail(), not wait()`);
+    }
+    return create(type, { status: success, retryAfterSeconds: answer.seconds, message: answer.message });
+  }
+  if (answer instanceof Patches) {
+    return create(type, { status: success, items: answer.changes().map((change) => ({ ...change, patchType: jsonPatch })) });
+  }
+  if (isMessage(answer, type)) {
+    const response = answer as Message & { status?: number };
+    if (field(type, "status") && !response.status) {
+      response.status = success;
+    }
+    return response;
+  }
+  throw new Failure("the handler has no answer: it must return done(), wait(), fail() or the response of the hook");
+}
+
+/** failed reports whether a response has the status Failure. */
+export function failed(response: Message): boolean {
+  return (response as { status?: number }).status === failure;
+}

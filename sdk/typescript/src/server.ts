@@ -1,0 +1,188 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The server of an extension.
+
+import { lstatSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import type { DescMethodUnary } from "@bufbuild/protobuf";
+import { Server, ServerCredentials, type sendUnaryData, type ServerUnaryCall, type UntypedHandleCall } from "@grpc/grpc-js";
+
+import { Bound } from "./bound.js";
+import { definition } from "./definition.js";
+import type { Extension } from "./extension.js";
+import { HealthService } from "./health.js";
+import { pathOf } from "./hook.js";
+import { jsonLines, type Logger } from "./log.js";
+import { reflection } from "./reflection.js";
+import type { StatusError } from "./status.js";
+import { Certificates } from "./tls.js";
+import { tracer, type Tracer } from "./tracing.js";
+
+// Cluster API's limit, in both directions. gRPC's is 4 MiB, which the templates of one cluster can exceed.
+const messageLimit = 20 << 20;
+// How long calls in flight may take to finish, in milliseconds. A handler's timeout is 30 s at most.
+const grace = 30_000;
+const longestCallID = 64;
+
+/** ServeOptions say where and how an extension is served. */
+export interface ServeOptions {
+  /**
+   * address is "HOST:PORT", where port 0 is any, or "unix:///PATH". By default, it is that of the environment variable
+   * EXTENSION_ADDRESS, and 127.0.0.1:9090 without it.
+   */
+  address?: string | undefined;
+  /** tlsCert is the file of the certificate, in PEM. It is read again when it changes, like the others. */
+  tlsCert?: string | undefined;
+  /** tlsKey is the file of its key. */
+  tlsKey?: string | undefined;
+  /** clientCa is the file of the certificate authority that clients must have a certificate of. */
+  clientCa?: string | undefined;
+  /** insecure allows an address that is not loopback without TLS. */
+  insecure?: boolean;
+  /** concurrency is how many calls may be in flight, by default 100. More are refused with RESOURCE_EXHAUSTED. */
+  concurrency?: number;
+  /** logger takes the log lines, in place of stderr. */
+  logger?: Logger;
+}
+
+/** Listening is a server that listens. */
+export interface Listening {
+  /** address is where it listens, with the port that it has. */
+  readonly address: string;
+  /** close takes no more calls, and waits until those in flight have ended, for at most 30 s. */
+  close(): Promise<void>;
+}
+
+/** serve serves an extension until SIGTERM or SIGINT. */
+export async function serve(extension: Extension, options: ServeOptions): Promise<void> {
+  const signals = ["SIGTERM", "SIGINT"];
+  let stop = () => {};
+  const stopped = new Promise<void>((resolve) => (stop = resolve));
+  signals.forEach((signal) => process.on(signal, stop));
+  try {
+    const server = await listen(extension, options);
+    await stopped;
+    await server.close();
+  } finally {
+    signals.forEach((signal) => process.removeListener(signal, stop));
+  }
+}
+
+/** listen serves an extension until it is closed. */
+export async function listen(extension: Extension, options: ServeOptions): Promise<Listening> {
+  const { logger = jsonLines, concurrency = 100 } = options;
+  if (!Number.isInteger(concurrency) || concurrency < 1) {
+    throw new RangeError(`concurrency is ${concurrency}, want an integer of at least 1`);
+  }
+  const address = options.address || process.env["EXTENSION_ADDRESS"] || "127.0.0.1:9090";
+  checkAddress(address, options);
+  const { hooks, discoveries } = extension.methods();
+  const paths = new Set(hooks.map(pathOf));
+  const bound = new Bound(concurrency, (path) => paths.has(path));
+  const server = new Server({
+    "grpc.max_receive_message_length": messageLimit,
+    "grpc.max_send_message_length": messageLimit,
+    interceptors: [bound.interceptor],
+  });
+  const trace = await tracer();
+  server.addService(definition([...discoveries, ...hooks]), {
+    ...Object.fromEntries(discoveries.map((method) => [pathOf(method), discoverer(extension, method)])),
+    ...Object.fromEntries(hooks.map((method) => [pathOf(method), answerer(extension, method, bound, trace, logger)])),
+  });
+  const services = [...new Set([...discoveries, ...hooks].map((method) => method.parent))];
+  const health = new HealthService(services.map((service) => service.typeName));
+  server.addService(health.definition, health.implementation);
+  const reflected = reflection(services);
+  server.addService(reflected.definition, reflected.implementation);
+
+  const certificates = options.tlsCert && options.tlsKey
+    ? new Certificates({ cert: options.tlsCert, key: options.tlsKey, clientCa: options.clientCa }, logger)
+    : undefined;
+  let bindTo = address;
+  try {
+    const port = await bind(server, address, certificates?.credentials ?? ServerCredentials.createInsecure());
+    bindTo = address.replace(/:0$/, `:${port}`);
+  } catch (error) {
+    certificates?.close();
+    throw error;
+  }
+  logger.info(`listening on ${bindTo}`);
+
+  let closed: Promise<void> | undefined;
+  return { address: bindTo, close: () => (closed ??= drain(server, health).finally(() => certificates?.close())) };
+}
+
+function checkAddress(address: string, { tlsCert, tlsKey, clientCa, insecure }: ServeOptions): void {
+  if (Boolean(tlsCert) !== Boolean(tlsKey) || (clientCa && !tlsCert)) {
+    throw new Error("tlsCert and tlsKey need each other, and clientCa needs both");
+  }
+  if (/^unix:\/\/\/./.test(address)) {
+    return;
+  }
+  const host = /^(.*):\d{1,5}$/.exec(address)?.[1];
+  if (!host || address.includes("/")) {
+    throw new Error(`address "${address}": want HOST:PORT or unix:///PATH`);
+  }
+  if (!tlsCert && !insecure && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host)) {
+    throw new Error(`address ${address} is not loopback: set tlsCert and tlsKey, or insecure: true if something else protects the connection`);
+  }
+}
+
+/** bind listens at an address, and returns the port. It replaces the socket that a killed server has left. */
+async function bind(server: Server, address: string, credentials: ServerCredentials): Promise<number> {
+  const path = address.startsWith("unix://") ? address.slice("unix://".length) : undefined;
+  if (path !== undefined && lstatSync(path, { throwIfNoEntry: false })?.isSocket()) {
+    if (await accepts(path)) {
+      throw new Error(`address ${address}: another server listens there`);
+    }
+    rmSync(path);
+  }
+  const mask = path === undefined ? undefined : process.umask(0o177); // for a socket that only its user can open
+  try {
+    return await new Promise<number>((resolve, reject) =>
+      server.bindAsync(address, credentials, (error, port) => (error ? reject(new Error(`address ${address}: ${explain(error)}`)) : resolve(port))),
+    );
+  } finally {
+    if (mask !== undefined) {
+      process.umask(mask);
+    }
+  }
+}
+
+function explain({ message }: Error): string {
+  return message.includes("EADDRINUSE") ? "another server listens there" : message;
+}
+
+function accepts(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+    socket.once("connect", () => socket.destroy());
+  });
+}
+
+async function drain(server: Server, health: HealthService): Promise<void> {
+  health.drain();
+  const timer = setTimeout(() => server.forceShutdown(), grace);
+  await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  clearTimeout(timer);
+}
+
+function discoverer(extension: Extension, method: DescMethodUnary): UntypedHandleCall {
+  return (_call: unknown, callback: sendUnaryData<unknown>) => callback(null, extension.discover(method));
+}
+
+function answerer(extension: Extension, method: DescMethodUnary, bound: Bound, trace: Tracer, log: Logger): UntypedHandleCall {
+  return (call: ServerUnaryCall<any, any>, callback: sendUnaryData<unknown>) => {
+    const ended = new AbortController();
+    call.on("cancelled", () => ended.abort());
+    const callID = String(call.metadata.get("hookgate-call-id")[0] ?? "").slice(0, longestCallID);
+    bound
+      .run(() => extension.answer(method, call.request, { callID, signal: ended.signal, log, run: (handler) => trace(call.metadata, handler) }))
+      .then(
+        (response) => callback(null, response),
+        ({ code, message }: StatusError) => callback({ code, details: message }),
+      );
+  };
+}
