@@ -6,11 +6,16 @@
 import { fromBinary, toBinary, type DescMessage, type DescMethod, type Message } from "@bufbuild/protobuf";
 import type { ServiceDefinition } from "@grpc/grpc-js";
 
+/** pathOf returns the path of a method in gRPC. */
+export function pathOf(method: DescMethod): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
+
 /** definition returns the definition of methods, which may be of several services, by their paths. */
 export function definition(methods: readonly DescMethod[]): ServiceDefinition {
   return Object.fromEntries(
     methods.map((method) => {
-      const path = `/${method.parent.typeName}/${method.name}`;
+      const path = pathOf(method);
       const streams = (kind: string) => method.methodKind === kind || method.methodKind === "bidi_streaming";
       return [
         path,

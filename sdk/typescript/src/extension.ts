@@ -180,7 +180,9 @@ export class Extension {
       fields = { ...fields, handler: name };
       remember(request, method);
       const context = { handler: name, callID: call.callID, signal: call.signal, log: withFields(call.log, fields) };
-      const response = respond(method, await call.run(() => handler(request, context)));
+      const answer = await call.run(() => handler(request, context));
+      call.signal.throwIfAborted();
+      const response = respond(method, answer);
       if (failed(response)) {
         log("info", "Failure", { reason: (response as { message?: string }).message });
       } else {

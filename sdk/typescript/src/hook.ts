@@ -30,11 +30,6 @@ export function apiVersionOf(method: DescMethodUnary, others: { readonly [pkg: s
   return `${group}/${pkg.slice(at + 1)}`;
 }
 
-/** pathOf returns the path of a method in gRPC. */
-export function pathOf(method: DescMethodUnary): string {
-  return `/${method.parent.typeName}/${method.name}`;
-}
-
 /** field returns a field of a message's type by its name in protobuf, if it has one. */
 export function field(type: DescMessage, name: string): DescField | undefined {
   return type.fields.find((field) => field.name === name);

@@ -5,23 +5,26 @@
 
 import { create, createRegistry, toBinary, type DescFile, type DescService, type Message } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { status, type ServerDuplexStream, type UntypedHandleCall } from "@grpc/grpc-js";
+import { status, type ServerDuplexStream, type ServiceDefinition, type UntypedHandleCall } from "@grpc/grpc-js";
 
-import { definition } from "./definition.js";
+import { definition, pathOf } from "./definition.js";
 import { ServerReflection, ServerReflectionResponseSchema, type ServerReflectionRequest } from "./gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionV1alpha } from "./gen/grpc/reflection/v1alpha/reflection_pb.js";
 
 /** reflection returns the definition and implementation of server reflection for services, in both of its versions. */
-export function reflection(services: readonly DescService[]): { definition: ReturnType<typeof definition>; implementation: { [path: string]: UntypedHandleCall } } {
-  const versions = [ServerReflection, ServerReflectionV1alpha];
-  const answer = responder([...services, ...versions]);
+export function reflection(services: readonly DescService[]): { definition: ServiceDefinition; implementation: { [path: string]: UntypedHandleCall } } {
+  const answer = responder([...services, ServerReflection, ServerReflectionV1alpha]);
   const serve = (stream: ServerDuplexStream<ServerReflectionRequest, Message>) => {
     stream.on("data", (request: ServerReflectionRequest) => stream.write(answer(request)));
     stream.on("end", () => stream.end());
   };
-  const methods = versions.map((service) => service.method.serverReflectionInfo);
-  const defined = definition(methods);
-  return { definition: defined, implementation: Object.fromEntries(Object.keys(defined).map((path) => [path, serve as UntypedHandleCall])) };
+  // The messages of both versions are the same.
+  const [v1] = Object.values(definition([ServerReflection.method.serverReflectionInfo]));
+  const path = pathOf(ServerReflectionV1alpha.method.serverReflectionInfo);
+  return {
+    definition: { [v1!.path]: v1!, [path]: { ...v1!, path } },
+    implementation: { [v1!.path]: serve as UntypedHandleCall, [path]: serve as UntypedHandleCall },
+  };
 }
 
 function responder(services: readonly DescService[]): (request: ServerReflectionRequest) => Message {

@@ -9,10 +9,9 @@ import type { DescMethodUnary } from "@bufbuild/protobuf";
 import { Server, ServerCredentials, type sendUnaryData, type ServerUnaryCall, type UntypedHandleCall } from "@grpc/grpc-js";
 
 import { Bound } from "./bound.js";
-import { definition } from "./definition.js";
+import { definition, pathOf } from "./definition.js";
 import type { Extension } from "./extension.js";
 import { HealthService } from "./health.js";
-import { pathOf } from "./hook.js";
 import { jsonLines, type Logger } from "./log.js";
 import { reflection } from "./reflection.js";
 import type { StatusError } from "./status.js";

@@ -53,7 +53,7 @@ export class Certificates {
 
   #announce(listener: () => void): void {
     this.#changed.push(listener);
-    listener();
+    process.nextTick(listener); // the server listens to the credentials only after these listen to their provider
   }
 
   #reload(): void {
