@@ -92,11 +92,13 @@ examples-python: packages-python ## Build examples/python, with the package, in 
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
 examples-rust: ## Build examples/rust, stubs included, with Cargo
 	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
-examples-typescript: ## Build examples/typescript, stubs included, with npm
+examples-typescript: packages-typescript ## Build examples/typescript, with the package, with npm
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
-packages: packages-python ## Write the packages for authors of extensions to out/packages/
+packages: packages-python packages-typescript ## Write the packages for authors of extensions to out/packages/
 packages-python: ## Write the wheel of sdk/python
 	@VERSION='$(VERSION)' sdk/python/build.sh out/packages
+packages-typescript: ## Write the npm package of sdk/typescript
+	@sdk/typescript/pack '$(VERSION)' out/packages
 
 ##@ Test
 
@@ -140,9 +142,11 @@ test-proxies: $(BIN)/proxies/envoy $(READY) ## Call the gateway through a real E
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
 	@tools/ruby/install
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) HOOKGATE_RUBY="$$(command -v ruby)" $(PLAINTEST) -p 1 ./test/examples ./test/badservers
-test-packages: test-packages-python ## Install the package of every language into an empty project outside of the repository, and test it there
+test-packages: test-packages-python test-packages-typescript ## Install the package of every language into an empty project outside of the repository, and test it there
 test-packages-python: build packages-python
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/python/test.sh out/packages
+test-packages-typescript: build packages-typescript
+	@HOOKGATE_BIN=$(BIN)/hookgate sdk/typescript/test-package out/packages/hookgate-sdk-*.tgz
 test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...

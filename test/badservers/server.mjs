@@ -17,11 +17,20 @@ import { pathToFileURL } from "node:url";
 
 const require = createRequire(resolve("package.json"));
 const { Metadata, Server, ServerCredentials } = require("@grpc/grpc-js");
-const { HealthImplementation } = require("grpc-health-check");
-const stub = (name) => import(pathToFileURL(resolve(`build/gen/hookgate/hooks/v1alpha1/${name}.js`)));
-const { DiscoveryResponse, DiscoveryServiceService } = await stub("discovery");
-const { BeforeClusterCreateResponse, LifecycleHooksServiceService } = await stub("lifecycle_hooks");
-const { ResponseStatus } = await stub("common");
+const load = (name) => import(pathToFileURL(require.resolve(name)));
+const { create, fromBinary, toBinary } = await load("@bufbuild/protobuf");
+const { BeforeClusterCreateResponseSchema, DiscoveryResponseSchema, DiscoveryService, LifecycleHooksService, ResponseStatus } =
+  await load("@hookgate/sdk/hooks/v1alpha1");
+
+// The stubs without the layer above them, whose handlers answer well.
+const define = ({ parent, name, input, output }) => ({
+  path: `/${parent.typeName}/${name}`,
+  requestStream: false,
+  responseStream: false,
+  requestDeserialize: (bytes) => fromBinary(input, bytes),
+  responseSerialize: (message) => Buffer.from(toBinary(output, message)),
+});
+const serviceOf = (...methods) => Object.fromEntries(methods.map((method) => [method.localName, define(method)]));
 
 const apiVersion = "hooks.runtime.cluster.x-k8s.io/v1alpha1";
 const [mode, certs, ...addresses] = process.argv.slice(2);
@@ -33,12 +42,12 @@ const handlers = [
 const read = (name) => readFileSync(join(certs, name));
 
 const discovery = {
-  discovery: (_, done) => done(null, DiscoveryResponse.fromPartial({ status: ResponseStatus.RESPONSE_STATUS_SUCCESS, handlers })),
+  discovery: (_, done) => done(null, create(DiscoveryResponseSchema, { status: ResponseStatus.SUCCESS, handlers })),
 };
 
 const lifecycle = {
   beforeClusterCreate: (call, done) => {
-    const answer = (message) => done(null, BeforeClusterCreateResponse.fromPartial({ status: ResponseStatus.RESPONSE_STATUS_SUCCESS, message }));
+    const answer = (message) => done(null, create(BeforeClusterCreateResponseSchema, { status: ResponseStatus.SUCCESS, message }));
     switch (mode) {
       case "large":
         return answer("x".repeat(21 << 20));
@@ -122,10 +131,11 @@ const serveREST = async () => {
 const serveGRPC = async () => {
   const server = new Server({ "grpc.max_send_message_length": -1 });
   if (mode === "other") {
-    new HealthImplementation({ "": "SERVING" }).addToServer(server);
+    const check = { path: "/grpc.health.v1.Health/Check", requestStream: false, responseStream: false, requestDeserialize: Buffer.from, responseSerialize: Buffer.from };
+    server.addService({ check }, { check: (_, done) => done(null, [8, 1]) }); // SERVING
   } else {
-    server.addService(DiscoveryServiceService, discovery);
-    server.addService(LifecycleHooksServiceService, lifecycle);
+    server.addService(serviceOf(DiscoveryService.method.discovery), discovery);
+    server.addService(serviceOf(LifecycleHooksService.method.beforeClusterCreate), lifecycle);
   }
   const credentials =
     certs === "-" ? ServerCredentials.createInsecure() : ServerCredentials.createSsl(null, [{ private_key: read("tls.key"), cert_chain: read("tls.crt") }]);

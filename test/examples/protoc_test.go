@@ -39,7 +39,7 @@ func TestPlainProtoc(t *testing.T) {
 		"PHP":              {"--php_out", "", []string{"Hookgate/Hooks/V1alpha1/DiscoveryRequest.php"}},
 		"Go":               {"--go_out=paths=source_relative", goPlugin(t, "google.golang.org/protobuf/cmd/protoc-gen-go"), []string{"hookgate/hooks/v1alpha1/discovery.pb.go"}},
 		"Go services":      {"--go-grpc_out=paths=source_relative", goPlugin(t, "google.golang.org/grpc/cmd/protoc-gen-go-grpc"), []string{"hookgate/hooks/v1alpha1/discovery_grpc.pb.go"}},
-		"TypeScript":       {"--ts_proto_out=outputServices=grpc-js", folder + "/typescript/node_modules/.bin/protoc-gen-ts_proto", []string{"hookgate/hooks/v1alpha1/discovery.ts"}},
+		"TypeScript":       {"--es_out=target=ts", "../../sdk/typescript/node_modules/.bin/protoc-gen-es", []string{"hookgate/hooks/v1alpha1/discovery_pb.ts"}},
 		"a descriptor set": {"--descriptor_set_out", "", []string{"discovery.binpb"}},
 	} {
 		t.Run(name, func(t *testing.T) {

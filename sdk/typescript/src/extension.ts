@@ -12,13 +12,16 @@ import { withFields, type Logger } from "./log.js";
 import { listen, serve, type Listening, type ServeOptions } from "./server.js";
 import { Code, StatusError } from "./status.js";
 
+/** ClusterApiVersion is a version of Cluster API's objects, or null for objects as they were sent. */
+export type ClusterApiVersion = "v1beta2" | "v1beta1" | null;
+
 /** ExtensionOptions are what holds for all handlers of an extension. */
 export interface ExtensionOptions {
   /**
    * clusterApiVersion is the version of Cluster API's objects that the handlers read: the gateway converts others. By
    * default "v1beta2"; null takes objects as they were sent.
    */
-  clusterApiVersion?: string | null;
+  clusterApiVersion?: ClusterApiVersion;
   /** groups maps the proto packages of hooks of your own, such as "acme.dns.v1alpha1", to their groups, "dns.acme.example". */
   groups?: { readonly [pkg: string]: string };
 }
@@ -30,7 +33,7 @@ export interface HandlerOptions {
   /** failurePolicy says whether a call that could not be completed counts. By default "Fail". */
   failurePolicy?: "Fail" | "Ignore";
   /** clusterApiVersion overrides that of the extension. */
-  clusterApiVersion?: string | null;
+  clusterApiVersion?: ClusterApiVersion;
 }
 
 /** Context is what a handler knows of its call besides the request. */
@@ -104,6 +107,12 @@ export class Extension {
     }
     if (!Number.isInteger(timeoutSeconds) || timeoutSeconds < 0 || timeoutSeconds > 30) {
       throw new RangeError(`handler "${name}": timeoutSeconds is ${timeoutSeconds}, want an integer from 0 to 30`);
+    }
+    if (!["Fail", "Ignore"].includes(failurePolicy)) {
+      throw new RangeError(`handler "${name}": failurePolicy is "${failurePolicy}", want "Fail" or "Ignore"`);
+    }
+    if (clusterApiVersion && !["v1beta1", "v1beta2"].includes(clusterApiVersion)) {
+      throw new RangeError(`handler "${name}": clusterApiVersion is "${clusterApiVersion}", want "v1beta2", "v1beta1" or null`);
     }
     this.#handlers.push({
       method,
@@ -182,7 +191,7 @@ export class Extension {
       const context = { handler: name, callID: call.callID, signal: call.signal, log: withFields(call.log, fields) };
       const answer = await call.run(() => handler(request, context));
       call.signal.throwIfAborted();
-      const response = respond(method, answer);
+      const response = respond(method, answer, name);
       if (failed(response)) {
         log("info", "Failure", { reason: (response as { message?: string }).message });
       } else {
@@ -203,9 +212,9 @@ export class Extension {
       if (error instanceof Failure) {
         log("info", "Failure", { reason: error.message });
       } else {
-        log("error", "Exception", { error: error instanceof Error ? error.stack : String(error) });
         // The error's own text stays in the log: it may have secrets, and may change from call to call.
         const name = error instanceof Error ? error.constructor.name : typeof error;
+        log("error", name, { stack: error instanceof Error ? error.stack : String(error) });
         error = new Failure(`handler "${fields["handler"]}": internal error (${name}); the log of the extension has it under the call's id`);
       }
       if (!field(method.output, "status")) {
@@ -222,9 +231,9 @@ export class Extension {
     if (found.length === 1) {
       return found[0]!;
     }
-    const names = handlers.map((handler) => handler.name).join(", ");
+    const names = handlers.map((handler) => `"${handler.name}"`).join(", ");
     if (asked !== "") {
-      throw new StatusError(Code.NOT_FOUND, `${method.name} has no handler "${asked}": it has ${names}`);
+      throw new StatusError(Code.NOT_FOUND, `${method.name} has no handler "${asked}", but ${names}`);
     }
     throw new StatusError(Code.INVALID_ARGUMENT, `${method.name} has several handlers: name one of ${names}`);
   }

@@ -51,8 +51,8 @@ export function methodOf(request: { $typeName: string }): DescMethodUnary {
   return method;
 }
 
-/** respond makes the response of a hook from what its handler has returned. */
-export function respond(method: DescMethodUnary, answer: unknown): Message {
+/** respond makes the response of a hook from what a handler has returned. */
+export function respond(method: DescMethodUnary, answer: unknown, handler = ""): Message {
   const type = method.output;
   if (answer instanceof Done) {
     return create(type, { status: success });
@@ -76,7 +76,8 @@ export function respond(method: DescMethodUnary, answer: unknown): Message {
     }
     return response;
   }
-  throw new Failure("the handler has no answer: it must return done(), wait(), fail() or the response of the hook");
+  const what = answer === undefined || answer === null ? "nothing" : `a ${Object(answer).constructor?.name ?? "value"}`;
+  throw new Failure(`handler "${handler}" returned ${what}: return done(), wait(), fail() or a ${type.name}`);
 }
 
 /** failed reports whether a response has the status Failure. */

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { done, Extension, fail, Failure, InvalidRequest, load, setting, wait, type Handler } from "@hookgate/sdk";
-import { BeforeClusterCreateResponseSchema, LifecycleHooksService, TopologyMutationHooksService, type BeforeClusterCreateRequestSchema } from "@hookgate/sdk/hooks/v1alpha1";
+import { BeforeClusterCreateResponseSchema, DiscoverVariablesResponseSchema, LifecycleHooksService, TopologyMutationHooksService, type BeforeClusterCreateRequestSchema } from "@hookgate/sdk/hooks/v1alpha1";
 import { call, json, StatusError } from "@hookgate/sdk/testing";
 import { Lines, cluster } from "./shared.js";
 
@@ -43,8 +43,9 @@ test("the response of the hook itself", async () => {
 });
 
 test("an answer that is none is a failure, not consent", async () => {
-  const message = "the handler has no answer: it must return done(), wait(), fail() or the response of the hook";
-  for (const none of [undefined, null, true, {}, "yes", { status: 1 }]) {
+  const nones: [unknown, string][] = [[undefined, "nothing"], [null, "nothing"], [true, "a Boolean"], [{ status: 1 }, "a Object"], [create(DiscoverVariablesResponseSchema), "a Object"]];
+  for (const [none, what] of nones) {
+    const message = `handler "create" returned ${what}: return done(), wait(), fail() or a BeforeClusterCreateResponse`;
     assert.deepEqual(await answer((() => none) as any), { status: "Failure", message });
   }
 });
@@ -73,9 +74,9 @@ test("an exception is a failure without its text, which the log has with the sta
     const message = `handler "create": internal error (${name}); the log of the extension has it under the call's id`;
     assert.deepEqual(response, { status: "Failure", message });
     assert.equal(log.lines.length, 1);
-    const { level, outcome, hook, handler, error } = log.lines[0]!;
-    assert.deepEqual([level, outcome, hook, handler], ["error", "Exception", "BeforeClusterCreate", "create"]);
-    assert.match(error, thrown instanceof Error ? /hunter2[^]*answers\.test/ : /hunter2|undefined/);
+    const { level, outcome, hook, handler, stack } = log.lines[0]!;
+    assert.deepEqual([level, outcome, hook, handler], ["error", name, "BeforeClusterCreate", "create"]);
+    assert.match(stack, thrown instanceof Error ? /hunter2[^]*answers\.test/ : /hunter2|undefined/);
   }
 });
 
@@ -105,11 +106,11 @@ test("which handler answers", async () => {
   assert.equal((await call(extension, hooks.beforeClusterDelete, cluster())).message, "three");
   await assert.rejects(
     call(extension, hooks.beforeClusterCreate, cluster()),
-    refused(3, "BeforeClusterCreate has several handlers: name one of one, two"),
+    refused(3, 'BeforeClusterCreate has several handlers: name one of "one", "two"'),
   );
   await assert.rejects(
     call(extension, hooks.beforeClusterCreate, cluster(), { handler: "three" }),
-    refused(5, 'BeforeClusterCreate has no handler "three": it has one, two'),
+    refused(5, 'BeforeClusterCreate has no handler "three", but "one", "two"'),
   );
 });
 

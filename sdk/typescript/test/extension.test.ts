@@ -22,6 +22,8 @@ test("a registration that cannot be is refused at once", () => {
   for (const timeoutSeconds of [-1, 31, 1.5, NaN]) {
     assert.throws(() => register("a", { timeoutSeconds }), { message: `handler "a": timeoutSeconds is ${timeoutSeconds}, want an integer from 0 to 30` });
   }
+  assert.throws(() => register("a", { failurePolicy: "fail" as "Fail" }), { message: 'handler "a": failurePolicy is "fail", want "Fail" or "Ignore"' });
+  assert.throws(() => register("a", { clusterApiVersion: "v1" as "v1beta1" }), { message: 'handler "a": clusterApiVersion is "v1", want "v1beta2", "v1beta1" or null' });
   assert.throws(() => register("a").handle(LifecycleHooksService.method.beforeClusterDelete, "a", () => done()), {
     message: 'handler "a": there is another one with this name',
   });

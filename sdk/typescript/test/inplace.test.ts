@@ -45,7 +45,7 @@ test("a patch has exactly the covered places that differ", async () => {
 
 test("a pointer into an array is an error, also if nothing differs there", async () => {
   const log: string[] = [];
-  const logger = { debug() {}, info() {}, error: (_: string, fields?: object) => void log.push((fields as any).error.split("\n")[0]) };
+  const logger = { debug() {}, info() {}, error: (_: string, fields?: object) => void log.push((fields as any).stack.split("\n")[0]) };
   const machine = { list: [{ a: 1 }] };
   for (const pointer of ["/list/0", "/list/0/a", ""]) {
     const extension = new Extension().handle(canUpdateMachine, "update", (request) => covers(request, { machine: [pointer] }));

@@ -60,6 +60,16 @@ test("members with the names of JavaScript's own", () => {
   assert.equal(({} as any).polluted, undefined);
 });
 
+test("a template of 20 MiB with a large integer is decoded in time", () => {
+  const padding = `{"path":"/etc/x","content":"a \\"quoted\\" line\\n","mode":420},`.repeat(340_000);
+  const object = `{"n":9007199254740993,"files":[${padding}{}]}`;
+  assert.ok(object.length > 18 << 20);
+  const begun = process.cpuUsage();
+  assert.equal(edited(object, (item) => item.set("/a", 1)), '[{"op":"add","path":"/a","value":1}]');
+  const { user } = process.cpuUsage(begun);
+  assert.ok(user < 5_000_000, `${user} µs`);
+});
+
 test("what is not JSON is refused", () => {
   for (const value of [NaN, Infinity, new Date(), () => 0, [undefined], Symbol("s")]) {
     assert.throws(() => edited("{}", (item) => item.set("/a", value as any)), TypeError, String(value));
@@ -160,11 +170,17 @@ test("patches as an answer", async () => {
 
 test("objects of a request", () => {
   const at = (raw: string) => load(requestOf(raw), "items[0].object");
-  assert.deepEqual(at('{"a":9007199254740993,"b":-9223372036854775808,"c":1e2,"d":0.1234567890123456789,"a":1}'), {
-    a: 1, b: -9223372036854775808n, c: 100, d: 0.12345678901234568,
+  assert.deepEqual(at(String.raw`{"a":9007199254740993,"b":[-9223372036854775808 , 9007199254740991],"c":1e2,"d":0.1234567890123456789,"a":1}`), {
+    a: 1, b: [-9223372036854775808n, 9007199254740991], c: 100, d: 0.12345678901234568,
   });
+  assert.deepEqual(at(String.raw`{"a":12345678901234567e0000000000000000001,"b":-12345678901234567.5,"c":1e-0000000000000000001,"d":12345678901234567890}`), {
+    a: 12345678901234567e1, b: -12345678901234568, c: 0.1, d: 12345678901234567890n,
+  });
+  assert.deepEqual(at(String.raw`{"12345678901234567":"\\\",12345678901234567,\"","x\\":12345678901234567,"__proto__":{"n":12345678901234567}}`), JSON.parse(
+    String.raw`{"12345678901234567":"\\\",12345678901234567,\"","x\\":1,"__proto__":{"n":2}}`, (_, value) => (value === 1 || value === 2 ? 12345678901234567n : value)));
   const errors: [string, string][] = [["", "there is no object"], ["{", "not valid JSON"], ["[]", "not a JSON object"], ["null", "not a JSON object"],
-    ['{"a":NaN}', "not valid JSON"], ['{"a":12345678901234567890', "not valid JSON"], ["\ufeff{}", "not valid JSON"]];
+    ['{"a":NaN}', "not valid JSON"], ["{12345678901234567:1}", "not valid JSON"], ['{"a":012345678901234567}', "not valid JSON"],
+    [`{"n":12345678901234567,"a":${"[".repeat(50_000)}${"]".repeat(50_000)}}`, "too deeply nested"], ['{"a":12345678901234567890', "not valid JSON"], ["\ufeff{}", "not valid JSON"]];
   for (const [raw, text] of errors) {
     assert.throws(() => at(raw), { name: "InvalidRequest", message: `items[0].object: ${text}` }, raw);
   }

@@ -85,7 +85,7 @@ test("a call, over TCP", async (t) => {
   assert.deepEqual([response.status, response.retryAfterSeconds, response.message], [1, 30, "id-1"]);
   assert.equal((await ask(client, DiscoveryService.method.discovery)).handlers[0]!.name, "create");
   await assert.rejects(ask(client, beforeClusterDelete), { code: status.UNIMPLEMENTED });
-  await assert.rejects(ask(client, beforeClusterCreate, { handler: "x" }), { code: status.NOT_FOUND, details: 'BeforeClusterCreate has no handler "x": it has create' });
+  await assert.rejects(ask(client, beforeClusterCreate, { handler: "x" }), { code: status.NOT_FOUND, details: 'BeforeClusterCreate has no handler "x", but "create"' });
   assert.equal(logger.lines[0]!.text, `listening on ${server.address}`);
   const { durationMs, ...line } = logger.lines[1]!;
   assert.deepEqual(line, { level: "debug", text: "call", hook: "BeforeClusterCreate", handler: "create", callID: "id-1", outcome: "Success" });
