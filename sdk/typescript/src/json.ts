@@ -54,14 +54,17 @@ function parse(text: string): Json {
     return value;
   }
   let withMarks = "";
+  let copied = 0;
   for (let at = 0; at < text.length; ) {
     const quote = text.indexOf('"', at);
     const end = quote < 0 ? text.length : quote;
-    withMarks += text.slice(at, end).replace(longInteger, `"${mark}$&"`);
+    if (end - at >= 16) { // most of what is between strings is too short
+      withMarks += text.slice(copied, at) + text.slice(at, end).replace(longInteger, `"${mark}$&"`);
+      copied = end;
+    }
     at = quote < 0 ? end : endOfString(text, quote);
-    withMarks += text.slice(end, at);
   }
-  return unmark(JSON.parse(withMarks));
+  return unmark(JSON.parse(withMarks + text.slice(copied)));
 }
 
 /** endOfString returns the index after the string that begins at an index. */
@@ -85,7 +88,8 @@ function unmark(value: Json): Json {
     return Number.isSafeInteger(Number(digits)) ? Number(digits) : BigInt(digits);
   }
   if (typeof value === "object" && value !== null) {
-    for (const [name, member] of Object.entries(value)) {
+    for (const name of Object.keys(value)) {
+      const member = (value as { [name: string]: Json })[name]!;
       const unmarked = unmark(member);
       if (unmarked !== member) {
         put(value as { [name: string]: Json }, name, unmarked);

@@ -67,7 +67,7 @@ test("a template of 20 MiB with a large integer is decoded in time", () => {
   const begun = process.cpuUsage();
   assert.equal(edited(object, (item) => item.set("/a", 1)), '[{"op":"add","path":"/a","value":1}]');
   const { user } = process.cpuUsage(begun);
-  assert.ok(user < 5_000_000, `${user} µs`);
+  assert.ok(user < 8_000_000, `${user} µs`);
 });
 
 test("what is not JSON is refused", () => {
