@@ -49,7 +49,7 @@ export type Answer<O extends DescMessage> =
   | Failure
   | MessageShape<O>
   | (MessageShape<O> extends { retryAfterSeconds: number } ? Wait : never)
-  | (MessageShape<O> extends { items: { uid: string; patch?: Uint8Array }[] } ? Patches : never);
+  | (MessageShape<O> extends { items: { uid: string; patch?: Uint8Array | undefined }[] } ? Patches : never);
 
 /** done answers Success: the caller goes on. */
 export function done(): Done {

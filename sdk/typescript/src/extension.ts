@@ -21,19 +21,19 @@ export interface ExtensionOptions {
    * clusterApiVersion is the version of Cluster API's objects that the handlers read: the gateway converts others. By
    * default "v1beta2"; null takes objects as they were sent.
    */
-  clusterApiVersion?: ClusterApiVersion;
+  clusterApiVersion?: ClusterApiVersion | undefined;
   /** groups maps the proto packages of hooks of your own, such as "acme.dns.v1alpha1", to their groups, "dns.acme.example". */
-  groups?: { readonly [pkg: string]: string };
+  groups?: { readonly [pkg: string]: string } | undefined;
 }
 
 /** HandlerOptions are what a handler states in discovery. */
 export interface HandlerOptions {
   /** timeoutSeconds is how long a call may take: 0 to 30, by default 10. */
-  timeoutSeconds?: number;
+  timeoutSeconds?: number | undefined;
   /** failurePolicy says whether a call that could not be completed counts. By default "Fail". */
-  failurePolicy?: "Fail" | "Ignore";
+  failurePolicy?: "Fail" | "Ignore" | undefined;
   /** clusterApiVersion overrides that of the extension. */
-  clusterApiVersion?: ClusterApiVersion;
+  clusterApiVersion?: ClusterApiVersion | undefined;
 }
 
 /** Context is what a handler knows of its call besides the request. */

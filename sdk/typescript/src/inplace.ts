@@ -22,7 +22,7 @@ const success = 1;
 const jsonMergePatch = 2;
 
 /** Covered has JSON pointers for the objects of a request: the places that can change in place. */
-export type Covered<Objects> = { [Name in Exclude<keyof Objects, "$typeName" | "$unknown" | "unknownMembers">]?: string[] };
+export type Covered<Objects> = { [Name in Exclude<keyof Objects, "$typeName" | "$unknown" | "unknownMembers">]?: string[] | undefined };
 
 /**
  * covers answers CanUpdateMachine or CanUpdateMachineSet: for each object, a patch of exactly those covered places where

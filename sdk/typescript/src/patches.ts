@@ -19,8 +19,8 @@ interface HolderReference {
 
 interface RequestItem {
   uid: string;
-  holderReference?: HolderReference;
-  object?: { raw: Uint8Array };
+  holderReference?: HolderReference | undefined;
+  object?: { raw: Uint8Array } | undefined;
   variables: Variable[];
 }
 
@@ -33,11 +33,11 @@ export interface PatchesRequest {
 /** ItemFilter selects items. What is left out selects all. */
 export interface ItemFilter {
   /** kind of the template, such as "KubeadmControlPlaneTemplate". */
-  kind?: string;
+  kind?: string | undefined;
   /** group of the template's API, such as "controlplane.cluster.x-k8s.io". */
-  group?: string;
+  group?: string | undefined;
   /** holder is the kind of the object that refers to the template, such as "MachineDeployment". */
-  holder?: string;
+  holder?: string | undefined;
 }
 
 /**

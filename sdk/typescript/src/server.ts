@@ -38,11 +38,11 @@ export interface ServeOptions {
   /** clientCa is the file of the certificate authority that clients must have a certificate of. */
   clientCa?: string | undefined;
   /** insecure allows an address that is not loopback without TLS. */
-  insecure?: boolean;
+  insecure?: boolean | undefined;
   /** concurrency is how many calls may be in flight, by default 100. More are refused with RESOURCE_EXHAUSTED. */
-  concurrency?: number;
+  concurrency?: number | undefined;
   /** logger takes the log lines, in place of stderr. */
-  logger?: Logger;
+  logger?: Logger | undefined;
 }
 
 /** Listening is a server that listens. */

@@ -23,7 +23,7 @@ export type SettingType = "string" | "integer" | "number" | "boolean";
 /** Variable is a variable of a request, as in the stubs. */
 export interface Variable {
   name: string;
-  value?: { raw: Uint8Array };
+  value?: { raw: Uint8Array } | undefined;
 }
 
 const wants = { string: "text", integer: "an integer", number: "a number", boolean: "true or false" };

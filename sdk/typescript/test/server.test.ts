@@ -215,6 +215,9 @@ test("reflection has the services, and their files with all imports", async (t) 
     assert.match(String(await answer(4, "no.such.Symbol")), /not found/);
     stream.end();
     await once(stream.resume(), "end");
+    const broken = client.makeBidiStreamRequest(`/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`, (bytes: Buffer) => bytes, (bytes: Buffer) => bytes, {});
+    broken.write(Buffer.from([0xff]));
+    await assert.rejects(once(broken, "data"), { code: status.INVALID_ARGUMENT, details: "not a request of server reflection" });
   }
 });
 

@@ -22,13 +22,13 @@ const silent: Logger = { ...jsonLines, info() {} };
 /** CallOptions are what a call has besides its request. */
 export interface CallOptions {
   /** handler is the handler's name. It may be absent if the hook has only one. */
-  handler?: string;
+  handler?: string | undefined;
   /** callID is the id that the gateway would give the call. */
-  callID?: string;
+  callID?: string | undefined;
   /** signal aborts the call, as a deadline does. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** logger takes the log lines of the call. By default, only exceptions are written, to stderr. */
-  logger?: Logger;
+  logger?: Logger | undefined;
 }
 
 /**
