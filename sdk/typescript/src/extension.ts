@@ -156,7 +156,8 @@ export class Extension {
     const groups = new Set(discoveries.map((method) => this.#groupOf(method)));
     const hidden = this.#handlers.find((handler) => !groups.has(group(handler.apiVersion)));
     if (hidden) {
-      throw new Error(`handler "${hidden.name}": no discovery lists it: extension.discovery(DiscoveryService.method…) of ${group(hidden.apiVersion)} does`);
+      const { name, apiVersion } = hidden;
+      throw new Error(`handler "${name}": no discovery lists it: call extension.discovery with that of ${group(apiVersion)}`);
     }
     return { hooks, discoveries };
   }
@@ -230,6 +231,9 @@ export class Extension {
     const found = asked === "" ? handlers : handlers.filter((handler) => handler.name === asked);
     if (found.length === 1) {
       return found[0]!;
+    }
+    if (handlers.length === 0) {
+      throw new StatusError(Code.UNIMPLEMENTED, `the extension has no handler of ${method.name}`);
     }
     const names = handlers.map((handler) => `"${handler.name}"`).join(", ");
     if (asked !== "") {

@@ -25,7 +25,8 @@ export function apiVersionOf(method: DescMethodUnary, others: { readonly [pkg: s
   const stem = pkg.slice(0, at);
   const group = others[pkg] ?? others[stem] ?? groups[stem];
   if (group === undefined) {
-    throw new Error(`${method.name}: the group of the proto package ${pkg} is not known: new Extension({groups: {"${pkg}": "dns.acme.example"}}) states it`);
+    const statement = `new Extension({groups: {"${pkg}": "dns.acme.example"}})`;
+    throw new Error(`${method.name}: the group of the proto package ${pkg} is not known: ${statement} states it`);
   }
   return `${group}/${pkg.slice(at + 1)}`;
 }

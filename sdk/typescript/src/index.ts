@@ -8,6 +8,6 @@ export { Extension, type ClusterApiVersion, type Context, type ExtensionOptions,
 export { covers, type Covered } from "./inplace.js";
 export { encode, load, type Json, type KubernetesObject, type RawPath } from "./json.js";
 export type { Logger } from "./log.js";
-export { Patches, type Item, type ItemFilter, type PatchesRequest } from "./patches.js";
+export { items, Patches, type Item, type ItemFilter, type ItemsRequest } from "./patches.js";
 export type { Listening, ServeOptions } from "./server.js";
 export { setting, type SettingType, type Types } from "./values.js";

@@ -18,14 +18,14 @@ interface HolderReference {
 }
 
 interface RequestItem {
-  uid: string;
+  uid?: string;
   holderReference?: HolderReference | undefined;
   object?: { raw: Uint8Array } | undefined;
   variables: Variable[];
 }
 
-/** PatchesRequest is a request of GeneratePatches, of any version. */
-export interface PatchesRequest {
+/** ItemsRequest is a request of GeneratePatches or ValidateTopology, of any version. */
+export interface ItemsRequest {
   variables: Variable[];
   items: RequestItem[];
 }
@@ -41,24 +41,34 @@ export interface ItemFilter {
 }
 
 /**
+ * items returns the templates in a request of GeneratePatches or ValidateTopology that a filter selects, in order. One that
+ * is not looked into is never decoded.
+ */
+export function items(request: ItemsRequest, filter: ItemFilter = {}): Item[] {
+  return request.items.map((item, i) => new Item(item, `items[${i}].object`, [item, request])).filter(matches(filter));
+}
+
+function matches({ kind, group, holder }: ItemFilter): (item: Item) => boolean {
+  return (item) =>
+    (holder === undefined || item.holder?.kind === holder) &&
+    (kind === undefined || item.kind === kind) &&
+    (group === undefined || item.group === group);
+}
+
+/**
  * Patches collects changes of the items of a request of GeneratePatches. Return it from a handler to answer with a JSON
  * Patch for each item that differs from what was sent.
  */
 export class Patches {
   readonly #items: Item[];
 
-  constructor(request: PatchesRequest) {
-    this.#items = request.items.map((item, i) => new Item(item, `items[${i}].object`, [item, request]));
+  constructor(request: ItemsRequest) {
+    this.#items = items(request);
   }
 
   /** items returns the items that a filter selects, in order. An item that is not looked into is never decoded. */
-  items({ kind, group, holder }: ItemFilter = {}): Item[] {
-    return this.#items.filter(
-      (item) =>
-        (holder === undefined || item.holder?.kind === holder) &&
-        (kind === undefined || item.kind === kind) &&
-        (group === undefined || item.group === group),
-    );
+  items(filter: ItemFilter = {}): Item[] {
+    return this.#items.filter(matches(filter));
   }
 
   /** changes returns the UIDs of the items that differ, each with its JSON Patch. */
@@ -70,8 +80,9 @@ export class Patches {
   }
 }
 
-/** Item is one template of a request of GeneratePatches. */
+/** Item is one template of a request. */
 export class Item {
+  /** uid is the item's in GeneratePatches, and "" in ValidateTopology. */
   readonly uid: string;
   /** holder refers to the object that the template is for. */
   readonly holder: HolderReference | undefined;
@@ -83,7 +94,7 @@ export class Item {
 
   /** @internal */
   constructor(item: RequestItem, place: string, scope: Scope) {
-    this.uid = item.uid;
+    this.uid = item.uid ?? "";
     this.holder = item.holderReference;
     this.#raw = item.object?.raw;
     this.#place = place;

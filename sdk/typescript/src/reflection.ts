@@ -9,7 +9,10 @@ import { status, type ServerDuplexStream, type ServiceDefinition, type UntypedHa
 const paths = ["v1", "v1alpha"].map((version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`);
 
 /** reflection returns the definition and implementation of server reflection for services, in both of its versions. */
-export function reflection(services: readonly DescService[]): { definition: ServiceDefinition; implementation: { [path: string]: UntypedHandleCall } } {
+export function reflection(services: readonly DescService[]): {
+  definition: ServiceDefinition;
+  implementation: { [path: string]: UntypedHandleCall };
+} {
   let loaded: Promise<(request: Buffer) => Buffer> | undefined;
   const serve = (stream: ServerDuplexStream<Buffer, Buffer>) => {
     const describe = (loaded ??= import("./describe.js").then(({ describer }) => describer(services)));

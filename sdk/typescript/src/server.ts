@@ -14,7 +14,7 @@ import type { Extension } from "./extension.js";
 import { HealthService } from "./health.js";
 import { jsonLines, type Logger } from "./log.js";
 import { reflection } from "./reflection.js";
-import type { StatusError } from "./status.js";
+import { Code, StatusError } from "./status.js";
 import { Certificates } from "./tls.js";
 import { tracer, type Tracer } from "./tracing.js";
 
@@ -86,7 +86,7 @@ export async function listen(extension: Extension, options: ServeOptions): Promi
   });
   const trace = await tracer();
   server.addService(definition([...discoveries, ...hooks]), {
-    ...Object.fromEntries(discoveries.map((method) => [pathOf(method), discoverer(extension, method)])),
+    ...Object.fromEntries(discoveries.map((method) => [pathOf(method), discoverer(extension, method, logger)])),
     ...Object.fromEntries(hooks.map((method) => [pathOf(method), answerer(extension, method, bound, trace, logger)])),
   });
   const services = [...new Set([...discoveries, ...hooks].map((method) => method.parent))];
@@ -130,23 +130,39 @@ function checkAddress(address: string, { tlsCert, tlsKey, clientCa, insecure }: 
 
 /** bind listens at an address, and returns the port. It replaces the socket that a killed server has left. */
 async function bind(server: Server, address: string, credentials: ServerCredentials): Promise<number> {
-  const path = address.startsWith("unix://") ? address.slice("unix://".length) : undefined;
-  if (path !== undefined && lstatSync(path, { throwIfNoEntry: false })?.isSocket()) {
-    if (await accepts(path)) {
-      throw new Error(`address ${address}: another server listens there`);
-    }
-    rmSync(path);
-  }
-  const mask = path === undefined ? undefined : process.umask(0o177); // for a socket that only its user can open
-  try {
-    return await new Promise<number>((resolve, reject) =>
+  const listen = () =>
+    new Promise<number>((resolve, reject) =>
       server.bindAsync(address, credentials, (error, port) => (error ? reject(new Error(`address ${address}: ${explain(error)}`)) : resolve(port))),
     );
-  } finally {
-    if (mask !== undefined) {
+  if (!address.startsWith("unix://")) {
+    return listen();
+  }
+  const path = address.slice("unix://".length);
+  const there = lstatSync(path, { throwIfNoEntry: false });
+  if (there && !there.isSocket()) {
+    throw new Error(`address ${address}: there is a file that is no socket`);
+  }
+  if (there && (await accepts(path))) {
+    throw new Error(`address ${address}: another server listens there`);
+  }
+  rmSync(path, { force: true });
+  return forUserOnly(listen);
+}
+
+let masked: Promise<unknown> = Promise.resolve();
+
+/** forUserOnly makes files that only their user can open. The mask is the process's, so it makes them one after the other. */
+function forUserOnly<T>(make: () => Promise<T>): Promise<T> {
+  const made = masked.then(async () => {
+    const mask = process.umask(0o177);
+    try {
+      return await make();
+    } finally {
       process.umask(mask);
     }
-  }
+  });
+  masked = made.catch(() => {});
+  return made;
 }
 
 function explain({ message }: Error): string {
@@ -168,8 +184,15 @@ async function drain(server: Server, health: HealthService): Promise<void> {
   clearTimeout(timer);
 }
 
-function discoverer(extension: Extension, method: DescMethodUnary): UntypedHandleCall {
-  return (_call: unknown, callback: sendUnaryData<unknown>) => callback(null, extension.discover(method));
+function discoverer(extension: Extension, method: DescMethodUnary, log: Logger): UntypedHandleCall {
+  return (_call: unknown, callback: sendUnaryData<unknown>) => {
+    try {
+      callback(null, extension.discover(method));
+    } catch (error) {
+      log.error("discovery", { hook: method.name, stack: (error as Error).stack });
+      callback({ code: Code.INTERNAL, details: `${method.name}: internal error; the log of the extension has it` });
+    }
+  };
 }
 
 function answerer(extension: Extension, method: DescMethodUnary, bound: Bound, trace: Tracer, log: Logger): UntypedHandleCall {
@@ -181,7 +204,7 @@ function answerer(extension: Extension, method: DescMethodUnary, bound: Bound, t
       .run(() => extension.answer(method, call.request, { callID, signal: ended.signal, log, run: (handler) => trace(call.metadata, handler) }))
       .then(
         (response) => callback(null, response),
-        ({ code, message }: StatusError) => callback({ code, details: message }),
+        (error) => callback(error instanceof StatusError ? { code: error.code, details: error.message } : { code: Code.INTERNAL, details: "internal error" }),
       );
   };
 }

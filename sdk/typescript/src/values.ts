@@ -20,6 +20,11 @@ export interface Types {
 /** SettingType is the name of a type that the text of a setting can be read as. */
 export type SettingType = "string" | "integer" | "number" | "boolean";
 
+/** Configured is a request with settings. */
+export interface Configured {
+  settings: { [name: string]: string };
+}
+
 /** Variable is a variable of a request, as in the stubs. */
 export interface Variable {
   name: string;
@@ -32,9 +37,9 @@ const wants = { string: "text", integer: "an integer", number: "a number", boole
  * setting returns a setting of a request. One that is not of the type, or is not set and has no fallback, is a Failure,
  * whose text does not have the value, which may be a secret.
  */
-export function setting<T extends SettingType>(request: { settings: { [name: string]: string } }, name: string, type: T): Types[T];
-export function setting<T extends SettingType, F>(request: { settings: { [name: string]: string } }, name: string, type: T, fallback: F): Types[T] | F;
-export function setting(request: { settings: { [name: string]: string } }, name: string, type: SettingType, ...fallback: unknown[]): unknown {
+export function setting<T extends SettingType>(request: Configured, name: string, type: T): Types[T];
+export function setting<T extends SettingType, F>(request: Configured, name: string, type: T, fallback: F): Types[T] | F;
+export function setting(request: Configured, name: string, type: SettingType, ...fallback: unknown[]): unknown {
   if (!Object.hasOwn(request.settings, name)) {
     return fallen(fallback, `setting "${name}" is not set`);
   }

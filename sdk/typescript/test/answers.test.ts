@@ -114,6 +114,10 @@ test("which handler answers", async () => {
   );
 });
 
+test("a hook without a handler", async () => {
+  await assert.rejects(call(new Extension(), hooks.beforeClusterDelete, cluster()), refused(12, "the extension has no handler of BeforeClusterDelete"));
+});
+
 test("the context of a call, and its log lines", async () => {
   const logger = new Lines();
   const extension = new Extension().handle(hooks.beforeClusterCreate, "create", (_, { handler, callID, log }) => {

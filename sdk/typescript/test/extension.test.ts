@@ -52,7 +52,7 @@ test("what discovery says without options", () => {
 test("the hooks of infrastructure have a discovery of their own", async () => {
   const extension = register("a").handle(infrastructure.ClusterHooksService.method.reconcileCluster, "cluster", () => done());
   await assert.rejects(extension.listen({ address: "127.0.0.1:0" }), {
-    message: 'handler "cluster": no discovery lists it: extension.discovery(DiscoveryService.method…) of infrastructure.hookgate.dev does',
+    message: 'handler "cluster": no discovery lists it: call extension.discovery with that of infrastructure.hookgate.dev',
   });
   const discover = infrastructure.DiscoveryService.method.discoverInfrastructure;
   extension.discovery(discover, () => create(infrastructure.DiscoverInfrastructureResponseSchema, { providerIdPrefix: "acme://" }));

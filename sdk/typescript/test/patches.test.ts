@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { encode, Extension, load, Patches, type Item, type KubernetesObject } from "@hookgate/sdk";
+import { encode, Extension, fail, items, load, Patches, type Item, type KubernetesObject } from "@hookgate/sdk";
 import { GeneratePatchesRequestSchema, GeneratePatchesResponseSchema, TopologyMutationHooksService, type GeneratePatchesRequest } from "@hookgate/sdk/hooks/v1alpha1";
 import { call, json } from "@hookgate/sdk/testing";
 import { read } from "./shared.js";
@@ -148,6 +148,15 @@ test("variables, by precedence, path and type", () => {
   }
   assert.throws(() => item.variable("only[x]", "any"), { name: "TypeError", message: '"only[x]" is not a path of variables such as "proxy.noProxy[0]"' });
   assert.throws(() => item.variable("bad", "any"), { name: "InvalidRequest", message: 'variable "bad": not valid JSON' });
+});
+
+test("the items of ValidateTopology", async () => {
+  const { validateTopology } = TopologyMutationHooksService.method;
+  const extension = new Extension().handle(validateTopology, "v", (request) =>
+    fail(items(request, { kind: "A" }).map((item) => `${item.object["spec"].n} ${item.variable("v", "string")}`).join()),
+  );
+  const item = (kind: string, n: number) => ({ object: { kind, spec: { n } }, variables: [{ name: "v", value: `of ${n}` }] });
+  assert.equal((await call(extension, validateTopology, { items: [item("A", 1), item("B", 2), item("A", 3)] })).message, "1 of 1,3 of 3");
 });
 
 test("patches as an answer", async () => {

@@ -15,7 +15,7 @@ import * as grpc from "@grpc/grpc-js";
 import { context as otelContext, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
-import { done, Extension, fail, wait, type Handler, type Listening, type ServeOptions } from "@hookgate/sdk";
+import { done, Extension, fail, wait, type Handler, type Listening, type Logger, type ServeOptions } from "@hookgate/sdk";
 import { DiscoveryService, LifecycleHooksService, type BeforeClusterCreateRequestSchema, type BeforeClusterCreateResponseSchema } from "@hookgate/sdk/hooks/v1alpha1";
 import { Lines } from "./shared.js";
 
@@ -109,6 +109,15 @@ test("an exception ends neither the process nor the connection", async (t) => {
   }
 });
 
+test("a logger that throws ends a call, and nothing else", async (t) => {
+  const broken = (text: string) => text === "call" && assert.fail("secret");
+  const logger: Logger = { debug: broken, info: broken, error: broken };
+  const client = dial(t, (await start(t, () => done(), { logger })).address);
+  for (let i = 0; i < 2; i++) {
+    await assert.rejects(ask(client, beforeClusterCreate), { code: status.INTERNAL, details: "internal error" });
+  }
+});
+
 test("20 MiB, both ways", async (t) => {
   const client = dial(t, (await start(t, ({ settings }) => wait(1, "x".repeat(Number(settings["size"]))))).address);
   const raw = (size: number) => ({ cluster: { raw: Buffer.alloc(size) }, settings: { size: "1" } });
@@ -145,6 +154,23 @@ test("a handler counts until it has ended, although its caller has gone", async 
   await assert.rejects(call, { code: status.CANCELLED });
   await assert.rejects(ask(client, beforeClusterCreate), { code: status.RESOURCE_EXHAUSTED });
   open();
+  await eventually(() => ask(client, beforeClusterCreate).then(() => true, () => false));
+});
+
+test("a call that ends before its handler begins counts no longer", async (t) => {
+  const server = await start(t, () => done(), { concurrency: 1 });
+  const client = dial(t, server.address);
+  await assert.rejects(ask(client, beforeClusterCreate, { cluster: { raw: Buffer.alloc(20 << 20) } }), { code: status.RESOURCE_EXHAUSTED, details: /larger than max/ });
+  await eventually(() => ask(client, beforeClusterCreate).then(() => true, () => false));
+  const path = `/${beforeClusterCreate.parent.typeName}/${beforeClusterCreate.name}`;
+  const send = (deadline: number) =>
+    new Promise((resolve) => {
+      const stream = client.makeClientStreamRequest(path, (bytes: Buffer) => bytes, (bytes: Buffer) => bytes, { deadline }, (error) => resolve(error?.code));
+      deadline === Infinity && stream.end(Buffer.from([0xff]));
+    });
+  assert.equal(await send(Infinity), status.INTERNAL); // not protobuf
+  await eventually(() => ask(client, beforeClusterCreate).then(() => true, () => false));
+  assert.equal(await send(Date.now() + 100), status.DEADLINE_EXCEEDED); // never sent
   await eventually(() => ask(client, beforeClusterCreate).then(() => true, () => false));
 });
 
@@ -237,6 +263,26 @@ test("an address in the open needs TLS", async (t) => {
   await assert.rejects(start(t, () => done(), { tlsCert: "x" }), { message: "tlsCert and tlsKey need each other, and clientCa needs both" });
 });
 
+test("several sockets at a time leave the mask of the process as it was", async (t) => {
+  const [dir, mask] = [folder(t), process.umask()];
+  await Promise.all(["a", "b", "c"].map((name) => start(t, () => done(), { address: `unix://${dir}/${name}` })));
+  assert.deepEqual(["a", "b", "c"].map((name) => statSync(join(dir, name)).mode & 0o777), [0o600, 0o600, 0o600]);
+  assert.equal(process.umask(), mask);
+});
+
+test("a discovery whose announcement throws", async (t) => {
+  const logger = new Lines();
+  const extension = new Extension().discovery(DiscoveryService.method.discovery, () => {
+    throw new Error("secret");
+  });
+  const server = await extension.listen({ address: "127.0.0.1:0", logger });
+  t.after(() => server.close());
+  await assert.rejects(ask(dial(t, server.address), DiscoveryService.method.discovery), {
+    code: status.INTERNAL, details: "Discovery: internal error; the log of the extension has it",
+  });
+  assert.match(logger.lines[1]!["stack"], /secret/);
+});
+
 test("two servers at one address", async (t) => {
   for (const address of ["127.0.0.1:0", `unix://${folder(t)}/x.sock`]) {
     const first = await start(t, () => done(), { address });
@@ -260,7 +306,7 @@ test("a Unix socket is its user's, and replaces only a socket that nothing liste
   await server.close();
 
   writeFileSync(path, "a file");
-  await assert.rejects(start(t, () => done(), { address }), { message: /EADDRINUSE|another/ });
+  await assert.rejects(start(t, () => done(), { address }), { message: `address ${address}: there is a file that is no socket` });
   assert.equal(readFileSync(path, "utf8"), "a file");
 });
 

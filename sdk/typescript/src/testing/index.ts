@@ -90,7 +90,8 @@ function run(args: string[]): Promise<void> {
       if (!error) {
         resolve();
       } else if (error.code === "ENOENT") {
-        reject(new Error(`${program}: no such program. Put hookgate into PATH, or its path into HOOKGATE_BIN: https://github.com/hookgate/hookgate/releases has it`));
+        const releases = "https://github.com/hookgate/hookgate/releases";
+        reject(new Error(`${program}: no such program. Put hookgate into PATH, or its path into HOOKGATE_BIN: ${releases} has it`));
       } else {
         reject(new Error(`${program} ${args[0]}:\n${stdout}${stderr}`));
       }
