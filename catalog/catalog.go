@@ -83,6 +83,12 @@ func (h *Hook) Asks() bool {
 	return false
 }
 
+// InParallel reports whether the steps of a HandlerChain of the hook are called at the same time, and not one after the
+// other.
+func (h *Hook) InParallel() bool {
+	return h.Group == hook.Group && (h.Hook == "DiscoverVariables" || h.Hook == "ValidateTopology")
+}
+
 // TakesHandler reports whether requests can name a handler. Those of a singleton mean its extension.
 func (h *Hook) TakesHandler() bool { return h.Request.Descriptor().Fields().ByName("handler") != nil }
 

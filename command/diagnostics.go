@@ -49,14 +49,15 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
 }
 
-// statusHandlers returns what serves the status to programs and to people; page is nil without --ui.
+// statusHandlers returns what serves the status to programs and to people; page is nil without --ui. hooks returns the
+// address for callers, and nil before there is one.
 func (o *diagnosticsOptions) statusHandlers(
-	r *observe.Reporter, guard func(http.Handler) (http.Handler, error),
+	r *observe.Reporter, hooks func() net.Addr, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {
 	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
 		return programs, nil, err
 	}
-	page, err = guard(console.New(r))
+	page, err = guard(console.New(r, hooks))
 	return programs, page, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -124,7 +125,13 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
 		metrics.Leading(leader.Leads)
 	}
-	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, in.guard)
+	var callers atomic.Pointer[net.Addr] // the address for them
+	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, func() net.Addr {
+		if address := callers.Load(); address != nil {
+			return *address
+		}
+		return nil
+	}, in.guard)
 	if err != nil {
 		return err
 	}
@@ -144,6 +151,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Notices: files.all,
 		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
+			callers.Store(&http)
 			printAddresses(out, http, grpc, diagnostics, health)
 			o.printDev(out, http, diagnostics)
 		},
@@ -158,8 +166,14 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	return runAll(ctx, server, append(background, recorder, changes, source)...)
 }
 
-// listOwn lets a Reporter list the objects of Hookgate's own kinds that a source has.
+// listOwn lets a Reporter list the objects of Hookgate's own kinds that a source has, and ask it for Clusters.
 func listOwn(reporter *observe.Reporter, source source) {
+	if clusters := clustersOf(source); clusters != nil {
+		reporter.HasCluster = func(namespace, name string) bool {
+			_, known := clusters.ClusterLabels(namespace, name)
+			return known
+		}
+	}
 	if s, ok := source.(interface{ Policies() ([]status.Policy, int) }); ok {
 		reporter.Policies = s.Policies
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -282,7 +283,10 @@ func TestHandlersOfACluster(t *testing.T) {
 		"n":    {"BeforeClusterCreate b.acme a.acme"},
 		"gold": {"BeforeClusterCreate late.gold b.acme a.acme", "BeforeClusterUpgrade last.gold"},
 	} {
-		c := f.Cluster(namespace, "c")
+		c, known := f.Cluster(namespace, "c")
+		if known != (namespace == "n") || known != (c.LastCall != nil) {
+			t.Errorf("%s: known %t, last call %v", namespace, known, c.LastCall)
+		}
 		var got []string
 		for _, h := range c.Hooks {
 			line := []string{h.Name}
@@ -297,6 +301,53 @@ func TestHandlersOfACluster(t *testing.T) {
 		if (len(c.Holds) == 1) != (namespace == "n") {
 			t.Errorf("%s: %d holds", namespace, len(c.Holds))
 		}
+	}
+}
+
+// TestClustersThatAreKnown lists those that wait before those that were called about last.
+func TestClustersThatAreKnown(t *testing.T) {
+	f := newReported(t)
+	f.call(t, "a.acme", 0, 30, nil) // of n/c
+	for _, name := range []string{"first", "second"} {
+		req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{
+			Raw: []byte(`{"metadata": {"namespace": "m", "name": "` + name + `"}}`),
+		}}
+		f.answers["a.acme"] = func(context.Context, extension.Call) (proto.Message, error) {
+			return &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}, nil
+		}
+		if _, err := f.d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "a.acme", req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for part, want := range map[string]string{"": "n/c:1 m/second:0 +1", "m/": "m/second:0 m/first:0 +0", "nothing": "+0"} {
+		found, more := f.Clusters(part, 2)
+		got := ""
+		for _, c := range found {
+			got += fmt.Sprintf("%s/%s:%d ", c.Namespace, c.Name, c.Holds)
+		}
+		if got += fmt.Sprintf("+%d", more); got != want {
+			t.Errorf("%q: got %s, want %s", part, got, want)
+		}
+	}
+	for target, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"m/first":  {http.StatusOK, `"lastCall"`},
+		"m/frist":  {http.StatusNotFound, `no call about a Cluster "m/frist" has reached this process: did you mean "m/first"?`},
+		"x/absent": {http.StatusNotFound, "look for the name with kubectl get clusters, or ask the other replicas"},
+		"first":    {http.StatusBadRequest, `cluster="first": want cluster=NAMESPACE/NAME`},
+		"":         {http.StatusBadRequest, "want cluster=NAMESPACE/NAME"},
+	} {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status?cluster="+target, http.NoBody))
+		if w.Code != want.code || !strings.Contains(w.Body.String(), want.text) {
+			t.Errorf("%s: %d %s, want %d %s", target, w.Code, w.Body, want.code, want.text)
+		}
+	}
+	f.HasCluster = func(_, name string) bool { return name == "absent" }
+	if _, known := f.Cluster("x", "absent"); !known {
+		t.Error("the API server has it, and it is not known")
 	}
 }
 

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -111,8 +113,61 @@ func TestStatusOfChains(t *testing.T) {
 	}, got); diff != "" {
 		t.Errorf("handlers (-want +got):\n%s", diff)
 	}
-	if hooks := r.Cluster("n", "c").Hooks; len(hooks) != 3 || !cmp.Equal(hooks[0].Handlers[0].Chains, []string{"gates"}) {
-		t.Errorf("the hooks of a Cluster do not name the chains: %+v", hooks)
+}
+
+// The handlers of a Cluster are those that an explanation of a call about it has, with the same turns.
+func TestRoutesOfACluster(t *testing.T) {
+	_, r := newReportedChains(t, tracetest.NewSpanRecorder())
+	reg, _ := r.Registry.(*registry.Registry)
+	for _, err := range reg.ApplyAll([]registry.Registration{
+		registrationOf("none", handlerOf("y", "BeforeClusterCreate", hook.Fail)),
+		registrationOf("last", handlerOf("x", "BeforeClusterCreate", hook.Fail)),
+		registrationOf("first", handlerOf("x", "BeforeClusterCreate", hook.Fail), handlerOf("y", "BeforeClusterCreate", hook.Fail)),
+		registrationOf("other", handlerOf("v", "ValidateTopology", hook.Fail), handlerOf("w", "ValidateTopology", hook.Fail)),
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := int32(7)
+	reg.SetPolicies("first", forHandler("y", policy.Policy{Order: &order}))
+	c, known := r.Cluster("n", "c")
+	if known || c.LastCall != nil {
+		t.Errorf("nobody has called about it, and it is known: %+v", c)
+	}
+	var routes []string
+	for _, h := range c.Hooks {
+		text := h.Name + " " + h.Called + ":"
+		for _, of := range h.Handlers {
+			text += fmt.Sprintf(" %d=%s", of.Turn, of.Name)
+			for _, s := range of.Steps {
+				text += fmt.Sprintf(" (%d=%s)", s.Turn, s.Name)
+			}
+		}
+		routes = append(routes, text)
+	}
+	want := []string{
+		"BeforeClusterCreate All: 1=y.first 2=gates (1=g.e) (2=y.none) 2=x.first 2=x.last",
+		"CanUpdateMachine One: 0=b.e 0=updates (1=a.e)",
+		"GeneratePatches One: 0=p.e 0=patches (1=q.e) (2=p.e) 0=q.e",
+		"ValidateTopology One: 0=v.other 0=w.other",
+	}
+	if diff := cmp.Diff(want, routes); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+	d := NewDispatcher(Config{Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: reg, Namespaces: fixedNamespaces{}})
+	explained, err := d.Explain(t.Context(), Request{Hook: hookOf(t, "BeforeClusterCreate"), Message: &hooksv1alpha1.BeforeClusterCreateRequest{
+		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n","name":"c"}}`)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range explained.Handlers {
+		for _, of := range c.Hooks[0].Handlers {
+			if of.Name == x.Name && of.Turn != x.Turn {
+				t.Errorf("%s has the turn %d, and an explanation says %d", of.Name, of.Turn, x.Turn)
+			}
+		}
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/openapi"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -27,7 +28,10 @@ type Source interface {
 	Gateway() *status.Gateway
 	// Extension returns the status with one extension, and false if there is none of that name.
 	Extension(name string) (*status.Gateway, bool)
-	Cluster(namespace, name string) *status.Cluster
+	// Cluster returns what is known of a Cluster, and false if that is what any other one of its namespace would have.
+	Cluster(namespace, name string) (*status.Cluster, bool)
+	// Clusters returns the Clusters whose namespace/name has a part, at most so many, and counts the others.
+	Clusters(part string, most int) (found []status.SeenCluster, more int)
 }
 
 const (
@@ -53,25 +57,34 @@ var page embed.FS
 // Handler serves the page.
 type Handler struct {
 	source    Source
+	hooks     func() net.Addr
 	templates *template.Template
 	streams   chan struct{} // has a place for each live page
 	pages     chan struct{} // has a place for each other page
 	mux       *http.ServeMux
 
 	mu     sync.Mutex // held while a source is asked
-	latest *status.Gateway
+	latest moment
 	asked  time.Time
 }
 
-// New returns a Handler for the paths below /.
-func New(source Source) *Handler {
+// moment is what a source knew at one time. Nothing of it may be changed.
+type moment struct {
+	*status.Gateway
+	waiting []waiting
+}
+
+// New returns a Handler for the paths below /. hooks returns the address at which the hooks are served, with their own
+// page, and nil as long as it is not known.
+func New(source Source, hooks func() net.Addr) *Handler {
 	h := &Handler{
-		source: source, streams: make(chan struct{}, maxStreams), pages: make(chan struct{}, maxPages),
+		source: source, hooks: hooks, streams: make(chan struct{}, maxStreams), pages: make(chan struct{}, maxPages),
 		mux: http.NewServeMux(),
 	}
 	h.templates = template.Must(template.New("").Funcs(functions).ParseFS(page, "page/*.html"))
 	h.mux.HandleFunc("GET /{$}", h.serve(h.overview))
 	h.mux.HandleFunc("GET /extensions/{name}", h.serve(h.extension))
+	h.mux.HandleFunc("GET /clusters/{$}", h.serve(h.clusters))
 	h.mux.HandleFunc("GET /clusters/{namespace}/{name}", h.serve(h.cluster))
 	for name, contentType := range map[string]string{
 		"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
@@ -102,6 +115,7 @@ type view struct {
 	Section string // the template of the main part
 	Gateway *status.Gateway
 	Data    any
+	Hooks   string // the address of the page of the hooks; empty if it is not known
 }
 
 // serve serves what show returns for a request, as a page, or with a header of console.js as a stream of its main part.
@@ -120,6 +134,7 @@ func (h *Handler) serve(show func(r *http.Request) (*view, int)) http.HandlerFun
 			return
 		}
 		v, code := show(r)
+		v.Hooks = h.pageOfHooks(r)
 		body, err := h.render("page.html", v)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -142,100 +157,38 @@ func (h *Handler) render(name string, v *view) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// gateway returns what the source knew a moment ago. Nothing of it may be changed.
-func (h *Handler) gateway() *status.Gateway {
+// now returns what the source knew a moment ago.
+func (h *Handler) now() moment {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.latest == nil || time.Since(h.asked) >= freshness {
-		h.latest = h.source.Gateway()
-		h.asked = time.Now()
+	if h.latest.Gateway == nil || time.Since(h.asked) >= freshness {
+		g := h.source.Gateway()
+		h.latest, h.asked = moment{g, byCluster(g.Holds)}, time.Now()
 	}
 	return h.latest
 }
 
-// overview is the data of the first page.
-type overview struct {
-	Query, State string
-	States       []stateCount
-	Extensions   []status.Extension
-	More         int // extensions beyond the limit
-	Holds        []status.Hold
-	MoreHolds    int
-	Locals       []localTable
-	Chains       []status.Chain
-	MoreChains   int
-	Policies     []status.Policy
-	MorePolicies int
-	Rollouts     []status.Rollout
-	MoreRollouts int
+// pageOfHooks returns the address of the page that describes the hooks and calls them. It is at another port than this
+// page, and if it is served at all addresses of the host, at that of the request.
+func (h *Handler) pageOfHooks(r *http.Request) string {
+	address := h.hooks()
+	if address == nil {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return "" // it is no address of TCP
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = (&url.URL{Host: r.Host}).Hostname()
+	}
+	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(host, port), Path: openapi.Prefix}).String()
 }
 
-// localTable is the handlers without servers of one kind.
-type localTable struct {
-	Heading, Word string // what one is called
-	Rows          []status.Local
-	More          int
-}
-
-// stateCount is how many extensions have a state. Its link lists them.
-type stateCount struct {
-	State  status.State
-	Count  int
-	Link   string
-	Chosen bool
-}
-
-func (h *Handler) overview(r *http.Request) (*view, int) {
-	g := h.gateway()
-	q := r.URL.Query()
-	o := overview{Query: text.Cut(q.Get("q"), limits.QuotedBytes), State: q.Get("state")}
-	counts := map[status.State]int{}
-	for i := range g.Extensions {
-		x := &g.Extensions[i]
-		if !strings.Contains(x.Name, strings.ToLower(o.Query)) {
-			continue
-		}
-		counts[x.State]++
-		switch {
-		case o.State != "" && string(x.State) != o.State:
-		case len(o.Extensions) == maxRows:
-			o.More++
-		default:
-			o.Extensions = append(o.Extensions, *x)
-		}
-	}
-	for _, s := range []status.State{status.Down, status.Failing, status.Slow, status.Up, status.Unknown} {
-		c := stateCount{State: s, Count: counts[s], Chosen: o.State == string(s)}
-		values := url.Values{}
-		if !c.Chosen {
-			values.Set("state", string(s))
-		}
-		if o.Query != "" {
-			values.Set("q", o.Query)
-		}
-		if c.Link = "/?" + values.Encode(); c.Count > 0 || c.Chosen {
-			o.States = append(o.States, c)
-		}
-	}
-	o.Holds = g.Holds
-	if o.MoreHolds = len(g.Holds) - maxRows; o.MoreHolds > 0 {
-		o.Holds = g.Holds[:maxRows]
-	}
-	o.Rollouts, o.MoreRollouts = g.Rollouts, g.MissedRollouts
-	o.list("Rule", g.Rules, g.MissedRules)
-	o.list("Job", g.Jobs, g.MissedJobs)
-	shown := min(len(g.Chains), maxRows)
-	o.Chains, o.MoreChains = g.Chains[:shown], len(g.Chains)-shown+g.MissedChains
-	shown = min(len(g.Policies), maxRows)
-	o.Policies, o.MorePolicies = g.Policies[:shown], len(g.Policies)-shown+g.MissedPolicies
-	return &view{Title: "Extensions", Section: "overview.html", Gateway: g, Data: &o}, http.StatusOK
-}
-
-// list adds a table of handlers without servers, if there are any.
-func (o *overview) list(heading string, all []status.Local, missed int) {
-	if shown := min(len(all), maxRows); shown > 0 {
-		o.Locals = append(o.Locals, localTable{heading, strings.ToLower(heading), all[:shown], len(all) - shown + missed})
-	}
+// extensionView is the data of the page of an extension.
+type extensionView struct {
+	*status.Extension
+	Waiting waitingTable
 }
 
 func (h *Handler) extension(r *http.Request) (*view, int) {
@@ -248,14 +201,24 @@ func (h *Handler) extension(r *http.Request) (*view, int) {
 			Title: "No such extension", Section: "none.html", Gateway: g, Data: text.Cut(name, limits.QuotedBytes),
 		}, http.StatusNotFound
 	}
-	return &view{Title: name, Section: "extension.html", Gateway: g, Data: &g.Extensions[0]}, http.StatusOK
+	x := &g.Extensions[0]
+	x.Failures = together(x.Failures)
+	return &view{Title: name, Section: "extension.html", Gateway: g, Data: &extensionView{x, shown(byCluster(g.Holds))}}, http.StatusOK
 }
 
-func (h *Handler) cluster(r *http.Request) (*view, int) {
-	namespace := text.Cut(r.PathValue("namespace"), limits.QuotedBytes)
-	name := text.Cut(r.PathValue("name"), limits.QuotedBytes)
-	return &view{
-		Title: namespace + "/" + name, Section: "cluster.html", Gateway: h.gateway(),
-		Data: h.source.Cluster(namespace, name),
-	}, http.StatusOK
+// together returns failures with those that differ only in when they happened as one, which counts them all.
+func together(failures []status.Failure) []status.Failure {
+	type alike struct{ hook, handler, outcome, kind, message string }
+	var all []status.Failure
+	at := map[alike]int{}
+	for _, f := range failures { // newest first
+		key := alike{f.Hook, f.Handler, f.Outcome, f.Kind, f.Message}
+		if i, ok := at[key]; ok {
+			all[i].Times += f.Times
+			continue
+		}
+		at[key] = len(all)
+		all = append(all, f)
+	}
+	return all
 }

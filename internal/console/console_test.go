@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -30,6 +31,7 @@ type gateways struct {
 	rules      []status.Local
 	jobs       []status.Local
 	rollouts   []status.Rollout
+	seen       []status.SeenCluster
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
 }
 
@@ -59,16 +61,44 @@ func (g *gateways) Extension(name string) (*status.Gateway, bool) {
 	return s, false
 }
 
-func (g *gateways) Cluster(namespace, name string) *status.Cluster {
-	order := int32(7)
-	return &status.Cluster{Namespace: namespace, Name: name, Holds: g.holds, Hooks: []status.Hook{{
-		Name: "BeforeClusterUpgrade",
-		Handlers: []status.HookedHandler{{
-			Extension: "acme", Handler: status.Handler{
-				Name: "gate.acme", State: status.Up, Order: &order, Conditional: true, Chains: []string{"updates"},
-			},
-		}},
-	}}}
+func (g *gateways) Cluster(namespace, name string) (*status.Cluster, bool) {
+	order, last := int32(7), now.Add(-time.Minute)
+	of := func(turn int, handler string) status.HookedHandler {
+		return status.HookedHandler{Extension: "acme", Turn: turn, Handler: status.Handler{Name: handler, State: status.Up}}
+	}
+	first := of(1, "gate.acme")
+	first.Order, first.Conditional, first.Chains = &order, true, []string{"updates"}
+	chain := status.HookedHandler{Turn: 2, Handler: status.Handler{Name: "gates", Kind: "HandlerChain", State: status.Failing, Error: "<b>no</b>"}}
+	chain.Steps = []status.HookedHandler{of(1, "a.acme"), of(2, "b.acme")}
+	c := &status.Cluster{Namespace: namespace, Name: name, Holds: g.holds, Hooks: []status.Hook{
+		{Name: "BeforeClusterUpgrade", Called: status.CalledAll, Handlers: []status.HookedHandler{first, chain, of(2, "other.acme")}},
+		{Name: "GeneratePatches", Called: status.CalledOne, Handlers: []status.HookedHandler{of(0, "p.acme"), of(0, "q.acme")}},
+	}}
+	if namespace == "unknown" {
+		return c, false
+	}
+	c.LastCall = &last
+	return c, true
+}
+
+func (g *gateways) Clusters(part string, most int) (found []status.SeenCluster, more int) {
+	last := now.Add(-time.Minute)
+	for _, c := range g.seen {
+		switch {
+		case !strings.Contains(c.Namespace+"/"+c.Name, part):
+		case len(found) == most:
+			more++
+		default:
+			c.LastCall = &last
+			found = append(found, c)
+		}
+	}
+	return found, more
+}
+
+// newPage returns the page of a gateway whose hooks are served at all addresses of its host.
+func newPage(s Source) *Handler {
+	return New(s, func() net.Addr { return &net.TCPAddr{IP: net.IPv6unspecified, Port: 9443} })
 }
 
 // acme is an extension with everything that the page can show, and texts that try to leave their place.
@@ -132,7 +162,7 @@ func TestPages(t *testing.T) {
 		Namespace: "team-a", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Message: "not yet", RetryAfter: 30,
 		Since: now.Add(-90 * time.Minute), Last: now.Add(-time.Second),
 	}
-	h := New(&gateways{extensions: []status.Extension{acme(), {Name: "other", State: status.Up}}, holds: []status.Hold{hold}})
+	h := newPage(&gateways{extensions: []status.Extension{acme(), {Name: "other", State: status.Up}}, holds: []status.Hold{hold}})
 	for target, tt := range map[string]struct {
 		code      int
 		want, not []string
@@ -196,7 +226,7 @@ func TestPolicies(t *testing.T) {
 		{Name: "good", Target: "acme/gate", Accepted: true, Reason: "Accepted", Message: "In effect"},
 		{Name: "typo", Target: "acme", Reason: "Invalid", Message: "undefined field <b>'nmespace'</b>"},
 	}}
-	_, body := get(t, New(g), "/")
+	_, body := get(t, newPage(g), "/")
 	text, _, _ := textOf(t, body)
 	for _, want := range []string{
 		"Policies Policy Target Accepted Reason Message good acme/gate True Accepted In effect typo acme False Invalid undefined field <b>'nmespace'</b>",
@@ -205,7 +235,7 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}
 	}
-	for target, h := range map[string]*Handler{"/extensions/acme": New(g), "/": New(&gateways{})} {
+	for target, h := range map[string]*Handler{"/extensions/acme": newPage(g), "/": newPage(&gateways{})} {
 		if _, body := get(t, h, target); strings.Contains(body, "policies") {
 			t.Errorf("%s has policies", target)
 		}
@@ -226,7 +256,7 @@ func TestRollouts(t *testing.T) {
 		}},
 		MissedClusters: 5,
 	}}}
-	_, body := get(t, New(g), "/")
+	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
 	for _, want := range []string{
 		"Moved Failing Message acme acme acme-v7 True 3 1 2 0 aborted, no more Clusters move: calls <b>fail</b>",
@@ -250,7 +280,7 @@ func TestChains(t *testing.T) {
 		Name: "updates", Hook: "CanUpdateMachine", Reason: "StepMissing", Message: "Calls fail: <b>no</b>", OnPartialCoverage: "Block",
 		Steps: []status.ChainStep{{Handler: "gate.acme", Registered: true}, {Handler: "disk.none", Optional: true}},
 	}}}
-	_, body := get(t, New(g), "/")
+	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
 	const want = "Chains Chain Hook Ready Reason Steps, in their order Message updates CanUpdateMachine False StepMissing " +
 		"gate.acme disk.none (not registered) (optional) Calls fail: <b>no</b> (partial coverage: Block)"
@@ -258,7 +288,7 @@ func TestChains(t *testing.T) {
 		t.Errorf("want %s and a link to /extensions/acme, got %s %s", want, text, links)
 	}
 	for _, target := range []string{"/extensions/acme", "/clusters/n/c"} {
-		_, body = get(t, New(g), target)
+		_, body = get(t, newPage(g), target)
 		text, links, _ = textOf(t, body)
 		if !strings.Contains(text, "step of updates") || !slices.Contains(links, "/#chain-updates") {
 			t.Errorf("%s does not link to the chain: %s %s", target, text, links)
@@ -276,7 +306,7 @@ func TestRules(t *testing.T) {
 	}, jobs: []status.Local{{Name: "backup", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers"}}, chains: []status.Chain{{Name: "all", Steps: []status.ChainStep{
 		{Handler: "rule.approved", Kind: "HookRule", Registered: true}, {Handler: "job.backup", Kind: "HookJob", Registered: true},
 	}}}}
-	_, body := get(t, New(g), "/")
+	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
 	const want = "Rules Rule Hook Ready Reason Calls Failed Message approved step of all BeforeClusterUpgrade True Ready 7 3 Answers (no <b>key</b>) " +
 		"new False Invalid spec: none Jobs Job Hook Ready Reason Calls Failed Message backup BeforeClusterUpgrade True Ready Answers"
@@ -300,7 +330,7 @@ func TestListsAreBounded(t *testing.T) {
 		g.rules = append(g.rules, status.Local{Name: fmt.Sprintf("r-%d", n)})
 		g.jobs = append(g.jobs, status.Local{Name: fmt.Sprintf("j-%d", n)})
 	}
-	_, body := get(t, New(g), "/")
+	_, body := get(t, newPage(g), "/")
 	text, _, elements := textOf(t, body)
 	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
 	if rows != 6*maxRows+6 {
@@ -314,7 +344,7 @@ func TestListsAreBounded(t *testing.T) {
 }
 
 func TestAssets(t *testing.T) {
-	h := New(&gateways{})
+	h := newPage(&gateways{})
 	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
 		if code, body := get(t, h, "/assets/"+name); code != http.StatusOK || body == "" {
 			t.Errorf("%s: %d", name, code)
@@ -357,7 +387,7 @@ func follow(ctx context.Context, t *testing.T, url string) (next func() string, 
 // TestStreamFollows sees a state that changes, beyond the server's limit for answers.
 func TestStreamFollows(t *testing.T) {
 	g := &gateways{extensions: []status.Extension{acme()}}
-	s := httptest.NewUnstartedServer(New(g))
+	s := httptest.NewUnstartedServer(newPage(g))
 	s.Config.WriteTimeout = time.Millisecond
 	s.Start()
 	t.Cleanup(s.Close) // after the context of the test has ended its streams
@@ -373,7 +403,7 @@ func TestStreamFollows(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	s := httptest.NewServer(New(&gateways{}))
+	s := httptest.NewServer(newPage(&gateways{}))
 	t.Cleanup(s.Close) // after the context of the test has ended its streams
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -411,7 +441,7 @@ func (c *counted) Gateway() *status.Gateway {
 func TestPagesShareTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counted{}
-		h := New(c)
+		h := newPage(c)
 		for range 3 {
 			for range 100 {
 				if code, _ := get(t, h, "/"); code != http.StatusOK {
@@ -440,7 +470,7 @@ func (s stalled) Write(p []byte) (int, error) {
 
 func TestPagesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, read := New(&gateways{}), make(chan struct{})
+		h, read := newPage(&gateways{}), make(chan struct{})
 		for range maxPages {
 			go h.ServeHTTP(stalled{httptest.NewRecorder(), read}, httptest.NewRequest(http.MethodGet, "/", nil))
 		}
@@ -460,7 +490,7 @@ func TestPagesAreBounded(t *testing.T) {
 func TestTextsDoNotLeaveTheirEvent(t *testing.T) {
 	x := acme()
 	x.Error = "first\revent: other\r\rretry: 1000000\rlast"
-	s := httptest.NewServer(New(&gateways{extensions: []status.Extension{x}}))
+	s := httptest.NewServer(newPage(&gateways{extensions: []status.Extension{x}}))
 	t.Cleanup(s.Close) // after the context of the test has ended its streams
 	next, _ := follow(t.Context(), t, s.URL+"/extensions/acme")
 	event := next()

@@ -22,13 +22,17 @@ import (
 var functions = template.FuncMap{
 	"age":       age,
 	"latency":   render.Latency,
+	"instant":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"lower":     func(s any) string { return strings.ToLower(fmt.Sprint(s)) },
 	"plural":    text.Plural,
 	"message":   render.Message,
 	"sparkline": sparkline,
 	"count":     func(n uint64) int { return int(min(n, math.MaxInt)) },
-	"holding":   holding,
+	"turns":     turnsOf,
+	"hasSteps":  func(h status.HookedHandler) bool { return len(h.Steps) > 0 },
+	"waits":     func(g *status.Gateway, t waitingTable) waitingView { return waitingView{g.Now, t} },
+	"only":      func(rows []waiting) waitingTable { return waitingTable{Rows: rows} },
 	"noted":     render.Noted,
 	"reason":    render.Reason,
 	"condition": render.Condition,
@@ -39,13 +43,6 @@ var functions = template.FuncMap{
 		_, extensionConfig, _ := strings.Cut(handler, ".")
 		return extensionConfig
 	},
-}
-
-// holding returns a status with other holds, for the template that lists them.
-func holding(g *status.Gateway, holds []status.Hold) *status.Gateway {
-	other := *g
-	other.Holds = holds
-	return &other
 }
 
 // age returns how long ago a time was; empty if it is not known. Seconds are left out above a minute, so that a page

@@ -24,7 +24,8 @@ const (
 	patience = limits.PageTimeout
 )
 
-// stream sends the main part of a page whenever it has changed, as server-sent events.
+// stream sends the main part of a page whenever it has changed, and each time when that was looked at, as server-sent
+// events.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *http.Request) (*view, int)) {
 	select {
 	case h.streams <- struct{}{}:
@@ -48,9 +49,9 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 		if err != nil {
 			return
 		}
-		event := []byte(": nothing has changed\n\n")
+		event := updated(v.Gateway.Now)
 		if sum := sha256.Sum256(body); sum != last {
-			event, last = eventOf(body), sum
+			event, last = append(eventOf(body), event...), sum
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(patience)) // otherwise the server's own ends the stream
 		if _, err := w.Write(event); err != nil || control.Flush() != nil {
@@ -64,6 +65,11 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 			return
 		}
 	}
+}
+
+// updated returns the event that says of when the page is, as page.html does.
+func updated(at time.Time) []byte {
+	return fmt.Appendf(nil, "event: updated\ndata: %s\n\n", at.UTC().Format(time.RFC3339))
 }
 
 // eventOf returns an event with a text. A carriage return, which a text of an extension may have, would end a line of

@@ -12,11 +12,12 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/subject"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
 // remember keeps a call for those who look at the gateway now, while metrics are for those who look back. A call that
-// its caller has given up says nothing. Nothing but failures and holds costs more than counting.
+// its caller has given up says nothing. Nothing but failures, holds and the names of Clusters costs more than counting.
 func (o *Observer) remember(
 	c extension.Call, result extension.Result, err error, began time.Time, took time.Duration,
 ) {
@@ -43,6 +44,10 @@ func (o *Observer) remember(
 		call.Message = message
 	}
 	o.handlers.Record(c.Handler.Name, call)
+	if o.clusters.Due(call.Ended) {
+		namespace, name := subject.Cluster(cmp.Or(c.Request, c.Partial))
+		o.clusters.Record(namespace, name, call.Ended)
+	}
 	if call.Outcome != activity.Success {
 		failed := activity.Failure{
 			At: call.Ended, Hook: c.Hook.Hook, Handler: c.Handler.Name, Outcome: call.Outcome, Kind: kind, Message: message,

@@ -29,6 +29,7 @@ type Observer struct {
 
 	handlers     activity.Handlers
 	holds        activity.Holds
+	clusters     *activity.Clusters
 	discoveries  activity.Discoveries
 	servers      activity.Servers
 	callerErrors callerErrors
@@ -43,6 +44,7 @@ func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *con
 	m.extensions.Store(extensions)
 	o := &Observer{
 		metrics: m, extensions: extensions, tracer: tracer, logger: l, losses: losses, misspelt: convert.NewLosses(nil),
+		clusters:   activity.NewClusters(),
 		auditLines: rate.NewLimiter(limits.AuditLinesPerSecond, limits.AuditLines),
 	}
 	m.series.vectors = append(m.series.vectors, &o.handlers)

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -26,7 +27,7 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Policies, Chains, Rules, Jobs, Rollouts and Notices are required. It is safe for concurrent use.
+// All fields but Policies, Chains, Rules, Jobs, Rollouts, Notices and HasCluster are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -46,6 +47,8 @@ type Reporter struct {
 	Rollouts func() []status.Rollout
 	// Notices may be nil.
 	Notices func() []status.Notice
+	// HasCluster reports whether a Cluster is known to exist, besides those that calls are about. It may be nil.
+	HasCluster func(namespace, name string) bool
 }
 
 // Gateway returns the status of the gateway now, without the failures and the points of its extensions.
@@ -331,6 +334,10 @@ func (r *Reporter) InTurn() http.Handler { return inTurn(r, limits.ScrapeTimeout
 func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var body *status.Gateway
 	query, ok := req.URL.Query(), true
+	if query.Has("cluster") {
+		r.serveCluster(w, query.Get("cluster"))
+		return
+	}
 	missing := r.noExtension
 	name := query.Get("extension")
 	chain, rule, job, rollout := query.Get("chain"), query.Get("rule"), query.Get("job"), query.Get("rollout")
@@ -356,6 +363,27 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, missing(name), http.StatusNotFound)
 		return
 	}
+	answer(w, body)
+}
+
+// serveCluster serves the Cluster of a NAMESPACE/NAME.
+func (r *Reporter) serveCluster(w http.ResponseWriter, query string) {
+	namespace, name, ok := strings.Cut(query, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		http.Error(w, fmt.Sprintf("cluster=%q: want cluster=NAMESPACE/NAME", text.Cut(query, limits.QuotedBytes)),
+			http.StatusBadRequest)
+		return
+	}
+	c, ok := r.Cluster(namespace, name)
+	if !ok {
+		http.Error(w, r.noCluster(namespace, name), http.StatusNotFound)
+		return
+	}
+	answer(w, c)
+}
+
+// answer answers a request with JSON.
+func answer(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(body) // the client has left

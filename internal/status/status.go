@@ -12,7 +12,7 @@ import (
 
 // Path is where the diagnostics address serves a Gateway. With the query parameter extension, it has one extension
 // with all that is known of it; with chain, one HandlerChain; with rule, one HookRule; with job, one HookJob; with
-// rollout, one ExtensionRollout.
+// rollout, one ExtensionRollout. With cluster, which is NAMESPACE/NAME, it serves a Cluster instead.
 const Path = "/status"
 
 // Gateway is what one process knows. Times are in RFC 3339, and durations in seconds.
@@ -314,22 +314,47 @@ type Notice struct {
 
 // Cluster says which handlers the hooks of a Cluster go to.
 type Cluster struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Holds     []Hold `json:"holds"`
-	Hooks     []Hook `json:"hooks"`
+	Now       time.Time `json:"now"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	// LastCall is when a handler was called about the Cluster last. It is absent if this process has seen no such call.
+	LastCall *time.Time `json:"lastCall,omitempty"`
+	Holds    []Hold     `json:"holds"`
+	Hooks    []Hook     `json:"hooks"`
+}
+
+// SeenCluster is a Cluster about which this process knows something.
+type SeenCluster struct {
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	LastCall  *time.Time `json:"lastCall,omitempty"` // as that of Cluster
+	Holds     int        `json:"holds,omitempty"`    // how many handlers it waits for
 }
 
 // Hook is a hook with the handlers that are called for a Cluster. A conditional handler may not be.
 type Hook struct {
-	Name     string          `json:"name"`
+	Name string `json:"name"`
+	// Called is All if a call goes to all handlers, in their turns, and One if it goes to the one that it names, or to the
+	// only one.
+	Called   string          `json:"called"`
 	Handlers []HookedHandler `json:"handlers"`
 }
+
+// The values of Hook.Called.
+const (
+	CalledAll = "All"
+	CalledOne = "One"
+)
 
 // HookedHandler is a handler of a hook, and the name of its extension, or of the object that is its Kind.
 type HookedHandler struct {
 	Handler
 	Extension string `json:"extension"`
+	// Turn is set of the handlers of a Cluster's hook that all are called, and of steps of a chain: those with the same
+	// turn are called at the same time, when those of the turn before it have answered. It begins with 1.
+	Turn int `json:"turn,omitempty"`
+	// Steps are those of a HandlerChain, which is a handler of its hooks in Cluster.
+	Steps []HookedHandler `json:"steps,omitempty"`
 	// Rollout is the ExtensionRollout that the extension is a member of.
 	Rollout *RolloutMember `json:"rollout,omitempty"`
 }

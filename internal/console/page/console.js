@@ -4,6 +4,7 @@
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
+const updated = document.getElementById("updated");
 
 // replace shows another main part, and keeps the focus, what is typed, and where regions are scrolled to.
 function replace(html) {
@@ -35,5 +36,10 @@ function replace(html) {
 
 const events = new EventSource(location.href);
 events.onmessage = (event) => { live.hidden = true; replace(event.data); };
+events.addEventListener("updated", (event) => {
+  live.hidden = true;
+  updated.dateTime = event.data;
+  updated.textContent = event.data.replace("T", " ").replace("Z", " UTC"); // as page.html has it
+});
 events.onopen = () => { live.hidden = true; };
 events.onerror = () => { live.hidden = false; };
