@@ -48,7 +48,7 @@ func newDescribeCommand() *cobra.Command {
 		},
 	}
 	f := o.addFlags(cmd)
-	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
+	f.StringVarP(&output, "output", "o", formatTable, "format: table, wide, with all columns, yaml or json")
 	completions := map[string]completion{}
 	for _, d := range describables() {
 		completions[d.kind] = completeStatus(&o, d.names)
@@ -61,7 +61,7 @@ func newDescribeCommand() *cobra.Command {
 		}
 		return completions[extensionKind](cmd, args, typed)
 	}
-	completeFlags(cmd, map[string]completion{"output": completeFormats()})
+	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide)})
 	return cmd
 }
 
@@ -122,9 +122,9 @@ func toDescribe(args []string) (what describable, names []string) {
 }
 
 func (o *statusOptions) describe(cmd *cobra.Command, what describable, name, output string) error {
-	printer, err := newPrinter(output)
-	if err != nil {
-		return err
+	show, err := listPrinter(output)
+	if err != nil || output == formatName {
+		return usagef("--output %q: want table, wide, yaml or json", output)
 	}
 	return o.ask(cmd, func(c *statusClient) error {
 		g, body, err := c.about(cmd.Context(), what.kind, name)
@@ -134,9 +134,9 @@ func (o *statusOptions) describe(cmd *cobra.Command, what describable, name, out
 		if n := what.count(g); n != 1 {
 			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.name(), n, what.kind, name)
 		}
-		s := newScreen(cmd.OutOrStdout())
-		err = printer(cmd.OutOrStdout(), body, func(io.Writer) error {
-			return s.write(func(w io.Writer) error { return what.table(w, g) })
+		err = show(newScreen(cmd.OutOrStdout()), &list{
+			body:  func() ([]byte, error) { return body, nil },
+			table: func(w io.Writer, _ bool) error { return what.table(w, g) },
 		})
 		if err != nil {
 			return fmt.Errorf("print %s: %w", what.kind, err)

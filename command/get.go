@@ -23,7 +23,7 @@ import (
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get {handlers | extensions | rollouts | rules | jobs | chains | policies | holds}",
+		Use:   "get {handlers | extensions | rollouts | rules | jobs | chains | policies | holds | routes}",
 		Short: "List what a gateway knows",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -33,15 +33,16 @@ func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRolloutsCommand(),
-		newGetRulesCommand(), newGetJobsCommand(), newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand())
+		newGetRulesCommand(), newGetJobsCommand(), newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand(),
+		newGetRoutesCommand())
 	return cmd
 }
 
-const gettable = "handlers, extensions, rollouts, rules, jobs, chains, policies or holds"
+const gettable = "handlers, extensions, rollouts, rules, jobs, chains, policies, holds or routes"
 
 // discover lists the handlers in the answer of a server to discovery.
 func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) error {
-	printer, err := newPrinter(o.output)
+	show, err := listPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -63,22 +64,24 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 	slices.SortStableFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int {
 		return cmp.Compare(a.GetName(), b.GetName())
 	})
-	body, err := mandated.Append(nil, &hooksv1alpha1.DiscoveryResponse{
-		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: handlers,
-	})
-	if err != nil {
-		return fmt.Errorf("print handlers: %w", err)
-	}
 	if len(handlers) == 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", server.name())
-		if o.output == formatTable {
+		if forPeople(o.output) {
 			return nil
 		}
 	}
-	err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error {
-		return render.Handlers(w, handlers)
-	})
-	if err != nil {
+	l := &list{
+		body: func() ([]byte, error) {
+			return mandated.Append(nil, &hooksv1alpha1.DiscoveryResponse{
+				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: handlers,
+			})
+		},
+		table: func(w io.Writer, _ bool) error { return render.Handlers(w, handlers) },
+	}
+	for _, h := range handlers {
+		l.names = append(l.names, h.GetName())
+	}
+	if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	return nil
@@ -116,22 +119,30 @@ func (s *server) handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooks
 
 // list is what the formats of a list show.
 type list struct {
-	member string // of the document that has the items
-	items  any
-	names  []string
-	table  func(w io.Writer, wide bool) error
+	body  func() ([]byte, error) // the JSON
+	names []string
+	table func(w io.Writer, wide bool) error
 }
+
+// membersOf returns the JSON of a document whose only member has the items.
+func membersOf(member string, items any) func() ([]byte, error) {
+	return func() ([]byte, error) { return json.Marshal(map[string]any{member: items}) }
+}
+
+// forPeople reports whether a format is a table, of which nothing is left if there are no rows.
+func forPeople(format string) bool { return format != formatYAML && format != formatJSON }
 
 // listPrinter returns what prints lists.
 func listPrinter(format string) (func(s *screen, l *list) error, error) {
 	switch format {
 	case formatTable, formatWide:
 		return func(s *screen, l *list) error {
-			return s.write(func(w io.Writer) error { return l.table(w, format == formatWide) })
+			wide := format == formatWide
+			return s.write(wide, func(w io.Writer) error { return l.table(w, wide) })
 		}, nil
 	case formatName:
 		return func(s *screen, l *list) error {
-			return s.write(func(w io.Writer) error {
+			return s.write(true, func(w io.Writer) error {
 				for _, name := range l.names {
 					_, _ = fmt.Fprintln(w, text.Printable(name)) // to a buffer
 				}
@@ -144,7 +155,7 @@ func listPrinter(format string) (func(s *screen, l *list) error, error) {
 		return nil, usagef("--output %q: want table, wide, name, yaml or json", format)
 	}
 	return func(s *screen, l *list) error {
-		body, err := json.Marshal(map[string]any{l.member: l.items})
+		body, err := l.body()
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,6 @@ import (
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/survey"
 	"github.com/hookgate/hookgate/internal/table"
-	"github.com/hookgate/hookgate/internal/text"
 )
 
 // extensionsOptions are the flags of hookgate get extensions. Those about a cluster are named as those of hookgate
@@ -103,8 +102,9 @@ func (o *extensionsOptions) run(cmd *cobra.Command) error {
 			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)
 	case o.timeout <= 0:
 		return usagef("--timeout: want more than 0, got %s", o.timeout)
-	case !fromGateway && (o.output != formatTable || o.watch):
-		return usagef("--output and --watch are for the extensions of a gateway; for ExtensionConfigs, use kubectl get")
+	case !fromGateway && (!forPeople(o.output) || o.watch):
+		return usagef("--output yaml and json, and --watch, are for the extensions of a gateway; for ExtensionConfigs, use " +
+			"kubectl get")
 	}
 	if fromGateway {
 		return o.ofGateway(cmd)
@@ -114,7 +114,7 @@ func (o *extensionsOptions) run(cmd *cobra.Command) error {
 
 // ofGateway lists the extensions of a gateway.
 func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
-	show, err := extensionsPrinter(o.output)
+	show, err := listPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,11 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.name())
 			return nil
 		}
-		if err := show(s, g, body); err != nil {
+		err = show(s, &list{
+			body: func() ([]byte, error) { return body, nil }, names: extensionNames(g),
+			table: func(w io.Writer, wide bool) error { return render.Extensions(w, g, wide) },
+		})
+		if err != nil {
 			return backoff.Permanent(fmt.Errorf("print extensions: %w", err))
 		}
 		return nil
@@ -197,32 +201,12 @@ func statesOf(g *status.Gateway) string {
 	return b.String() + "."
 }
 
-// extensionsPrinter returns what prints the extensions of a gateway.
-func extensionsPrinter(format string) (func(s *screen, g *status.Gateway, body []byte) error, error) {
-	switch format {
-	case formatTable, formatWide:
-		return func(s *screen, g *status.Gateway, _ []byte) error {
-			return s.write(func(w io.Writer) error { return render.Extensions(w, g, format == formatWide) })
-		}, nil
-	case formatName:
-		return func(s *screen, g *status.Gateway, _ []byte) error {
-			return s.write(func(w io.Writer) error {
-				for i := range g.Extensions {
-					_, _ = fmt.Fprintln(w, text.Printable(g.Extensions[i].Name)) // to a buffer
-				}
-				return nil
-			})
-		}, nil
-	}
-	printer, err := newPrinter(format)
-	if err != nil {
-		return nil, usagef("--output %q: want table, wide, name, yaml or json", format)
-	}
-	return func(s *screen, _ *status.Gateway, body []byte) error { return printer(s.out, body, nil) }, nil
-}
-
 // ofCluster lists the ExtensionConfigs of a cluster.
 func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
+	show, err := listPrinter(o.output)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
 	config, err := o.gateway.kube.load()
@@ -248,7 +232,11 @@ func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "There are no ExtensionConfigs.")
 		return nil
 	}
-	if err := printStates(cmd.OutOrStdout(), states); err != nil {
+	l := &list{table: func(w io.Writer, _ bool) error { return printStates(w, states) }}
+	for i := range states {
+		l.names = append(l.names, states[i].Name)
+	}
+	if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
 		return fmt.Errorf("print extensions: %w", err)
 	}
 	return nil
@@ -257,7 +245,8 @@ func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 // printStates writes a row for each extension, with the message of the first condition that is not true.
 func printStates(w io.Writer, states []survey.State) error {
 	t := table.New(w)
-	t.Row("EXTENSION", "HANDLERS", "DISCOVERED", "AVAILABLE", "MESSAGE")
+	t.Columns("EXTENSION", "HANDLERS", "DISCOVERED", "AVAILABLE", "MESSAGE")
+	t.Optional("HANDLERS")
 	for i := range states {
 		s := &states[i]
 		t.Row(s.Name, strconv.Itoa(s.Handlers), conditionText(s.Discovered), conditionText(s.Available),

@@ -50,8 +50,8 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", formatTable,
-		"format: table, yaml or json; of a gateway's diagnostics address wide and name, too; of --server, yaml and json "+
-			"have the form of an answer to discovery")
+		"format: table, wide, with more columns, name, yaml or json; of --server, yaml and json have the form of an answer "+
+			"to discovery")
 	o.addFlags(f)
 	f.StringVar(&o.diagnostics, "diagnostics", defaultDiagnostics,
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
@@ -98,12 +98,12 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 		handlers := render.Registered(g)
 		if len(handlers) == 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.name())
-			if o.output != formatYAML && o.output != formatJSON {
+			if forPeople(o.output) {
 				return nil
 			}
 		}
 		l := &list{
-			member: "handlers", items: handlers,
+			body:  membersOf("handlers", handlers),
 			table: func(w io.Writer, wide bool) error { return render.HandlersInEffect(w, handlers, wide) },
 		}
 		for i := range handlers {

@@ -103,7 +103,7 @@ func TestGetHandlersAsksOne(t *testing.T) {
 		{[]string{"--ca", ca, "--diagnostics", "https://127.0.0.1:1"}, exitFailed, "gateway https://127.0.0.1:1"},
 		{[]string{"--server", "https://127.0.0.1:1"}, exitFailed, "https://127.0.0.1:1"},
 		{[]string{"--server", "https://127.0.0.1:1", "--diagnostics", "http://127.0.0.1:1"}, exitUsage, "leave the other out"},
-		{[]string{"--server", "https://127.0.0.1:1", "-o", "wide"}, exitUsage, "want table, yaml or json"},
+		{[]string{"--server", "https://127.0.0.1:1", "-o", "wide"}, exitFailed, "https://127.0.0.1:1"},
 		{[]string{"-o", "xml"}, exitUsage, "want table, wide, name, yaml or json"},
 		{[]string{"--timeout", "0s"}, exitUsage, "--timeout: want more than 0"},
 	} {

@@ -49,14 +49,14 @@ func newGetHoldsCommand() *cobra.Command {
 	}
 	f := o.addFlags(cmd)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
-	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, yaml or json")
+	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, wide, name, which is that of the Cluster, yaml or json")
 	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, clusterNames)
-	completeFlags(cmd, map[string]completion{"output": completeFormats()})
+	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
 	return cmd
 }
 
 func (o *holdsOptions) run(cmd *cobra.Command) error {
-	show, err := newPrinter(o.output)
+	show, err := listPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -69,42 +69,45 @@ func (o *holdsOptions) run(cmd *cobra.Command) error {
 	})
 }
 
-func (o *holdsOptions) print(cmd *cobra.Command, show printer, g *status.Gateway, gateway string) error {
-	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool {
-		return o.namespace != "" && h.Namespace != o.namespace || o.cluster != "" && h.Cluster != o.cluster
-	})
+func (o *holdsOptions) print(
+	cmd *cobra.Command, show func(*screen, *list) error, g *status.Gateway, gateway string,
+) error {
+	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool { return !o.means(h.Namespace, h.Cluster) })
 	for i := range g.Rules {
 		r := &g.Rules[i]
 		if r.MissedPlaces > 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are more: the gateway had no room for %d places of %s.\n",
 				r.MissedPlaces, r.Name)
 		}
-		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool {
-			return o.namespace != "" && p.Namespace != o.namespace || o.cluster != "" && p.Cluster != o.cluster
-		})
+		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool { return !o.means(p.Namespace, p.Cluster) })
 	}
 	if len(g.Holds) == 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No Cluster waits for a handler of %s.\n", gateway)
-		if o.output == formatTable {
-			return render.Places(cmd.OutOrStdout(), g)
-		}
 		g.Holds = []status.Hold{} // an empty list in JSON, not null
-	}
-	if g.MissedHolds > 0 {
+	} else if g.MissedHolds > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There may be more: the gateway had no room for %d holds.\n", g.MissedHolds)
 	}
-	body, err := json.Marshal(g.Holds)
-	if err == nil {
-		err = show(cmd.OutOrStdout(), body, func(w io.Writer) error { return printHolds(w, g) })
+	l := &list{
+		body:  func() ([]byte, error) { return json.Marshal(g.Holds) },
+		names: waitingClusters(g),
+		table: func(w io.Writer, _ bool) error { return printHolds(w, g) },
 	}
-	if err != nil {
+	if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
 		return fmt.Errorf("print holds: %w", err)
 	}
 	return nil
 }
 
+// means reports whether the flags and the argument mean a Cluster.
+func (o *holdsOptions) means(namespace, cluster string) bool {
+	return (o.namespace == "" || namespace == o.namespace) && (o.cluster == "" || cluster == o.cluster)
+}
+
 // printHolds writes the Clusters that wait, and those that have the places of rules.
 func printHolds(w io.Writer, g *status.Gateway) error {
+	if len(g.Holds) == 0 {
+		return render.Places(w, g)
+	}
 	if err := render.Holds(w, g); err != nil {
 		return err
 	}

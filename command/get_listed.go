@@ -58,7 +58,7 @@ func (o *statusOptions) getListed(cmd *cobra.Command, kind *listed, output strin
 		items, names, missed := kind.list(g)
 		if len(names) == 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.name(), kind.plural)
-			if output != formatYAML && output != formatJSON {
+			if forPeople(output) {
 				return nil
 			}
 			items = []any{} // an empty list in JSON, not null
@@ -67,7 +67,7 @@ func (o *statusOptions) getListed(cmd *cobra.Command, kind *listed, output strin
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are %d more, which the gateway does not list.\n", missed)
 		}
 		err = show(newScreen(cmd.OutOrStdout()), &list{
-			member: kind.plural, items: items, names: names,
+			body: membersOf(kind.plural, items), names: names,
 			table: func(w io.Writer, wide bool) error { return kind.table(w, g, wide) },
 		})
 		if err != nil {

@@ -328,23 +328,3 @@ func TestStatusErrors(t *testing.T) {
 		})
 	}
 }
-
-func TestColours(t *testing.T) {
-	const text = "NAME   STATE     SINCE\n" +
-		"a      Up        Down\n" +
-		"Down   Failing   1s\n" +
-		"c      Else      1s\n" +
-		"\n" +
-		"x      Up\n" +
-		"State:   Down for 5s\n"
-	const want = "NAME   STATE     SINCE\n" +
-		"a      \x1b[32mUp\x1b[0m        Down\n" +
-		"Down   \x1b[33mFailing\x1b[0m   1s\n" +
-		"c      Else      1s\n" +
-		"\n" +
-		"x      Up\n" +
-		"State:   \x1b[31mDown\x1b[0m for 5s\n"
-	if diff := cmp.Diff(want, string(coloured([]byte(text)))); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-}

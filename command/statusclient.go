@@ -37,8 +37,8 @@ const (
 	statusObjects = limits.StatusObjects
 )
 
-// defaultDiagnostics is the diagnostics address of a gateway on this machine, by default.
-const defaultDiagnostics = "http://127.0.0.1:8443"
+// defaultDiagnostics is the diagnostics address of a gateway on this machine, by default. Only tests change it.
+var defaultDiagnostics = "http://127.0.0.1:8443"
 
 // statusOptions are the flags that say whose status to read.
 type statusOptions struct {
@@ -137,18 +137,8 @@ func (c *statusClient) about(ctx context.Context, kind, name string) (g *status.
 	} else {
 		query.Set(kind, name)
 	}
-	code, body, err := c.fetch(ctx, status.Path, query, statusBytes+1)
-	switch {
-	case err != nil:
+	if body, err = c.read(ctx, query, kind); err != nil {
 		return nil, nil, err
-	case len(body) > statusBytes:
-		return nil, nil, fmt.Errorf("gateway %s: the status has more than %d MiB", c.name(), statusBytes>>20)
-	case code != http.StatusOK:
-		return nil, nil, c.refusal(code, body, kind)
-	}
-	if n := jsonscan.Count(body); n.Values > statusValues || n.Objects > statusObjects {
-		return nil, nil, fmt.Errorf("gateway %s: the status has %d values and %d objects, more than are read",
-			c.name(), n.Values, n.Objects)
 	}
 	g = &status.Gateway{}
 	if err := json.Unmarshal(body, g); err != nil || g.Now.IsZero() {
@@ -156,6 +146,37 @@ func (c *statusClient) about(ctx context.Context, kind, name string) (g *status.
 			c.name(), status.Path)
 	}
 	return g, body, nil
+}
+
+// read returns the JSON of a status that is not larger than those that are read.
+func (c *statusClient) read(ctx context.Context, query url.Values, kind string) ([]byte, error) {
+	code, body, err := c.fetch(ctx, status.Path, query, statusBytes+1)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > statusBytes:
+		return nil, fmt.Errorf("gateway %s: the status has more than %d MiB", c.name(), statusBytes>>20)
+	case code != http.StatusOK:
+		return nil, c.refusal(code, body, kind)
+	}
+	if n := jsonscan.Count(body); n.Values > statusValues || n.Objects > statusObjects {
+		return nil, fmt.Errorf("gateway %s: the status has %d values and %d objects, more than are read",
+			c.name(), n.Values, n.Objects)
+	}
+	return body, nil
+}
+
+// cluster returns what the gateway knows of a Cluster, and its JSON.
+func (c *statusClient) cluster(ctx context.Context, cluster string) (found *status.Cluster, body []byte, err error) {
+	if body, err = c.read(ctx, url.Values{clusterKind: {cluster}}, clusterKind); err != nil {
+		return nil, nil, err
+	}
+	found = &status.Cluster{}
+	if err := json.Unmarshal(body, found); err != nil || found.Namespace+"/"+found.Name != cluster {
+		return nil, nil, errors.New(withHint(fmt.Sprintf("gateway %s does not say where the hooks of one Cluster go", c.name()),
+			"Is it older than this program? The page of the Cluster, /clusters/NAMESPACE/CLUSTER, shows its handlers."))
+	}
+	return found, body, nil
 }
 
 // fetch returns the status code of what is at a path, and up to most bytes of it.
@@ -229,9 +250,11 @@ func (c *statusClient) refusal(code int, body []byte, kind string) error {
 		}
 		hint = "Say --token-file FILE or --cert FILE and --key FILE: a token must be allowed to " + allowed + "."
 	case http.StatusNotFound:
-		if kind == "" {
+		switch kind {
+		case "":
 			hint = "Is this the diagnostics address of a gateway?"
-		} else {
+		case clusterKind: // the text says what to do
+		default:
 			hint = fmt.Sprintf(`See "hookgate get %ss".`, kind)
 		}
 	}

@@ -7,85 +7,104 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/table"
 )
 
-// screen writes texts for people, with colours on a terminal unless NO_COLOR is set (https://no-color.org).
+// defaultWidth is the width of a terminal that does not say how wide it is, and leastWidth is that of the narrowest one
+// for which texts are laid out.
+const (
+	defaultWidth = 80
+	leastWidth   = 40
+)
+
+// screen writes texts for people. On a terminal, they fit its width, and have colours unless NO_COLOR is set
+// (https://no-color.org).
 type screen struct {
-	out      io.Writer
-	terminal bool
-	colours  bool
+	out     io.Writer
+	file    *os.File // the terminal; nil elsewhere
+	colours bool
 }
 
 func newScreen(out io.Writer) *screen {
-	file, ok := out.(*os.File)
-	s := &screen{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
-	s.colours = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s := &screen{out: out}
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		s.file = file
+		s.colours = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
 	return s
+}
+
+// width returns how many characters a line of the terminal has; 0 if it is none.
+func (s *screen) width() int {
+	if s.file == nil {
+		return 0
+	}
+	width, _, err := term.GetSize(int(s.file.Fd()))
+	if err != nil || width == 0 {
+		width = defaultWidth
+	}
+	return max(width, leastWidth)
 }
 
 // clear makes the next text the only one on a terminal, and separates it by an empty line elsewhere.
 func (s *screen) clear() {
-	if s.terminal {
+	if s.file != nil {
 		_, _ = io.WriteString(s.out, "\x1b[H\x1b[2J")
 		return
 	}
 	_, _ = io.WriteString(s.out, "\n")
 }
 
-// write writes what render renders.
-func (s *screen) write(render func(io.Writer) error) error {
+// write writes what render renders, in lines that are as long as they are if wide.
+func (s *screen) write(wide bool, render func(io.Writer) error) error {
 	var b bytes.Buffer
-	if err := render(&b); err != nil {
+	to := &table.Terminal{Writer: &b, Width: s.width()}
+	if wide {
+		to.Width = 0
+	}
+	if s.colours {
+		to.Colour = colour
+	}
+	if err := render(to); err != nil {
 		return err
 	}
-	text := b.Bytes()
-	if s.colours {
-		text = coloured(text)
-	}
-	_, err := s.out.Write(text)
+	_, err := s.out.Write(b.Bytes())
 	return err
 }
 
+// The SGR codes of what is well, of what needs attention, and of what is wrong.
+const (
+	green  = "32"
+	yellow = "33"
+	red    = "31"
+	dim    = "2"
+)
+
 // colours are the SGR codes of the states.
 var colours = map[status.State]string{
-	status.Up: "32", status.Slow: "33", status.Failing: "33", status.Down: "31",
-	status.Unknown: "2",
+	status.Up: green, status.Ready: green, status.Slow: yellow, status.Failing: yellow, status.Down: red,
+	status.Unknown: dim,
 }
 
-// coloured colours the states in tables, below the title STATE, and after "State:". No cell can have such a sequence
-// itself.
-func coloured(text []byte) []byte {
-	var b bytes.Buffer
-	column := -1
-	for line := range bytes.Lines(text) {
-		at := column
-		switch i := bytes.Index(line, []byte("STATE ")); {
-		case len(bytes.TrimSpace(line)) == 0:
-			column, at = -1, -1
-		case i >= 0 && column < 0:
-			column = i
-		case bytes.HasPrefix(line, []byte("State:")):
-			at = len(line) - len(bytes.TrimLeft(line[len("State:"):], " "))
+// colour returns the SGR code of a cell, which says in words what its colour does.
+func colour(title, cell string) string {
+	word, _, _ := strings.Cut(cell, " ")
+	switch title {
+	case "STATE", "State:":
+		return colours[status.State(word)]
+	case "READY", "Ready:", "ACCEPTED", "DISCOVERED", "AVAILABLE":
+		if strings.HasPrefix(cell, "False") {
+			return red
 		}
-		if at < 0 || at >= len(line) {
-			b.Write(line)
-			continue
+	case "FAILED", "FAILING":
+		if cell != "0" && cell != "-" {
+			return red
 		}
-		word, _, _ := bytes.Cut(bytes.TrimRight(line[at:], "\n"), []byte(" "))
-		code, ok := colours[status.State(word)]
-		if !ok {
-			b.Write(line)
-			continue
-		}
-		b.Write(line[:at])
-		b.WriteString("\x1b[" + code + "m")
-		b.Write(word)
-		b.WriteString("\x1b[0m")
-		b.Write(line[at+len(word):])
 	}
-	return b.Bytes()
+	return ""
 }

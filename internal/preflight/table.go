@@ -26,7 +26,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 func (r *Report) WriteTable(w io.Writer) error {
 	if len(r.Findings) > 0 {
 		t := table.New(w)
-		t.Row("LEVEL", "HANDLER", "HOOK", "FINDING")
+		t.Columns("LEVEL", "HANDLER", "HOOK", "FINDING")
 		for i := range r.Findings {
 			f := &r.Findings[i]
 			t.Row(string(f.Level), f.Object(), f.hookName(), f.Rule)

@@ -19,9 +19,10 @@ import (
 func Chains(w io.Writer, g *status.Gateway, wide bool) error {
 	t := table.New(w)
 	if wide {
-		t.Row("NAME", "HOOK", "READY", "REASON", "OFFERED AS", "COVERAGE", "STEPS", "MESSAGE")
+		t.Columns("NAME", "HOOK", "READY", "REASON", "OFFERED AS", "COVERAGE", "STEPS", "MESSAGE")
 	} else {
-		t.Row("NAME", "HOOK", "READY", "REASON", "STEPS")
+		t.Columns("NAME", "HOOK", "READY", "REASON", "STEPS")
+		t.Optional("STEPS")
 	}
 	attention := false
 	for i := range g.Chains {
@@ -39,6 +40,7 @@ func Chains(w io.Writer, g *status.Gateway, wide bool) error {
 		return err
 	}
 	messages := table.New(w)
+	messages.Fold()
 	messages.Header("NAME", "MESSAGE")
 	for i := range g.Chains {
 		if c := &g.Chains[i]; NeedsAttention(c) {
@@ -79,6 +81,7 @@ func Chain(w io.Writer, g *status.Gateway) error {
 	steps := table.New(w)
 	steps.Header("STEP", "HANDLER", "STATE", "TIMEOUT", "FAILURE POLICY", "OPTIONAL", "OBJECTS", "POLICY",
 		"CALLS", "FAILED", "P50", "P99")
+	steps.Optional("P50", "OBJECTS", "P99", "POLICY", "FAILURE POLICY", "TIMEOUT", "CALLS", "OPTIONAL")
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		row := make([]string, 12)
@@ -107,6 +110,7 @@ func Chain(w io.Writer, g *status.Gateway) error {
 // stepNotes writes what keeps steps from being called, and what is said of them in the chain alone.
 func stepNotes(w io.Writer, c *status.Chain) error {
 	t := table.New(w)
+	t.Fold()
 	headed := false
 	note := func(i int, text string) {
 		if !headed {

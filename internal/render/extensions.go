@@ -26,7 +26,8 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 	if wide {
 		columns = append(columns, "P50", "IN FLIGHT", "CIRCUIT", "HEALTH CHECK", "URL")
 	}
-	t.Row(append(columns, "MESSAGE")...)
+	t.Columns(append(columns, "MESSAGE")...)
+	t.Optional("PROTOCOL", "P99", "HANDLERS", "CALLS", "SINCE", "FAILED")
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
 		row := []string{
@@ -121,7 +122,8 @@ func Latency(s status.Seconds) string {
 // Holds writes a row for each Cluster that waits for a handler.
 func Holds(w io.Writer, g *status.Gateway) error {
 	t := table.New(w)
-	t.Row("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE")
+	t.Columns("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE")
+	t.Optional("ASKED", "REASON", "HOOK", "HANDLER")
 	for i := range g.Holds {
 		h := &g.Holds[i]
 		t.Row(h.Namespace, h.Cluster, h.Hook, h.Handler, age(&h.Since, g.Now), age(&h.Last, g.Now)+" ago",
@@ -168,16 +170,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	handlers := table.New(w)
-	handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
-		"CALLS", "FAILED", "P50", "P99")
-	for i := range x.Handlers {
-		handlers.Row(append(inEffect(&x.Handlers[i]), activityOf(&x.Handlers[i])...)...)
-	}
-	if len(x.Handlers) == 0 {
-		handlers.Row("(no handlers)")
-	}
-	if err := handlers.Flush(); err != nil {
+	if err := handlersOf(w, x.Handlers); err != nil {
 		return err
 	}
 	if err := notes(w, x); err != nil {
@@ -273,6 +266,7 @@ func Reason(h *status.Handler) string {
 // what is misspelt.
 func notes(w io.Writer, x *status.Extension) error {
 	t := table.New(w)
+	t.Fold()
 	if Noted(x.Handlers) || len(x.Misspelt) > 0 {
 		t.Header("HANDLER", "NOTE")
 	}
@@ -305,6 +299,8 @@ func notes(w io.Writer, x *status.Extension) error {
 
 func failures(w io.Writer, x *status.Extension, now time.Time) error {
 	t := table.New(w)
+	t.Fold()
+	t.Optional("CALL ID", "TOOK", "TIMES", "KIND")
 	if len(x.Failures) > 0 {
 		t.Header("FAILURE", "TIMES", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE")
 	}

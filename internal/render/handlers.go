@@ -15,8 +15,8 @@ import (
 	"github.com/hookgate/hookgate/internal/table"
 )
 
-// Registered returns the handlers of all extensions, rollouts and rules of a gateway, and its chains, which have no
-// extension: by the name under which the gateway offers them, and those that it offers as one in the order in which it
+// Registered returns the handlers of all extensions, rollouts, rules and Jobs of a gateway, and its chains, which have
+// no extension: by the name under which the gateway offers them, and those that it offers as one in the order in which it
 // calls them, but chains before their steps, and rollouts before the members that answer for them.
 func Registered(g *status.Gateway) []status.HookedHandler {
 	handlers := []status.HookedHandler{}
@@ -37,10 +37,12 @@ func Registered(g *status.Gateway) []status.HookedHandler {
 			registered[of.Handlers[j].Name] = &of.Handlers[j]
 		}
 	}
-	for i := range g.Rules {
-		if h := g.Rules[i].Handler; h != nil {
-			handlers = append(handlers, status.HookedHandler{Handler: *h, Extension: g.Rules[i].Name})
-			registered[h.Name] = h
+	for _, locals := range [][]status.Local{g.Rules, g.Jobs} {
+		for i := range locals {
+			if h := locals[i].Handler; h != nil {
+				handlers = append(handlers, status.HookedHandler{Handler: *h, Extension: locals[i].Name})
+				registered[h.Name] = h
+			}
 		}
 	}
 	for i := range g.Chains {
@@ -91,7 +93,8 @@ func HandlersInEffect(w io.Writer, handlers []status.HookedHandler, wide bool) e
 	if wide {
 		columns = append(columns, "CALLS", "FAILED", "P50", "P99", "CHAINS", "EXTENSION")
 	}
-	t.Row(columns...)
+	t.Columns(columns...)
+	t.Optional("OBJECTS", "OFFERED AS", "ORDER", "POLICY", "TIMEOUT", "FAILURE POLICY")
 	for i := range handlers {
 		h := &handlers[i].Handler
 		row := append([]string{h.OfferedAs}, inEffect(h)...)
@@ -112,6 +115,21 @@ func extensionOf(h *status.HookedHandler) string {
 		return fmt.Sprintf("%s (%s)", h.Extension, memberText(h.Rollout))
 	}
 	return h.Extension
+}
+
+// handlersOf writes an empty line, and a row for each handler with what is in effect for it and its calls.
+func handlersOf(w io.Writer, handlers []status.Handler) error {
+	t := table.New(w)
+	t.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
+		"CALLS", "FAILED", "P50", "P99")
+	t.Optional("P50", "OBJECTS", "P99", "ORDER", "POLICY", "FAILURE POLICY", "TIMEOUT", "CALLS")
+	for i := range handlers {
+		t.Row(append(inEffect(&handlers[i]), activityOf(&handlers[i])...)...)
+	}
+	if len(handlers) == 0 {
+		t.Row("(no handlers)")
+	}
+	return t.Flush()
 }
 
 // inEffect returns the cells with what is in effect for a handler.

@@ -25,7 +25,8 @@ func locals(w io.Writer, all []status.Local, wide bool) error {
 		columns = append(columns,
 			"P99", "OFFERED AS", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "MESSAGE")
 	}
-	t.Row(columns...)
+	t.Columns(columns...)
+	t.Optional("CALLS", "FAILED")
 	attention := false
 	for i := range all {
 		r := &all[i]
@@ -47,6 +48,7 @@ func locals(w io.Writer, all []status.Local, wide bool) error {
 		return err
 	}
 	messages := table.New(w)
+	messages.Fold()
 	messages.Header("NAME", "MESSAGE")
 	for i := range all {
 		if r := &all[i]; r.Reason != readyReason {
@@ -59,7 +61,8 @@ func locals(w io.Writer, all []status.Local, wide bool) error {
 // Places writes a row for each Cluster that has a place of a HookRule, and nothing if none has.
 func Places(w io.Writer, g *status.Gateway) error {
 	t := table.New(w)
-	t.Row("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "HAS A PLACE OF")
+	t.Columns("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "HAS A PLACE OF")
+	t.Optional("HOOK")
 	found := false
 	for i := range g.Rules {
 		r := &g.Rules[i]
@@ -105,11 +108,7 @@ func local(w io.Writer, g *status.Gateway, r *status.Local) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	handlers := table.New(w)
-	handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
-		"CALLS", "FAILED", "P50", "P99")
-	handlers.Row(append(inEffect(h), activityOf(h)...)...)
-	if err := handlers.Flush(); err != nil {
+	if err := handlersOf(w, []status.Handler{*h}); err != nil {
 		return err
 	}
 	x := &status.Extension{Handlers: []status.Handler{*h}, Failures: r.Failures}

@@ -20,9 +20,11 @@ func Policies(w io.Writer, g *status.Gateway, wide bool) error {
 			handlers[g.Extensions[i].Handlers[j].Policy]++
 		}
 	}
-	for i := range g.Rules {
-		if h := g.Rules[i].Handler; h != nil {
-			handlers[h.Policy]++
+	for _, locals := range [][]status.Local{g.Rules, g.Jobs} {
+		for i := range locals {
+			if h := locals[i].Handler; h != nil {
+				handlers[h.Policy]++
+			}
 		}
 	}
 	t := table.New(w)
@@ -30,7 +32,8 @@ func Policies(w io.Writer, g *status.Gateway, wide bool) error {
 	if wide {
 		columns = append(columns, "HANDLERS")
 	}
-	t.Row(append(columns, "MESSAGE")...)
+	t.Columns(append(columns, "MESSAGE")...)
+	t.Optional("REASON")
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		row := []string{p.Name, p.Target, Condition(p.Accepted), p.Reason}

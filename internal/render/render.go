@@ -106,7 +106,7 @@ func writeResult(w io.Writer, message proto.Message) error {
 // Handlers writes handlers under the names by which they are called.
 func Handlers(w io.Writer, handlers []*hooksv1alpha1.ExtensionHandler) error {
 	t := table.New(w)
-	t.Row("NAME", "HOOK", "TIMEOUT", "FAILURE-POLICY")
+	t.Columns("NAME", "HOOK", "TIMEOUT", "FAILURE-POLICY")
 	for _, x := range handlers {
 		seconds := int32(limits.DefaultTimeout.Seconds()) // if it is absent
 		if x.TimeoutSeconds != nil {

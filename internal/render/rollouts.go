@@ -19,7 +19,8 @@ import (
 // Rollouts writes a row for each ExtensionRollout of a gateway. If wide, messages are those of all.
 func Rollouts(w io.Writer, g *status.Gateway, wide bool) error {
 	t := table.New(w)
-	t.Row("NAME", "STABLE", "CANDIDATE", "READY", "EQUAL", "DIFFERENT", "MOVED", "FAILING", "MESSAGE")
+	t.Columns("NAME", "STABLE", "CANDIDATE", "READY", "EQUAL", "DIFFERENT", "MOVED", "FAILING", "MESSAGE")
+	t.Optional("STABLE", "CANDIDATE", "EQUAL")
 	for i := range g.Rollouts {
 		r := &g.Rollouts[i]
 		message := RolloutMessage(r)
@@ -68,16 +69,10 @@ func Rollout(w io.Writer, g *status.Gateway) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	handlers := table.New(w)
 	if len(r.Handlers) > 0 {
-		handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
-			"CALLS", "FAILED", "P50", "P99")
-	}
-	for i := range r.Handlers {
-		handlers.Row(append(inEffect(&r.Handlers[i]), activityOf(&r.Handlers[i])...)...)
-	}
-	if err := handlers.Flush(); err != nil {
-		return err
+		if err := handlersOf(w, r.Handlers); err != nil {
+			return err
+		}
 	}
 	if r.Variables != nil {
 		const name = "Calls about no Cluster, such as those of DiscoverVariables"
@@ -109,7 +104,7 @@ func Rollout(w io.Writer, g *status.Gateway) error {
 // rolloutCluster writes what differs for a Cluster, and what that does to its Machines.
 func rolloutCluster(w io.Writer, name string, c *status.RolloutCluster, now time.Time) error {
 	t := table.New(w)
-	t.Header(name+":", strings.ToLower(c.State)+" for "+age(&c.Since, now)+says(c.Message))
+	t.Section(name+":", strings.ToLower(c.State)+" for "+age(&c.Since, now)+says(c.Message))
 	if c.Failure != "" {
 		t.Row("  Fails:", c.Failure)
 	}
