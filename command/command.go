@@ -128,6 +128,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	wrapHelp(root, nil)
 	root.Version = currentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(

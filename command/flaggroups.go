@@ -3,13 +3,7 @@
 
 package command
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-)
+import "github.com/spf13/cobra"
 
 // flagGroup is flags about one topic, in the order in which help shows them.
 type flagGroup struct {
@@ -50,21 +44,4 @@ var serveGroups = []flagGroup{
 }
 
 // groupFlags makes help show the flags of a command in groups.
-func groupFlags(cmd *cobra.Command, groups []flagGroup) {
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		var b strings.Builder
-		fmt.Fprintf(&b, "Usage:\n  %s\n", cmd.UseLine())
-		for _, g := range groups {
-			some := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
-			some.SortFlags = false
-			for _, name := range g.flags {
-				if f := cmd.Flags().Lookup(name); f != nil {
-					some.AddFlag(f)
-				}
-			}
-			fmt.Fprintf(&b, "\n%s:\n%s", g.title, some.FlagUsages())
-		}
-		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
-		return err
-	})
-}
+func groupFlags(cmd *cobra.Command, groups []flagGroup) { wrapHelp(cmd, groups) }
