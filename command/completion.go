@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/render"
 	"github.com/hookgate/hookgate/internal/status"
 )
 
@@ -148,34 +149,68 @@ func extensionNames(g *status.Gateway) []string {
 	return names
 }
 
-// completeHandlers completes the handlers of the server of the flags: those of the hook that is the first argument.
+// completeHandlers completes the handlers of the hook that is the first argument, or of all hooks. A gateway says them
+// at its diagnostics address, which on this machine needs no credentials, under the names that they are registered with
+// and those that it offers. Servers that the flags name are asked for what they offer.
 func (o *callOptions) completeHandlers(hooks *catalog.Catalog) completion {
 	return complete(func(cmd *cobra.Command, args []string) []string {
 		defer briefly(cmd)()
 		o.timeout = completionTimeout
-		closeTunnel, err := o.reach(cmd)
-		if err != nil {
-			return nil
-		}
-		defer closeTunnel()
-		server, err := o.open(codec.New(hooks), io.Discard)
-		if err != nil {
-			return nil
-		}
-		defer server.client.Close()
-		handlers, err := server.handlers(cmd.Context(), hooks)
-		if err != nil {
-			return nil
-		}
 		var names []string
-		for _, h := range handlers {
-			if len(args) == 0 || strings.EqualFold(h.GetRequestHook().GetHook(), args[0]) {
-				names = append(names, h.GetName())
+		add := func(hook string, more ...string) {
+			if len(args) == 0 || strings.EqualFold(hook, args[0]) {
+				names = append(names, more...)
 			}
 		}
+		if !cmd.Flags().Changed("server") {
+			o.registeredHandlers(cmd, add)
+		}
+		if names == nil {
+			o.offeredHandlers(cmd, hooks, add)
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
 		slices.Sort(names)
 		return slices.Compact(names)
 	})
+}
+
+// registeredHandlers adds the names of the handlers in the status of a gateway; none if it cannot be asked.
+func (o *callOptions) registeredHandlers(cmd *cobra.Command, add func(hook string, names ...string)) {
+	from := statusOptions{o.clientOptions}
+	from.server, from.serverFlag = defaultDiagnostics, "--diagnostics"
+	_ = from.ask(cmd, func(c *statusClient) error {
+		g, _, err := c.get(cmd.Context(), "")
+		if err != nil {
+			return err
+		}
+		for _, h := range render.Registered(g) {
+			add(h.Hook, h.Name, h.OfferedAs)
+		}
+		return nil
+	})
+}
+
+// offeredHandlers adds the names of the handlers in a server's answers to discovery; none if it cannot be asked.
+func (o *callOptions) offeredHandlers(
+	cmd *cobra.Command, hooks *catalog.Catalog, add func(hook string, names ...string),
+) {
+	closeTunnel, err := o.reach(cmd)
+	if err != nil {
+		return
+	}
+	defer closeTunnel()
+	server, err := o.open(codec.New(hooks), io.Discard)
+	if err != nil {
+		return
+	}
+	defer server.client.Close()
+	handlers, err := server.handlers(cmd.Context(), hooks)
+	if err != nil {
+		return
+	}
+	for _, h := range handlers {
+		add(h.GetRequestHook().GetHook(), h.GetName())
+	}
 }
 
 // briefly bounds the context of a command, and returns what ends it.

@@ -72,6 +72,31 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// TestHandlersOfTheDefaultGateway completes --handler without flags that say where to ask: with the names of a gateway on
+// this machine, those that it offers among them, and without one with nothing.
+func TestHandlersOfTheDefaultGateway(t *testing.T) {
+	before, address := completionTimeout, defaultDiagnostics
+	t.Cleanup(func() { completionTimeout, defaultDiagnostics = before, address })
+	completionTimeout = process.Patience
+	defaultDiagnostics = serveStatus(t, chainsStatus).URL
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"call", "BeforeClusterUpgrade"}, []string{"beforeclusterupgrade", "gate.acme", "gates"}},
+		{[]string{"explain", "beforeclusterupgrade"}, []string{"beforeclusterupgrade", "gate.acme", "gates"}},
+		{[]string{"call", "CanUpdateMachineSet"}, []string{"updates-of-machines"}},
+	} {
+		if got := completions(t, append(tt.args, "--handler", "")...); !slices.Equal(got, tt.want) {
+			t.Errorf("%v: got %v, want %v", tt.args, got, tt.want)
+		}
+	}
+	defaultDiagnostics = "http://127.0.0.1:1"
+	if got := completions(t, "call", "BeforeClusterUpgrade", "--server", "https://127.0.0.1:1", "--handler", ""); len(got) > 0 {
+		t.Errorf("without a gateway: %v", got)
+	}
+}
+
 // TestCompletionDoesNotHang completes with the names of a gateway that never answers.
 func TestCompletionDoesNotHang(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nothing accepts
