@@ -23,9 +23,10 @@ import (
 
 // notForTheAPIServer maps the beginnings of the pages' blocks that are not objects to their readers.
 var notForTheAPIServer = map[string]string{
-	"# clusterctl.yaml\n": "clusterctl; test/clusterctl gives it this",
-	"# metadata.yaml\n":   "clusterctl; test/clusterctl gives it this",
-	"# callers.yaml\n":    "the gateway; a test of this package starts it with this",
+	"# clusterctl.yaml\n":     "clusterctl; test/clusterctl gives it this",
+	"# Chart.yaml, in part\n": "Helm; test/extra/helm renders a chart with this dependency",
+	"# metadata.yaml\n":       "clusterctl; test/clusterctl gives it this",
+	"# callers.yaml\n":        "the gateway; a test of this package starts it with this",
 	"apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChainTest\n": "hookgate chain test; command tests it",
 	"apiVersion: hookgate.dev/v1alpha1\nkind: HookRuleTest\n":     "hookgate rule test; command tests it",
 	"lint:\n":                        "buf; the example of hooks of one's own has it",

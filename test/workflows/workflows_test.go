@@ -148,16 +148,19 @@ func TestReleasePublishesWhatPagesName(t *testing.T) {
 		`make image VERSION="$VERSION" IMAGE_NAME="$IMAGE"`,
 		`make release VERSION="$VERSION" IMAGE_NAME="$IMAGE"`,
 		`"oci-archive:out/hookgate-$VERSION.tar" "docker://$IMAGE:$VERSION"`,
-		`helm push "out/hookgate-${VERSION#v}.tgz" "oci://$CHARTS"`,
+		`helm push "out/$chart-${VERSION#v}.tgz" "oci://$CHARTS"`,
 		`cosign sign --yes --recursive "$IMAGE@$IMAGE_DIGEST"`,
-		`cosign sign --yes "$CHARTS/hookgate@$CHART_DIGEST"`,
+		`xargs cosign sign --yes <"$RUNNER_TEMP/charts"`,
 		`SHA256SUMS "${files[@]}"`,
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the release does not run %s", want)
 		}
 	}
-	published := []string{job.Env["IMAGE"], job.Env["CHARTS"] + "/hookgate"}
+	charts := job.Env["CHARTS"]
+	published := []string{
+		job.Env["IMAGE"], charts, charts + "/hookgate", charts + "/hookgate-infrastructure", charts + "/hookgate-sidecar",
+	}
 	registry := regexp.MustCompile(`ghcr\.io/[\w./-]+`)
 	for page, text := range pages(t) {
 		for _, name := range registry.FindAllString(text, -1) {

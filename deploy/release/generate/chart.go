@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// chartName is the name of the chart, and of the directory in its archive.
-const chartName = "hookgate"
+// charts are the names of the charts, and of the directories in their archives.
+var charts = []string{"hookgate", "hookgate-infrastructure", "hookgate-sidecar"}
 
-// chart returns the name and the archive of the chart, as `helm package` writes them: with the version of the release, and
+// chart returns the name of the file and the archive of a chart, as `helm package` writes them: with the version of the release, and
 // with the files that links point to.
-func (o *options) chart() (string, []byte, error) {
+func (o *options) chart(chartName string) (string, []byte, error) {
 	dir := filepath.Join(o.source, "..", "helm", chartName)
 	version := strings.TrimPrefix(o.version, "v")
 	replaced := map[string][][2]string{

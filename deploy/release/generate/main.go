@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, the Helm
-// chart, the plug-in of kubectl, and the OpenAPI documents for those who write extensions. The same sources, version and
+// charts, the plug-in of kubectl, the man pages, and the OpenAPI documents for those who write extensions. The same sources, version and
 // kustomize give the same bytes, anywhere and at any time. The manifests define the installed objects, and `make image` builds the image.
 package main
 
@@ -110,11 +110,16 @@ func (o *options) files() (map[string][]byte, error) {
 	if files[infrastructureFile], err = o.render(infrastructure); err != nil {
 		return nil, err
 	}
-	name, archive, err := o.chart()
-	if err != nil {
+	for _, chart := range charts {
+		name, archive, err := o.chart(chart)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = archive
+	}
+	if files[manPagesFile], err = o.manPages(); err != nil {
 		return nil, err
 	}
-	files[name] = archive
 	if err := o.programs(files); err != nil {
 		return nil, err
 	}

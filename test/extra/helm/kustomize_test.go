@@ -258,15 +258,16 @@ func keepDefinitions(t *testing.T, all objects) {
 func TestEveryManifestIsCompared(t *testing.T) {
 	compared := map[string]string{
 		"overlays/sidecar":   "a template of a team's own extension",
-		"components/sidecar": "patches a team's own Deployment",
+		"components/sidecar": "compared with the chart hookgate-sidecar",
 		"components/cluster": "part of the overlays of hubs",
+		"infrastructure":     "compared with the chart hookgate-infrastructure",
 	}
 	for _, c := range cases {
 		for _, name := range append(c.resources, c.components...) {
 			compared[name] = "compared"
 		}
 	}
-	for _, pattern := range []string{"overlays/*", "components/*", "monitoring", "upgrade-guard"} {
+	for _, pattern := range []string{"overlays/*", "components/*", "infrastructure", "monitoring", "upgrade-guard"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d, %v", pattern, len(found), err)

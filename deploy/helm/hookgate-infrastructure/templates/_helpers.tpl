@@ -1,0 +1,1 @@
+../../hookgate/templates/_helpers.tpl
