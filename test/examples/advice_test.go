@@ -94,7 +94,7 @@ func TestGuidesCallsAfterItsAdvice(t *testing.T) {
 
 			client, address := startSidecar(t, gateway, listener.Addr().String())
 			calls := 0
-			for _, s := range readGuide(t) {
+			for _, s := range readGuide(t, guide) {
 				for i, b := range s.blocks {
 					call := curlLine.FindStringSubmatch(b.text)
 					if call == nil {

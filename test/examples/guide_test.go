@@ -27,13 +27,13 @@ const guide = "../../docs/extensions.md"
 // them.
 func TestGuide(t *testing.T) {
 	hookgate := gatewayPath(t)
-	sections := readGuide(t)
+	sections := readGuide(t, guide)
 	for _, language := range sections {
 		if language.parent != "2. Generate the stubs, and implement a hook" {
 			continue
 		}
 		t.Run(language.title, func(t *testing.T) {
-			script, expected := write(t, sections, language.title)
+			script, expected := write(sections, language.title, "hookgate call Discovery --server grpc://127.0.0.1:9090")
 			dir := t.TempDir()
 			repository, err := filepath.Abs("../..")
 			if err != nil {
@@ -80,7 +80,7 @@ func TestGuide(t *testing.T) {
 // The guide shows this, but the test does not run it.
 func TestGuideBlocksThatAreNotRun(t *testing.T) {
 	var got []string
-	for _, s := range readGuide(t) {
+	for _, s := range readGuide(t, guide) {
 		for _, b := range s.blocks {
 			if !slices.Contains([]string{"sh", "text"}, b.language) && b.file == "" {
 				got = append(got, b.language+": "+strings.TrimSpace(b.text))
@@ -104,7 +104,7 @@ func TestGuideLanguages(t *testing.T) {
 	for _, language := range languages {
 		want = append(want, names[language])
 	}
-	for _, s := range readGuide(t) {
+	for _, s := range readGuide(t, guide) {
 		if s.parent != "" {
 			got = append(got, s.title)
 		}
@@ -146,10 +146,10 @@ type block struct {
 	language, file, text string
 }
 
-// readGuide reads the sections and fenced blocks of the guide.
-func readGuide(t *testing.T) []section {
+// readGuide reads the sections and fenced blocks of a page.
+func readGuide(t *testing.T, page string) []section {
 	t.Helper()
-	data, err := os.ReadFile(guide)
+	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,14 +176,14 @@ func readGuide(t *testing.T) []section {
 		}
 	}
 	if open != nil {
-		t.Fatal("the guide ends within a block")
+		t.Fatalf("%s ends within a block", page)
 	}
 	return sections
 }
 
-// write returns the commands for one language as a script, and the expected contents of its output files out.N.
-func write(t *testing.T, sections []section, language string) (script string, expected map[int]string) {
-	t.Helper()
+// write returns the commands for one language as a script, and the expected contents of its output files out.N. started
+// is a command that succeeds when an extension has started.
+func write(sections []section, language, started string) (script string, expected map[int]string) {
 	var b strings.Builder
 	b.WriteString("set -euo pipefail\nroot=$PWD\n")
 	expected = map[int]string{}
@@ -204,7 +204,7 @@ func write(t *testing.T, sections []section, language string) (script string, ex
 				case strings.Contains(block.text, "hookgate serve"):
 					b.WriteString(await(`curl --silent --fail --output /dev/null "http://$HOOKGATE_DIAGNOSTICS_ADDRESS/readyz"`))
 				case strings.HasSuffix(block.text, "&\n"):
-					b.WriteString(await("hookgate call Discovery --server grpc://127.0.0.1:9090 > /dev/null 2>&1"))
+					b.WriteString(await(started + " > /dev/null 2>&1"))
 				}
 			case block.language == "text":
 				expected[n] = block.text
