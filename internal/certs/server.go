@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,8 +16,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-
-	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -30,10 +29,11 @@ const (
 	CAFile   = "ca.crt"
 )
 
-// Server is a directory with the certificate that the gateway shows to callers. If the directory has CAFile, callers
-// must show a certificate that one of its authorities has signed.
+// Server is the certificate that a server shows to callers, in files. If there is a file of authorities, callers must
+// show a certificate that one of them has signed.
 type Server struct {
-	dir      string
+	caFile   string // empty for none
+	caNeeded bool   // whether the file must be there from the start
 	pair     *Pair
 	settings Settings
 	logger   *slog.Logger
@@ -59,7 +59,22 @@ func OpenServer(dir string, settings Settings, logger *slog.Logger) (*Server, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, pair: pair, settings: settings, logger: logger, changed: notify.NewSignal()}
+	return openServer(&Server{caFile: filepath.Join(dir, CAFile), pair: pair, settings: settings, logger: logger})
+}
+
+// OpenServerFiles is like OpenServer, for files of any names. The file of authorities may be empty, for none; otherwise
+// it must be there.
+func OpenServerFiles(certFile, keyFile, caFile string, logger *slog.Logger) (*Server, error) {
+	pair, err := Open(certFile, keyFile, logger)
+	if err != nil {
+		return nil, err
+	}
+	return openServer(&Server{caFile: caFile, caNeeded: true, pair: pair, logger: logger})
+}
+
+// openServer reads the authorities of s for the first time.
+func openServer(s *Server) (*Server, error) {
+	s.changed = notify.NewSignal()
 	first, err := s.read()
 	if err != nil {
 		return nil, err
@@ -138,16 +153,19 @@ func (s *Server) look() {
 		return
 	}
 	s.current.Store(next)
-	s.logger.Info("certificate authorities of callers replaced; connections accepted before end", "dir", s.dir)
+	s.logger.Info("certificate authorities of callers replaced; connections accepted before end", "file", s.caFile)
 	s.changed.Notify()
 }
 
 // read returns the authorities in the current CAFile.
 func (s *Server) read() (*authorities, error) {
-	file := filepath.Join(s.dir, CAFile)
-	now := s.current.Load()
-	ca, err := s.files.Read(file, limits.CertificateFileBytes)
-	if err != nil && (!errors.Is(err, fs.ErrNotExist) || now != nil && now.pem != nil) {
+	file, now := s.caFile, s.current.Load()
+	var ca []byte
+	var err error
+	if file != "" {
+		ca, err = s.files.Read(file, limits.CertificateFileBytes)
+	}
+	if err != nil && (s.caNeeded || !errors.Is(err, fs.ErrNotExist) || now != nil && now.pem != nil) {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err // which does not repeat the path
 		}
@@ -161,12 +179,12 @@ func (s *Server) read() (*authorities, error) {
 	if ca == nil {
 		return next, nil
 	}
-	found, err := certutil.ParseCertsPEM(ca)
+	found, err := parseCertificates(ca)
 	switch {
-	case len(found) == 0:
-		return nil, fmt.Errorf("read certificate authorities of callers: %s has no certificate in PEM", file)
 	case err != nil:
 		return nil, fmt.Errorf("read certificate authorities of callers: %s: %w", file, err)
+	case len(found) == 0:
+		return nil, fmt.Errorf("read certificate authorities of callers: %s has no certificate in PEM", file)
 	}
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	for _, c := range found {
@@ -176,4 +194,22 @@ func (s *Server) read() (*authorities, error) {
 	next.optional = config.Clone()
 	next.optional.ClientAuth = tls.VerifyClientCertIfGiven
 	return next, nil
+}
+
+// parseCertificates returns the certificates in PEM; other blocks are ignored.
+func parseCertificates(text []byte) (found []*x509.Certificate, err error) {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return found, nil
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, c)
+	}
 }

@@ -81,7 +81,7 @@ func newFixture(t *testing.T, x extension, environment ...string) *fixture {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Env = append(append(os.Environ(), "CLOUD_URL="+w.cloud.URL), environment...)
 		p := process.Run(t, "extension", cmd)
-		p.Expect(t, `(?m)^listening on `)
+		p.Expect(t, `listening on `)
 		return p
 	}
 	w.provider = w.start()
