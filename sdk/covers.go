@@ -6,7 +6,6 @@ package sdk
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -73,11 +72,11 @@ func memberOf(m protoreflect.Message, name protoreflect.Name) protoreflect.Messa
 
 // covered returns the merge patch of one object, or nil if nothing of it differs.
 func covered(f protoreflect.FieldDescriptor, current, desired protoreflect.Message, pointers []string) ([]byte, error) {
+	if !current.Has(f) && !desired.Has(f) {
+		return nil, nil // as a Machine without a bootstrap config
+	}
 	var objects [2]map[string]any
 	for i, m := range []protoreflect.Message{current, desired} {
-		if !m.Has(f) {
-			return nil, nil // as a Machine without a bootstrap config: there is nothing to cover
-		}
 		raw, err := rawAt(m, f.JSONName())
 		if err == nil {
 			err = decodeObject([]string{"current.", "desired."}[i]+f.JSONName(), raw, &objects[i])
@@ -90,21 +89,21 @@ func covered(f protoreflect.FieldDescriptor, current, desired protoreflect.Messa
 	if err != nil {
 		return nil, err
 	}
-	var patch any
+	patch := map[string]any{}
 	for _, at := range places {
-		a, okA := lookup(objects[0], at)
-		b, okB := lookup(objects[1], at)
-		if !okA || !okB {
-			return nil, fmt.Errorf("%s: /%s is in a list, which a merge patch replaces as a whole: cover the list",
-				f.Name(), strings.Join(at, "/"))
+		a, listA := lookup(objects[0], at)
+		b, listB := lookup(objects[1], at)
+		if in := max(listA, listB); in > 0 {
+			return nil, Failf("covers: %s: %q is a list, which is covered as a whole, without %q", f.Name(),
+				pointerTo(at[:in]), pointerTo(at))
 		}
 		if change, differs := mergePatch(a, b); differs {
-			if patch, err = set(patch, at, change); err != nil {
-				return nil, fmt.Errorf("%s: /%s: %w", f.Name(), strings.Join(at, "/"), err)
+			if err := set(patch, at, change); err != nil {
+				return nil, fmt.Errorf("covers: %s: %w", f.Name(), err)
 			}
 		}
 	}
-	if patch == nil {
+	if len(patch) == 0 {
 		return nil, nil
 	}
 	return marshal(patch)
@@ -126,19 +125,20 @@ func parsePointers(pointers []string) ([][]string, error) {
 	return places, nil
 }
 
-// lookup returns the value at a place, nil if there is none, and false if the place is in a list.
-func lookup(node any, at []string) (any, bool) {
-	for _, name := range at {
+// lookup returns the value at a place, nil if there is none. If the place is in a list, inList is the number of names
+// that lead to the list.
+func lookup(node any, at []string) (value any, inList int) {
+	for i, name := range at {
 		switch n := node.(type) {
 		case map[string]any:
 			node = n[name]
 		case []any:
-			return nil, false
+			return nil, i
 		default:
-			return nil, true
+			return nil, 0
 		}
 	}
-	return node, true
+	return node, 0
 }
 
 // mergePatch returns the merge patch that makes b of a, and whether they differ. Null is as absent.

@@ -120,7 +120,9 @@ func TestDiscovery(t *testing.T) {
 	x := &sdk.Extension{Groups: map[string]string{"acme.dns.v1alpha1": "dns.acme.example"}, Logger: quiet}
 	sdk.Handle(x, "z-first", done, sdk.Timeout(0), sdk.FailurePolicy("Ignore"), sdk.ClusterAPIVersion("v1beta1"))
 	sdk.Handle(x, "a-second", done, sdk.ClusterAPIVersion(sdk.AsSent))
-	sdk.Handle(x, "machines", func(context.Context, *infrastructure.DeleteMachineRequest) (sdk.Answer, error) { return sdk.Done(), nil })
+	sdk.Handle(x, "machines", func(context.Context, *infrastructure.DeleteMachineRequest) (sdk.Answer, error) {
+		return sdk.Done(), nil
+	})
 	shared := &infrastructure.DiscoverInfrastructureResponse{ProviderIdPrefix: "acme://"}
 	sdk.HandleResponse(x, "parameters", func(
 		context.Context, *infrastructure.DiscoverInfrastructureRequest,
@@ -194,7 +196,9 @@ func TestAnswers(t *testing.T) {
 			&upgraded{Status: failure, Message: "quota of c1"}, []string{`"level":"INFO"`, `"message":"quota of c1"`},
 		},
 		"wrapped failure": {
-			func(context.Context, *upgrade) (sdk.Answer, error) { return nil, fmt.Errorf("check: %w", sdk.Failf("quota")) },
+			func(context.Context, *upgrade) (sdk.Answer, error) {
+				return nil, fmt.Errorf("check: %w", sdk.Failf("quota"))
+			},
 			&upgraded{Status: failure, Message: "check: quota"}, nil,
 		},
 		"nothing": {

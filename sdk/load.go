@@ -81,6 +81,23 @@ func steps(path string) ([]any, error) {
 	return out, nil
 }
 
+// pathTo returns the path of steps.
+func pathTo(steps []any) string {
+	var b strings.Builder
+	for i, step := range steps {
+		switch step := step.(type) {
+		case string:
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(step)
+		case int:
+			fmt.Fprintf(&b, "[%d]", step)
+		}
+	}
+	return b.String()
+}
+
 // rawAt returns the JSON text at a path of a message; nothing if a message on the way is absent.
 func rawAt(m protoreflect.Message, path string) ([]byte, error) {
 	at, err := steps(path)

@@ -141,41 +141,38 @@ func (item *Item) Load(out any) error { return decodeObject(item.path, item.raw(
 // Set sets the value at a JSON pointer (RFC 6901), such as "/spec/template/spec/version". It makes the objects on the
 // way that are missing or null. In a list, a number is an element, and - a new one at the end.
 func (item *Item) Set(pointer string, value any) {
-	item.edit(pointer, func(at []string) (any, error) {
+	item.edit(pointer, func(at []string) error {
 		plain, err := plainOf(value)
 		if err != nil {
-			return nil, fmt.Errorf("value for %s: %w", pointer, err)
+			return fmt.Errorf("%s: set %q: %w", item.path, pointer, err)
 		}
-		return set(item.Object(), at, plain)
+		if err := set(item.edited, at, plain); err != nil {
+			return Failf("%s: set %q: %v", item.path, pointer, err)
+		}
+		return nil
 	})
 }
 
 // Remove removes the value at a JSON pointer, if there is one.
 func (item *Item) Remove(pointer string) {
-	item.edit(pointer, func(at []string) (any, error) { return remove(item.Object(), at), nil })
+	item.edit(pointer, func(at []string) error {
+		remove(item.edited, at)
+		return nil
+	})
 }
 
-// edit changes the object.
-func (item *Item) edit(pointer string, change func(at []string) (any, error)) {
+// edit changes the object at a pointer.
+func (item *Item) edit(pointer string, change func(at []string) error) {
 	at, err := parsePointer(pointer)
-	if err != nil {
-		item.patches.fail(err)
-		return
-	}
 	if item.Object(); item.patches.err != nil {
 		return
 	}
-	changed, err := change(at)
+	if err == nil {
+		err = change(at)
+	}
 	if err != nil {
-		item.patches.fail(Failf("%s: %v", item.path, err))
-		return
+		item.patches.fail(err)
 	}
-	object, ok := changed.(map[string]any)
-	if !ok {
-		item.patches.fail(Failf("%s: the whole object can be replaced by an object only", item.path))
-		return
-	}
-	item.edited = object
 }
 
 // fill implements Answer.

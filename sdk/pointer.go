@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,22 +18,27 @@ var (
 	escape   = strings.NewReplacer("~", "~0", "/", "~1")
 )
 
-// parsePointer returns the names of a JSON pointer (RFC 6901).
+// parsePointer returns the names of a JSON pointer (RFC 6901) to something in an object.
 func parsePointer(pointer string) ([]string, error) {
-	if pointer == "" {
-		return nil, nil
-	}
-	if pointer[0] != '/' {
-		return nil, fmt.Errorf("%q is not a JSON pointer, such as /spec/version", pointer)
+	if !pointerForm.MatchString(pointer) {
+		return nil, fmt.Errorf("%q is not a JSON pointer, such as /spec/version, in which ~ is ~0 and / in a name ~1", pointer)
 	}
 	names := strings.Split(pointer[1:], "/")
 	for i, name := range names {
-		if strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(name), "~") {
-			return nil, fmt.Errorf("%q is not a JSON pointer: ~ is ~0, and / in a name ~1", pointer)
-		}
 		names[i] = unescape.Replace(name)
 	}
 	return names, nil
+}
+
+var pointerForm = regexp.MustCompile(`^(/([^/~]|~0|~1)*)+$`)
+
+// pointerTo returns the JSON pointer of names.
+func pointerTo(names []string) string {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("/" + escape.Replace(name))
+	}
+	return b.String()
 }
 
 // plainOf returns a value as it is in JSON: a copy of maps, lists, strings, booleans, nil and json.Number.
@@ -54,53 +60,58 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// set returns node with the value at a place.
-func set(node any, at []string, value any) (any, error) {
-	if len(at) == 0 {
+// set sets the value at a place in an object.
+func set(root map[string]any, at []string, value any) error {
+	_, err := setIn(root, at, 0, value)
+	return err
+}
+
+// setIn returns node with the value at a place, whose first names lead to node.
+func setIn(node any, at []string, depth int, value any) (any, error) {
+	if depth == len(at) {
 		return value, nil
 	}
-	name, rest := at[0], at[1:]
+	name := at[depth]
 	var err error
 	switch n := node.(type) {
 	case nil:
-		child, err := set(nil, rest, value)
-		return map[string]any{name: child}, err
+		object := map[string]any{}
+		object[name], err = setIn(nil, at, depth+1, value)
+		return object, err
 	case map[string]any:
-		n[name], err = set(n[name], rest, value)
+		n[name], err = setIn(n[name], at, depth+1, value)
 		return n, err
 	case []any:
 		if name == "-" || name == strconv.Itoa(len(n)) {
-			child, err := set(nil, rest, value)
+			child, err := setIn(nil, at, depth+1, value)
 			return append(n, child), err
 		}
 		i, ok := index(name, len(n))
 		if !ok {
-			return nil, fmt.Errorf("a list of %d has no element %q", len(n), name)
+			return n, fmt.Errorf("the list %q has no element %q", pointerTo(at[:depth]), name)
 		}
-		n[i], err = set(n[i], rest, value)
+		n[i], err = setIn(n[i], at, depth+1, value)
 		return n, err
 	}
-	return nil, fmt.Errorf("%q is to be set in a value that is not an object", name)
+	return node, fmt.Errorf("%q is neither an object nor a list", pointerTo(at[:depth]))
 }
 
 // remove returns node without the value at a place.
 func remove(node any, at []string) any {
-	if len(at) == 0 {
-		return nil
-	}
-	name, rest := at[0], at[1:]
+	name, last := at[0], len(at) == 1
 	switch n := node.(type) {
 	case map[string]any:
-		if child, ok := n[name]; ok && len(rest) > 0 {
-			n[name] = remove(child, rest)
-		} else {
+		if last {
 			delete(n, name)
+		} else if child, ok := n[name]; ok {
+			n[name] = remove(child, at[1:])
 		}
 	case []any:
-		if i, ok := index(name, len(n)); ok && len(rest) > 0 {
-			n[i] = remove(n[i], rest)
-		} else if ok {
+		switch i, ok := index(name, len(n)); {
+		case ok && last:
 			return slices.Delete(n, i, i+1)
+		case ok:
+			n[i] = remove(n[i], at[1:])
 		}
 	}
 	return node

@@ -82,15 +82,28 @@ func (item *Item) variable(path string) (value any, ok bool, err error) {
 		}
 		var v any
 		if err := decode(raw, &v); err != nil {
-			return nil, false, invalidf("variable %s: %v", name, err)
+			return nil, false, invalidf("variable %q: %v", name, err)
 		}
 		if ok && name == builtin {
 			v = merged(value, v)
 		}
 		value, ok = v, true
 	}
-	for _, step := range at[1:] {
-		if value, ok = child(value, step); !ok {
+	for i, step := range at[1:] {
+		switch step := step.(type) {
+		case string:
+			object, _ := value.(map[string]any)
+			value, ok = object[step]
+		case int:
+			list, isList := value.([]any)
+			if ok && !isList {
+				return nil, false, Failf("variable %q is not a list", pathTo(at[:i+1]))
+			}
+			if ok = step < len(list); ok {
+				value = list[step]
+			}
+		}
+		if !ok {
 			return nil, false, nil
 		}
 	}
@@ -124,19 +137,4 @@ func merged(a, b any) any {
 		x[name] = merged(x[name], value)
 	}
 	return x
-}
-
-// child returns the member or element of a value.
-func child(value, step any) (any, bool) {
-	switch step := step.(type) {
-	case string:
-		object, _ := value.(map[string]any)
-		value, ok := object[step]
-		return value, ok
-	case int:
-		if list, _ := value.([]any); step < len(list) {
-			return list[step], true
-		}
-	}
-	return nil, false
 }
