@@ -197,25 +197,19 @@ func (x *Extension) bound(most int) tap.ServerInHandle {
 	}
 }
 
-// endWith ends the contexts of streams with ctx. Streams are no calls: health checks would go on for ever.
+// endWith ends streams with ctx. Streams are no calls: health checks and reflection would go on for ever.
 func endWith(ctx context.Context) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-		own, cancel := context.WithCancel(stream.Context())
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		return handle(srv, &endingStream{stream, own})
+		ended := make(chan error, 1)
+		go func() { ended <- handle(srv, stream) }() // the stream ends when this function returns
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return status.Error(codes.Unavailable, "the extension is shutting down")
+		}
 	}
 }
-
-// endingStream is a stream with another context.
-type endingStream struct {
-	grpc.ServerStream
-
-	ctx context.Context
-}
-
-// Context implements grpc.ServerStream.
-func (s *endingStream) Context() context.Context { return s.ctx }
 
 // errLoopback explains what an address that is not loopback needs.
 func errLoopback(address string) error {

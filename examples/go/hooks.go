@@ -22,7 +22,9 @@ const (
 
 // approveUpgrade holds an upgrade to another minor version until the Cluster's annotation names it.
 func approveUpgrade(_ context.Context, in *hooks.BeforeClusterUpgradeRequest) (sdk.Answer, error) {
-	var cluster struct{ Metadata struct{ Annotations map[string]string } }
+	var cluster struct {
+		Metadata struct{ Annotations map[string]string }
+	}
 	from, errFrom := minor("fromKubernetesVersion", in.GetFromKubernetesVersion())
 	to, errTo := minor("toKubernetesVersion", in.GetToKubernetesVersion())
 	if err := cmp.Or(sdk.Load(in, "cluster", &cluster), errFrom, errTo); err != nil {

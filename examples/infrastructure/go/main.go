@@ -11,80 +11,57 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/sdk"
 )
 
 // providerIDPrefix begins the provider IDs of the cloud.
 const providerIDPrefix = "fake://"
 
-const success = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS
-
 func main() {
 	if len(os.Args) != 3 || os.Getenv("CLOUD_URL") == "" {
 		log.Fatal("usage: CLOUD_URL=http://HOST:PORT go ADDRESS CERT_DIR")
 	}
-	certificate, certErr := credentials.NewServerTLSFromFile(os.Args[2]+"/tls.crt", os.Args[2]+"/tls.key")
-	listener, err := net.Listen("tcp", os.Args[1])
-	if err := errors.Join(certErr, err); err != nil {
+	p := &provider{cloud: os.Getenv("CLOUD_URL"), client: &http.Client{Timeout: 20 * time.Second}}
+	x := &sdk.Extension{}
+	sdk.HandleResponse(x, "discover", p.discover)
+	sdk.HandleResponse(x, "reconcile-cluster", p.reconcileCluster)
+	sdk.HandleResponse(x, "delete-cluster", p.deleteCluster)
+	sdk.HandleResponse(x, "reconcile-machine", p.reconcileMachine)
+	sdk.HandleResponse(x, "delete-machine", p.deleteMachine)
+	config := sdk.Config{Address: os.Args[1], CertFile: os.Args[2] + "/tls.crt", KeyFile: os.Args[2] + "/tls.key"}
+	if err := x.Serve(context.Background(), config); err != nil {
 		log.Fatal(err)
 	}
-	p := &provider{cloud: os.Getenv("CLOUD_URL"), client: &http.Client{Timeout: 20 * time.Second}}
-	server := grpc.NewServer(grpc.Creds(certificate), grpc.MaxRecvMsgSize(20<<20)) // the limit of the gateway
-	infrastructurev1alpha1.RegisterDiscoveryServiceServer(server, p)
-	infrastructurev1alpha1.RegisterClusterHooksServiceServer(server, p)
-	infrastructurev1alpha1.RegisterMachineHooksServiceServer(server, p)
-	fmt.Println("listening on", listener.Addr())
-	log.Fatal(server.Serve(listener))
 }
 
 type provider struct {
-	infrastructurev1alpha1.UnimplementedDiscoveryServiceServer
-	infrastructurev1alpha1.UnimplementedClusterHooksServiceServer
-	infrastructurev1alpha1.UnimplementedMachineHooksServiceServer
-
 	cloud  string
 	client *http.Client
 }
 
-// DiscoverInfrastructure announces the four functions, and the parameters of machines.
-func (p *provider) DiscoverInfrastructure(
+// discover announces the parameters of machines.
+func (p *provider) discover(
 	context.Context, *infrastructurev1alpha1.DiscoverInfrastructureRequest,
 ) (*infrastructurev1alpha1.DiscoverInfrastructureResponse, error) {
-	response := &infrastructurev1alpha1.DiscoverInfrastructureResponse{
-		Status: success, ProviderIdPrefix: providerIDPrefix,
+	return &infrastructurev1alpha1.DiscoverInfrastructureResponse{
+		ProviderIdPrefix: providerIDPrefix,
 		MachineParameters: &hooksv1alpha1.JSON{Raw: []byte(`{"type": "object", "properties": {
 			"size": {"type": "string", "enum": ["small", "large"], "default": "small", "description": "The size of the machine."}
 		}}`)},
-	}
-	for name, hook := range map[string]string{
-		"reconcile-cluster": "ReconcileCluster", "delete-cluster": "DeleteCluster",
-		"reconcile-machine": "ReconcileMachine", "delete-machine": "DeleteMachine",
-	} {
-		response.Handlers = append(response.Handlers, &hooksv1alpha1.ExtensionHandler{
-			Name: name,
-			RequestHook: &hooksv1alpha1.GroupVersionHook{
-				ApiVersion: "infrastructure.hookgate.dev/v1alpha1", Hook: hook,
-			},
-		})
-	}
-	return response, nil
+	}, nil
 }
 
-// ReconcileCluster makes the network of a cluster, whose load balancer is the endpoint of its API server.
-func (p *provider) ReconcileCluster(
+// reconcileCluster makes the network of a cluster, whose load balancer is the endpoint of its API server.
+func (p *provider) reconcileCluster(
 	ctx context.Context, req *infrastructurev1alpha1.ReconcileClusterRequest,
 ) (*infrastructurev1alpha1.ReconcileClusterResponse, error) {
 	spec := map[string]any{}
@@ -98,26 +75,25 @@ func (p *provider) ReconcileCluster(
 	}
 	err := p.ask(ctx, http.MethodPut, "/networks/", req.GetSubject(), spec, &network)
 	response := &infrastructurev1alpha1.ReconcileClusterResponse{ControlPlaneEndpoint: network.Endpoint}
-	response.Phase, response.Reason, response.Status, response.Message = outcome(
+	response.Phase, response.Reason, response.Message, err = outcome(
 		network.State, "NetworkFailed", "the cloud could not make the network", err)
 	for _, name := range network.FailureDomains {
 		response.FailureDomains = append(response.FailureDomains,
 			&infrastructurev1alpha1.FailureDomain{Name: name, ControlPlane: true})
 	}
-	return response, nil
+	return response, err
 }
 
-// DeleteCluster deletes the network.
-func (p *provider) DeleteCluster(
+// deleteCluster deletes the network.
+func (p *provider) deleteCluster(
 	ctx context.Context, req *infrastructurev1alpha1.DeleteClusterRequest,
 ) (*infrastructurev1alpha1.DeleteClusterResponse, error) {
-	response := &infrastructurev1alpha1.DeleteClusterResponse{}
-	response.State, response.Status, response.Message = p.remove(ctx, "/networks/", req.GetSubject())
-	return response, nil
+	state, err := p.remove(ctx, "/networks/", req.GetSubject())
+	return &infrastructurev1alpha1.DeleteClusterResponse{State: state}, err
 }
 
-// ReconcileMachine makes a machine, or looks at one that was recorded: that one is never made again.
-func (p *provider) ReconcileMachine(
+// reconcileMachine makes a machine, or looks at one that was recorded: that one is never made again.
+func (p *provider) reconcileMachine(
 	ctx context.Context, req *infrastructurev1alpha1.ReconcileMachineRequest,
 ) (*infrastructurev1alpha1.ReconcileMachineResponse, error) {
 	method, spec := http.MethodGet, map[string]any(nil)
@@ -137,60 +113,56 @@ func (p *provider) ReconcileMachine(
 	response := &infrastructurev1alpha1.ReconcileMachineResponse{
 		ProviderId: machine.ProviderID, FailureDomain: machine.FailureDomain,
 	}
-	response.Phase, response.Reason, response.Status, response.Message = outcome(
-		machine.State, machine.Reason, machine.Message, err)
+	response.Phase, response.Reason, response.Message, err = outcome(machine.State, machine.Reason, machine.Message, err)
 	for _, a := range machine.Addresses {
 		response.Addresses = append(response.Addresses,
 			&infrastructurev1alpha1.MachineAddress{Type: a.Type, Address: a.Address})
 	}
-	return response, nil
+	return response, err
 }
 
-// DeleteMachine deletes the machine.
-func (p *provider) DeleteMachine(
+// deleteMachine deletes the machine.
+func (p *provider) deleteMachine(
 	ctx context.Context, req *infrastructurev1alpha1.DeleteMachineRequest,
 ) (*infrastructurev1alpha1.DeleteMachineResponse, error) {
-	response := &infrastructurev1alpha1.DeleteMachineResponse{}
-	response.State, response.Status, response.Message = p.remove(ctx, "/machines/", req.GetSubject())
-	return response, nil
+	state, err := p.remove(ctx, "/machines/", req.GetSubject())
+	return &infrastructurev1alpha1.DeleteMachineResponse{State: state}, err
 }
 
 // remove deletes what has the external_id of the subject. Only the cloud's own "not found" means that it is gone.
-func (p *provider) remove(ctx context.Context, path string, subject *infrastructurev1alpha1.Subject) (
-	infrastructurev1alpha1.DeletionState, hooksv1alpha1.ResponseStatus, string,
-) {
+func (p *provider) remove(
+	ctx context.Context, path string, subject *infrastructurev1alpha1.Subject,
+) (infrastructurev1alpha1.DeletionState, error) {
 	err := p.ask(ctx, http.MethodDelete, path, subject, nil, nil)
 	var failure *cloudError
 	switch {
 	case err == nil:
-		return infrastructurev1alpha1.DeletionState_DELETION_STATE_DELETING, success, ""
+		return infrastructurev1alpha1.DeletionState_DELETION_STATE_DELETING, nil
 	case errors.As(err, &failure) && failure.Reason == "NotFound":
-		return infrastructurev1alpha1.DeletionState_DELETION_STATE_GONE, success, ""
+		return infrastructurev1alpha1.DeletionState_DELETION_STATE_GONE, nil
 	}
-	return 0, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, err.Error()
+	return 0, sdk.Failf("%v", err)
 }
 
-// outcome returns the members of an answer that all hooks which reconcile have in common. What the cloud refuses is
-// Failed; an error that says nothing about the infrastructure, such as a cloud that does not answer, is a Failure. A
-// cloud that is full answers as one that is broken, with a status of 5xx.
-func outcome(state, reason, message string, err error) (
-	infrastructurev1alpha1.Phase, string, hooksv1alpha1.ResponseStatus, string,
-) {
+// outcome returns the phase of what is reconciled, with the reason and the message. What the cloud refuses is Failed; an
+// error that says nothing about the infrastructure, such as a cloud that does not answer, is a Failure. A cloud that is
+// full answers as one that is broken, with a status of 5xx.
+func outcome(state, reason, message string, err error) (infrastructurev1alpha1.Phase, string, string, error) {
 	var failure *cloudError
 	switch {
 	case errors.As(err, &failure) && failure.Reason == "NotFound":
-		return infrastructurev1alpha1.Phase_PHASE_FAILED, "InstanceGone", success, failure.Message
+		return infrastructurev1alpha1.Phase_PHASE_FAILED, "InstanceGone", failure.Message, nil
 	case errors.As(err, &failure) &&
 		(failure.Status < http.StatusInternalServerError || failure.Reason == "InsufficientCapacity"):
-		return infrastructurev1alpha1.Phase_PHASE_FAILED, failure.Reason, success, failure.Message
+		return infrastructurev1alpha1.Phase_PHASE_FAILED, failure.Reason, failure.Message, nil
 	case err != nil:
-		return 0, "", hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, err.Error()
+		return 0, "", "", sdk.Failf("%v", err)
 	case state == "running":
-		return infrastructurev1alpha1.Phase_PHASE_READY, "", success, ""
+		return infrastructurev1alpha1.Phase_PHASE_READY, "", "", nil
 	case state == "failed":
-		return infrastructurev1alpha1.Phase_PHASE_FAILED, reason, success, message
+		return infrastructurev1alpha1.Phase_PHASE_FAILED, reason, message, nil
 	}
-	return infrastructurev1alpha1.Phase_PHASE_PROVISIONING, "", success, ""
+	return infrastructurev1alpha1.Phase_PHASE_PROVISIONING, "", "", nil
 }
 
 func parameter(subject *infrastructurev1alpha1.Subject, name string) string {
