@@ -5,14 +5,8 @@ package command
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/hookgate/hookgate/gateway"
-	"github.com/hookgate/hookgate/internal/codec"
 )
 
 // Mistakes in the flags of hookgate infrastructure end it before it calls anything, with a text that names the flag.
@@ -36,43 +30,5 @@ func TestInfrastructureUsage(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%q: exit status %d, %s, want %q", c.args, code, &errOut, c.want)
 		}
-	}
-}
-
-// A client that runs for long takes a renewed token, and keeps the one that it has while the file cannot be used.
-func TestRenewedClient(t *testing.T) {
-	hooks, _, err := gateway.Hooks(gateway.Infrastructure())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "token")
-	write := func(token string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("one")
-	logger, err := newLogger(&bytes.Buffer{}, "text", "info")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := openRenewed(&clientOptions{server: "grpcs://127.0.0.1:1", tokenFile: file, timeout: time.Second},
-		codec.New(hooks), logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	first := c.current.Load()
-	if c.look(); c.current.Load() != first {
-		t.Error("another client for the same files")
-	}
-	write("")
-	if c.look(); c.current.Load() != first {
-		t.Error("another client for a file that cannot be used")
-	}
-	write("two")
-	if c.look(); c.current.Load() == first {
-		t.Error("the same client for another token")
 	}
 }

@@ -1,0 +1,149 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/via"
+)
+
+// Failure is the error of a hook that answered Failure: a problem that a person must solve. The message is the
+// extension's, as the gateway gives it. It may be written into a condition.
+type Failure struct {
+	Hook    string
+	Message string
+}
+
+// Error returns the hook and the message.
+func (f *Failure) Error() string {
+	return fmt.Sprintf("%s answered Failure: %s", f.Hook, cmp.Or(f.Message, "it does not say why"))
+}
+
+// Hold reports whether an answer holds the caller, for how long, and why: call the hook again after that time.
+func Hold(answer interface {
+	GetRetryAfterSeconds() int32
+	GetMessage() string
+}) (wait time.Duration, why string, held bool) {
+	wait = time.Duration(answer.GetRetryAfterSeconds()) * time.Second
+	return max(wait, 0), answer.GetMessage(), wait > 0
+}
+
+// Object returns a Kubernetes object for a request, as Cluster API sends it: without its status and managed fields, and
+// without the annotation of kubectl apply. It must state its apiVersion and kind, which typed objects that were read by
+// a client do not: set its TypeMeta.
+func Object(object any) (*hooksv1alpha1.RawExtension, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("object %T: %w", object, err)
+	}
+	var members map[string]json.RawMessage
+	var apiVersion, kind string
+	if err := json.Unmarshal(encoded, &members); err != nil {
+		return nil, fmt.Errorf("object %T is not a JSON object: %w", object, err)
+	}
+	_, _ = json.Unmarshal(members["apiVersion"], &apiVersion), json.Unmarshal(members["kind"], &kind)
+	if apiVersion == "" || kind == "" {
+		return nil, fmt.Errorf("object %T has no apiVersion and kind: set its TypeMeta", object)
+	}
+	delete(members, "status")
+	if members["metadata"], err = withoutBookkeeping(members["metadata"]); err != nil {
+		return nil, fmt.Errorf("object %T: %w", object, err)
+	}
+	raw, err := json.Marshal(members)
+	return &hooksv1alpha1.RawExtension{Raw: raw}, err
+}
+
+// lastApplied is the annotation of kubectl apply, which has the whole object.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+func withoutBookkeeping(text json.RawMessage) (json.RawMessage, error) {
+	var metadata, annotations map[string]json.RawMessage
+	if err := json.Unmarshal(text, &metadata); err != nil || metadata == nil {
+		return nil, errors.New("it has no metadata")
+	}
+	delete(metadata, "managedFields")
+	if json.Unmarshal(metadata["annotations"], &annotations) == nil && annotations[lastApplied] != nil {
+		delete(annotations, lastApplied)
+		var err error
+		if metadata["annotations"], err = json.Marshal(annotations); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(metadata)
+}
+
+// accept returns the answer in a response, if its status is Success.
+func (c *Client) accept(h *catalog.Hook, r *client.Response) (proto.Message, error) {
+	switch {
+	case r.Failure != nil:
+		return nil, hook.Errorf(r.Failure.Kind, "call %s of gateway %s: %s", h.Hook, c.name, r.Failure.Text).WithCause(r.Failure)
+	case !r.OK():
+		return nil, c.refusal(h, r)
+	case r.Invalid != nil:
+		return nil, hook.Errorf(hook.BadResponse, "call %s of gateway %s: the answer is invalid", h.Hook, c.name).
+			WithCause(r.Invalid)
+	}
+	switch status, _ := catalog.StatusOf(r.Message); status {
+	case catalog.Success:
+		return r.Message, nil
+	case catalog.Failure:
+		return nil, &Failure{Hook: h.Hook, Message: text.Printable(catalog.MessageOf(r.Message))}
+	}
+	return nil, hook.Errorf(hook.BadResponse, "call %s of gateway %s: the answer has no status", h.Hook, c.name)
+}
+
+// refusal returns the error that a gateway answered with. Its message is the gateway's, and the same for the same
+// failure. An error of another server is a BadResponse.
+func (c *Client) refusal(h *catalog.Hook, r *client.Response) *hook.Error {
+	kind, message, after := r.Header.Get(via.ErrorKindHeader), "", time.Duration(0)
+	if r.GRPC != nil {
+		message = r.GRPC.Message()
+		for _, detail := range r.GRPC.Details() {
+			switch d := detail.(type) {
+			case *errdetails.ErrorInfo:
+				kind = d.GetReason()
+			case *errdetails.RetryInfo:
+				after = d.GetRetryDelay().AsDuration()
+			}
+		}
+	} else {
+		after = retryAfter(r.Header)
+		var body struct{ Message string }
+		if json.Unmarshal(r.Body, &body) == nil {
+			message = body.Message
+		}
+	}
+	for _, k := range hook.Kinds() {
+		if k.String() == kind {
+			e := hook.Errorf(k, "%s", text.Printable(cmp.Or(message, r.Status))).WithRetryAfter(max(after, 0))
+			return e.WithCause(r.GRPC.Err())
+		}
+	}
+	return hook.Errorf(hook.BadResponse, "call %s: %s answers %s, which is not a gateway's answer: is the URL right?",
+		h.Hook, c.name, r.Status).WithCause(r.GRPC.Err())
+}
+
+// retryAfter returns the seconds of the header Retry-After.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
