@@ -131,13 +131,16 @@ func (c *Client) refusal(h *catalog.Hook, r *client.Response) *hook.Error {
 	}
 	for _, k := range hook.Kinds() {
 		if k.String() == kind {
-			e := hook.Errorf(k, "%s", text.Printable(cmp.Or(message, r.Status))).WithRetryAfter(max(after, 0))
-			return e.WithCause(r.GRPC.Err())
+			return hook.Errorf(k, "%s", text.Printable(cmp.Or(message, r.Status))).WithRetryAfter(max(after, 0)).
+				WithCause(fmt.Errorf("%s, call id %q", r.Status, r.Header.Get(callIDHeader)))
 		}
 	}
 	return hook.Errorf(hook.BadResponse, "call %s: %s answers %s, which is not a gateway's answer: is the URL right?",
 		h.Hook, c.name, r.Status).WithCause(r.GRPC.Err())
 }
+
+// callIDHeader carries the id under which the log of the gateway has the call.
+const callIDHeader = "Hookgate-Call-Id"
 
 // retryAfter returns the seconds of the header Retry-After.
 func retryAfter(header http.Header) time.Duration {

@@ -134,7 +134,7 @@ func TestCall(t *testing.T) {
 		},
 		"error of the gateway": {
 			grpcErr: withKind(t, hook.Overloaded, busy, 3*time.Second), code: 503,
-			header: http.Header{"Hookgate-Error-Kind": {"Overloaded"}, "Retry-After": {"3"}},
+			header: http.Header{"Hookgate-Error-Kind": {"Overloaded"}, "Retry-After": {"3"}, "Hookgate-Call-Id": {"c-1"}},
 			body:   `{"kind":"Status","message":"` + strings.ReplaceAll(busy, `"`, `\"`) + `"}`,
 			kind:   hook.Overloaded, retryAfter: 3 * time.Second, text: busy,
 		},
@@ -181,6 +181,8 @@ func TestCall(t *testing.T) {
 					if !tt.failure {
 						t.Errorf("%s: it is a Failure", config.URL)
 					}
+				case name == "error of the gateway" && config.URL == url && !strings.Contains(fmt.Sprint(errors.Unwrap(err)), `call id "c-1"`):
+					t.Errorf("the cause is %v", errors.Unwrap(err))
 				case !errors.As(err, &failed) || failed.Kind != tt.kind || failed.RetryAfter != tt.retryAfter:
 					t.Errorf("%s: got %#v, want kind %s and %s", config.URL, err, tt.kind, tt.retryAfter)
 				}

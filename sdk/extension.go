@@ -95,7 +95,7 @@ func Handle[Req proto.Message](
 		}
 		return out.Interface(), nil
 	}
-	x.register(h, in, nil, options)
+	x.register(h, proto.Message(in) != nil, in, nil, options)
 }
 
 // HandleResponse is like Handle, for a handler that returns the response message of the stubs: it has the signature of
@@ -124,17 +124,21 @@ func HandleResponse[Req, Resp proto.Message](
 		}
 		return m.Interface(), nil
 	}
-	x.register(h, in, out, options)
+	x.register(h, proto.Message(in) != nil && proto.Message(out) != nil, in, out, options)
 }
 
-// register adds h, a handler of the hook with this request. out is a response, or nil for that of the hook.
-func (x *Extension) register(h *handler, in, out proto.Message, options []Option) {
+// register adds h, a handler of the hook with this request. out is a response, or nil for that of the hook. Types that
+// are not concrete are not messages of the stubs.
+func (x *Extension) register(h *handler, concrete bool, in, out proto.Message, options []Option) {
 	h.timeout, h.failurePolicy = defaultTimeout, policyFail
 	h.clusterAPIVersion = cmp.Or(x.ClusterAPIVersion, "v1beta2")
 	for _, option := range options {
 		option(h)
 	}
 	err := h.check()
+	if err == nil && !concrete {
+		err = errors.New("its request and response must be pointers to messages of the stubs")
+	}
 	if err == nil {
 		h.method, err = x.method(in.ProtoReflect().Type())
 	}

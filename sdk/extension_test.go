@@ -92,6 +92,14 @@ func TestRegistrationMistakes(t *testing.T) {
 			},
 			`handler "a": Discovery is a discovery: register its handler with HandleResponse`,
 		},
+		"any message": {
+			func(x *sdk.Extension) {
+				sdk.HandleResponse(x, "a", func(context.Context, *upgrade) (proto.Message, error) { return &upgraded{}, nil })
+				sdk.Handle(x, "b", func(context.Context, proto.Message) (sdk.Answer, error) { return sdk.Done(), nil })
+			},
+			"handler \"a\": its request and response must be pointers to messages of the stubs\n" +
+				"handler \"b\": its request and response must be pointers to messages of the stubs",
+		},
 		"unknown group": {
 			func(x *sdk.Extension) {
 				sdk.Handle(x, "a", func(context.Context, *dnsv1alpha1.EnsureRecordRequest) (sdk.Answer, error) { return sdk.Done(), nil })

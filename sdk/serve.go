@@ -55,7 +55,7 @@ const (
 )
 
 // Register registers the hooks of the extension, with Discovery, with a gRPC server of your own. Raise the server's
-// limit of messages, grpc.MaxRecvMsgSize, to 20 MiB.
+// limit of messages, grpc.MaxRecvMsgSize, to 20 MiB; the bound of calls in flight is yours, too.
 func (x *Extension) Register(server grpc.ServiceRegistrar) error {
 	if err := x.Err(); err != nil {
 		return err

@@ -1,0 +1,59 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk_test
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"testing"
+
+	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
+	"github.com/hookgate/hookgate/sdk"
+)
+
+// FuzzPatches edits one object into another, and applies the patch: that must give the other one.
+func FuzzPatches(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`{"a":1}`, `{"a":1.0,"b":[1,{"c":null}]}`}, {`{"a":[1,[2,3],{"b":1}]}`, `{"a":[1,[2],{"c":"~/"}]}`}, {`{"a":[1]}`, `{"a":[1,2,3]}`},
+		{`{"":{"~1":"x"}}`, `{"":{"/":"y"}}`}, {`{"a":[[1]]}`, `{"a":[[1,2]]}`}, {`{"a":true,"a":1}`, `{"a":true}`}, {`{"a":{"b":1}}`, `{}`},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, from, to string) {
+		var a, b map[string]any
+		if json.Unmarshal([]byte(from), &a) != nil || json.Unmarshal([]byte(to), &b) != nil || a == nil || b == nil {
+			t.Skip("no two objects")
+		}
+		in := &generate{Items: []*hooks.GeneratePatchesRequestItem{item("1", from)}}
+		out, err := patched(t, in, func(i *sdk.Item) {
+			object := i.Object()
+			clear(object)
+			maps.Copy(object, b)
+		})
+		if err != nil || out.GetStatus() != success {
+			t.Fatalf("%v, %v", out, err)
+		}
+		patch := []byte("[]")
+		if len(out.GetItems()) > 0 {
+			patch = out.GetItems()[0].GetPatch()
+		}
+		got, err := jsonpatch.Apply(any(a), hooks.PatchType_PATCH_TYPE_JSON_PATCH, patch, new(jsonpatch.Meter))
+		if err != nil {
+			t.Fatalf("%s and the patch %s: %v", from, patch, err)
+		}
+		text, err := json.Marshal(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain map[string]any
+		if err := json.Unmarshal(text, &plain); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(plain, b) {
+			t.Errorf("%s and the patch %s are %s, want %s", from, patch, text, to)
+		}
+	})
+}
