@@ -6,6 +6,7 @@ package sdk
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -33,35 +34,54 @@ type method struct {
 // method returns the method that takes the request. It adds the service to the extension, with the discovery of the
 // package.
 func (x *Extension) method(request protoreflect.MessageType) (*method, error) {
-	name := request.Descriptor().FullName()
+	name, file := request.Descriptor().FullName(), request.Descriptor().ParentFile().Path()
 	apiVersion, err := x.apiVersion(name.Parent())
 	if err != nil {
 		return nil, err
 	}
-	var found *method
-	protoregistry.GlobalFiles.RangeFilesByPackage(name.Parent(), func(file protoreflect.FileDescriptor) bool {
-		for i := range file.Services().Len() {
-			s := file.Services().Get(i)
-			for j := range s.Methods().Len() {
-				d := s.Methods().Get(j)
-				if d.Input().FullName() != name && !isDiscovery(d) {
+	takes := find(name.Parent(),
+		func(s protoreflect.ServiceDescriptor) bool { return s.ParentFile().Path() == file },
+		func(d protoreflect.MethodDescriptor) bool { return d.Input().FullName() == name })
+	if takes == nil {
+		return nil, fmt.Errorf("no method takes %s: want the request of a hook, such as *BeforeClusterUpgradeRequest", name)
+	}
+	discovery := find(name.Parent(),
+		func(s protoreflect.ServiceDescriptor) bool { return strings.Contains(string(s.Name()), "Discover") }, isDiscovery)
+	if discovery != nil {
+		if _, err := x.add(discovery, apiVersion); err != nil {
+			return nil, err
+		}
+	}
+	return x.add(takes, apiVersion)
+}
+
+// find returns the first method of a proto package that is wanted, or nil. It looks at likely services first: the
+// runtime builds all descriptors of a file, a few hundred KiB of them, when the methods in it are looked at.
+func find(
+	pkg protoreflect.FullName, likely func(protoreflect.ServiceDescriptor) bool,
+	wanted func(protoreflect.MethodDescriptor) bool,
+) (found protoreflect.MethodDescriptor) {
+	for _, first := range []bool{true, false} {
+		protoregistry.GlobalFiles.RangeFilesByPackage(pkg, func(file protoreflect.FileDescriptor) bool {
+			for i := range file.Services().Len() {
+				s := file.Services().Get(i)
+				if likely(s) != first {
 					continue
 				}
-				var m *method
-				if m, err = x.add(d, apiVersion); err != nil {
-					return false
-				}
-				if d.Input().FullName() == name {
-					found = m
+				for j := range s.Methods().Len() {
+					if d := s.Methods().Get(j); wanted(d) {
+						found = d
+						return false
+					}
 				}
 			}
+			return true
+		})
+		if found != nil {
+			return found
 		}
-		return true
-	})
-	if err == nil && found == nil {
-		err = fmt.Errorf("no method takes %s: want the request of a hook, such as *BeforeClusterUpgradeRequest", name)
 	}
-	return found, err
+	return nil
 }
 
 // apiVersion returns the group and version of the hooks of a proto package.
