@@ -110,6 +110,7 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 		if err = m.read(r); err != nil {
 			return err
 		}
+		d.config.Observer.Asked(m.message)
 		if isOne {
 			one, err = named(ctx, snapshot, r, &m)
 			return cmp.Or(m.namespacesErr, err)

@@ -14,18 +14,18 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// Cluster is a Cluster about which a handler was called.
+// Cluster is a Cluster that a call was about.
 type Cluster struct {
 	Namespace, Name string
 	Last            time.Time // when that was last
 }
 
-// Clusters keeps the Clusters about which handlers were called last. It is safe for concurrent use.
+// Clusters keeps the Clusters that calls were about last. It is safe for concurrent use.
 type Clusters struct {
 	pace *rate.Limiter
 
 	mu     sync.Mutex
-	recent *list.List // of *Cluster, the last called first
+	recent *list.List // of *Cluster, the one with the last call first
 	byName map[clusterName]*list.Element
 }
 
@@ -43,8 +43,8 @@ func NewClusters() *Clusters {
 // processor that this takes.
 func (c *Clusters) Due(now time.Time) bool { return c.pace.AllowN(now, 1) }
 
-// Record keeps that a handler was called about a Cluster. If there are too many, the one that was called about longest
-// ago is forgotten. A name that no object of Kubernetes can have is that of no Cluster.
+// Record keeps that a call was about a Cluster. If there are too many, the one whose last call was longest ago is
+// forgotten. A name that no object of Kubernetes can have is that of no Cluster.
 func (c *Clusters) Record(namespace, name string, at time.Time) {
 	if name == "" || len(namespace) > validation.DNS1123LabelMaxLength || len(name) > validation.DNS1123SubdomainMaxLength {
 		return
@@ -64,7 +64,7 @@ func (c *Clusters) Record(namespace, name string, at time.Time) {
 	c.byName[key] = c.recent.PushFront(&Cluster{namespace, name, at})
 }
 
-// Of returns when a handler was called about a Cluster last, and the zero time if that is not known.
+// Of returns when the last call about a Cluster was, and the zero time if that is not known.
 func (c *Clusters) Of(namespace, name string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *Clusters) Of(namespace, name string) time.Time {
 	return time.Time{}
 }
 
-// List returns the Clusters, the last called first, and at most so many.
+// List returns the Clusters, the one with the last call first, and at most so many.
 func (c *Clusters) List(most int) []Cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()

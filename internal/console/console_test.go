@@ -96,6 +96,9 @@ func (g *gateways) Clusters(part string, most int) (found []status.SeenCluster, 
 	return found, more
 }
 
+// pageOfHooks is the page of the hooks beside the page of a test.
+const pageOfHooks = "https://example.com:9443/openapi/"
+
 // newPage returns the page of a gateway whose hooks are served at all addresses of its host.
 func newPage(s Source) *Handler {
 	return New(s, func() net.Addr { return &net.TCPAddr{IP: net.IPv6unspecified, Port: 9443} })
@@ -116,7 +119,11 @@ func acme() status.Extension {
 			Name: "gate.acme", Hook: "BeforeClusterUpgrade", Timeout: 10, FailurePolicy: "Fail", State: status.Down, Calls: calls,
 			Deprecated: "deprecated since v2; use v3", Lost: []string{"spec.gone"}, Collision: "gate is a name twice", Misspelt: []string{"X has no member \"y\""}, Policy: "first", Conditional: true,
 		}},
-		Failures: []status.Failure{{At: now, CallID: "CALL", Handler: "gate.acme", Outcome: "ignored", Kind: "Timeout", Message: "no answer", Took: 10, Times: 42}},
+		Failures: []status.Failure{
+			{At: now, CallID: "CALL", Handler: "gate.acme", Outcome: "ignored", Kind: "Timeout", Message: "no answer", Took: 10, Times: 42},
+			{At: now, CallID: "OTHER", Handler: "gate.acme", Outcome: "error", Kind: "Timeout", Message: "no answer", Took: 10, Times: 1},
+			{At: now, CallID: "EARLIER", Handler: "gate.acme", Outcome: "ignored", Kind: "Timeout", Message: "no answer", Took: 9, Times: 3},
+		},
 	}
 }
 
@@ -162,30 +169,45 @@ func TestPages(t *testing.T) {
 		Namespace: "team-a", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Message: "not yet", RetryAfter: 30,
 		Since: now.Add(-90 * time.Minute), Last: now.Add(-time.Second),
 	}
-	h := newPage(&gateways{extensions: []status.Extension{acme(), {Name: "other", State: status.Up}}, holds: []status.Hold{hold}})
+	h := newPage(&gateways{extensions: []status.Extension{acme(), {Name: "other", State: status.Up}}, holds: []status.Hold{hold}, seen: []status.SeenCluster{
+		{Namespace: "team-a", Name: "c", Holds: 2}, {Namespace: "team-b", Name: "d"},
+	}})
 	for target, tt := range map[string]struct {
 		code      int
 		want, not []string
 		links     []string
 	}{
 		"/": {200, []string{
-			"Clusters that wait", "team-a/c", "90m", "1s ago", "not yet (asked again after 30s)", "Down 1", "Up 1", "acme", "other",
+			"1 up , 1 down , 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
+			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (asked again after 30s, last 1s ago )",
+			"Down 1", "Up 1", "acme", "other", "3 calls, 1 failed, p99 1.5s",
 			"<b>refused</b>; its last known 1 handler is still served", "certificate/serving ends tomorrow", "v1.2.3",
-		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down"}},
+		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down", "/clusters/", pageOfHooks}},
 		"/?q=CM":      {200, []string{"acme", "Down 1"}, []string{"other"}, []string{"/?q=CM&state=Down"}},
 		"/?state=Up":  {200, []string{"other", "Down 1"}, []string{"refused"}, []string{"/?"}},
 		"/?q=nothing": {200, []string{"No extension is like that. Show all ."}, []string{"refused"}, nil},
 		"/extensions/acme": {200, []string{
 			"acme Down", "Down for 60m", `https://acme.example/"><script>alert(1)</script>`, "those with tier=gold",
 			"fails for 60m: no answer", "open, because calls failed with Timeout, for 60m", "3 calls, 1 failed, p50 1ms, p99 1.5s, 1 near the timeout",
-			"gate.acme", "first (conditional)", "gate is a name twice", "is deprecated since v2; use v3", "the conversion loses spec.gone", `An answer of gate.acme : X has no member "y"`,
-			"2026-01-02 03:04:05 UTC 42 gate.acme Timeout (ignored) 10s CALL no answer",
+			"gate.acme BeforeClusterUpgrade Down timeout 10s, failure policy Fail, objects as sent, policy first (conditional) 3 calls", "gate is a name twice", "is deprecated since v2; use v3", "the conversion loses spec.gone", `An answer of gate.acme : X has no member "y"`,
+			"2026-01-02 03:04:05 UTC 45 gate.acme Timeout (ignored) 10s CALL no answer 2026-01-02 03:04:05 UTC 1 gate.acme Timeout",
 		}, nil, nil},
 		"/extensions/other": {200, []string{"other Up", "not by this process", "None is known.", "None since this process began"}, []string{"refused"}, nil},
 		"/extensions/nope":  {404, []string{"No ExtensionConfig has the name nope"}, nil, []string{"/"}},
 		"/clusters/team-a/c": {200, []string{
-			"Cluster team-a/c", "not yet", "BeforeClusterUpgrade gate.acme Up order 7 (conditional)",
-		}, nil, []string{"/extensions/acme"}},
+			"Cluster team-a/c", "The last call about it was 60s ago", "not yet",
+			"BeforeClusterUpgrade all, in this order: gate.acme Up order 7 (conditional) step of updates at the same time: gates Failing <b>no</b> " +
+				"chain, its steps in their order: a.acme Up b.acme Up other.acme Up",
+			"GeneratePatches the one that the call names: p.acme Up q.acme Up",
+		}, []string{"Not known"}, []string{"/extensions/acme", "/#chain-gates"}},
+		"/clusters/unknown/c": {404, []string{
+			"Not known No call about this Cluster has reached this process since it started", "kubectl get clusters -A", "BeforeClusterUpgrade all",
+		}, []string{"What it waits for"}, []string{"/clusters/?q=c"}},
+		"/clusters/":             {200, []string{"Cluster Waits Last call team-a/c for 2 handlers 60s ago team-b/d no 60s ago"}, nil, []string{"/clusters/team-b/d"}},
+		"/clusters/?q=Team-B%2F": {200, []string{"team-b/d"}, []string{"team-a/c"}, nil},
+		"/clusters/?q=x%2Fy": {200, []string{
+			"No call about a Cluster like that has reached this process since it started. Show where its hooks would go .",
+		}, []string{"team-a/c"}, []string{"/clusters/x/y"}},
 	} {
 		t.Run(target, func(t *testing.T) {
 			code, body := get(t, h, target)
@@ -209,7 +231,7 @@ func TestPages(t *testing.T) {
 				}
 			}
 			for _, link := range links {
-				if !strings.HasPrefix(link, "/") && !strings.HasPrefix(link, "#") {
+				if !strings.HasPrefix(link, "/") && !strings.HasPrefix(link, "#") && link != pageOfHooks {
 					t.Errorf("leads to another host: %s", link)
 				}
 			}
@@ -259,7 +281,7 @@ func TestRollouts(t *testing.T) {
 	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
 	for _, want := range []string{
-		"Moved Failing Message acme acme acme-v7 True 3 1 2 0 aborted, no more Clusters move: calls <b>fail</b>",
+		"Rollout Versions Ready Clusters Message acme stable acme candidate acme-v7 True 3 equal, 1 different, 2 moved, 0 failing aborted, no more Clusters move: calls <b>fail</b>",
 		"team-a/prod Different 60m patch: /spec/<b> 1 → 2 and 4 more replaces 3 Machines of MachineDeployment md the answers differ",
 		"and 5 more: hookgate describe rollout acme lists them",
 	} {
@@ -308,8 +330,8 @@ func TestRules(t *testing.T) {
 	}}}}
 	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
-	const want = "Rules Rule Hook Ready Reason Calls Failed Message approved step of all BeforeClusterUpgrade True Ready 7 3 Answers (no <b>key</b>) " +
-		"new False Invalid spec: none Jobs Job Hook Ready Reason Calls Failed Message backup BeforeClusterUpgrade True Ready Answers"
+	const want = "Rules Rule Hook Ready Reason Last five minutes Message approved step of all BeforeClusterUpgrade True Ready 7 calls, 3 failed, p99 0s Answers (no <b>key</b>) " +
+		"new False Invalid spec: none Jobs Job Hook Ready Reason Last five minutes Message backup BeforeClusterUpgrade True Ready Answers"
 	if !strings.Contains(text, want) {
 		t.Errorf("want %s, got %s", want, text)
 	}
@@ -333,12 +355,45 @@ func TestListsAreBounded(t *testing.T) {
 	_, body := get(t, newPage(g), "/")
 	text, _, elements := textOf(t, body)
 	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
-	if rows != 6*maxRows+6 {
-		t.Errorf("%d rows, want %d of each kind and six heads", rows, maxRows)
+	if rows != 5*maxRows+maxWaiting+6 {
+		t.Errorf("%d rows, want %d of each kind, %d Clusters that wait, and six heads", rows, maxRows, maxWaiting)
 	}
-	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get rules", "and 3 more: hookgate get jobs", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
+	for _, want := range []string{"and 3 more: search for a name", "and 183 more Clusters: Clusters has them", "and 3 more: hookgate get rules", "and 3 more: hookgate get jobs", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q", want)
+		}
+	}
+}
+
+// TestHoldsOfAClusterAreBounded lists one Cluster that waits for more handlers than there is room for.
+func TestHoldsOfAClusterAreBounded(t *testing.T) {
+	g := &gateways{}
+	for n := range maxHolds + 2 {
+		g.holds = append(g.holds, status.Hold{Namespace: "n", Cluster: "c", Handler: fmt.Sprintf("h-%d.x", n), Since: now})
+	}
+	_, body := get(t, newPage(g), "/")
+	text, _, _ := textOf(t, body)
+	if !strings.Contains(text, "1 Cluster waits") || strings.Count(text, "last 0s ago") > maxHolds || !strings.Contains(text, "and 2 more: hookgate get holds") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestPageOfHooks links to the hooks where the browser finds them.
+func TestPageOfHooks(t *testing.T) {
+	for host, tt := range map[string]struct {
+		address net.Addr
+		want    string
+	}{
+		"localhost:8443": {&net.TCPAddr{IP: net.IPv4zero, Port: 9443}, "https://localhost:9443/openapi/"},
+		"[::1]:8443":     {&net.TCPAddr{IP: net.IPv6unspecified, Port: 1}, "https://[::1]:1/openapi/"},
+		"gateway":        {&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}, "https://127.0.0.1:9443/openapi/"},
+		"early":          {nil, ""},
+		"socket":         {&net.UnixAddr{Name: "/run/x"}, ""},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.Host = host
+		if got := New(&gateways{}, func() net.Addr { return tt.address }).pageOfHooks(r); got != tt.want {
+			t.Errorf("%s: got %q, want %q", host, got, tt.want)
 		}
 	}
 }
@@ -374,6 +429,10 @@ func follow(ctx context.Context, t *testing.T, url string) (next func() string, 
 	return func() string {
 		var event strings.Builder
 		for lines.Scan() {
+			if lines.Text() == "event: updated" {
+				lines.Scan() // its time
+				continue
+			}
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 				event.WriteString(data + "\n")
 			} else if event.Len() > 0 {

@@ -16,8 +16,8 @@ const (
 	StatusWindow = 5 * time.Minute
 	// HeldClusters is the number of Clusters that wait in the status, and of those that have places of HookRules.
 	HeldClusters = 10_000
-	// SeenClusters is the number of Clusters of which it is known that a handler was called about them, and
-	// SeenClustersPerSecond that of the calls whose Clusters are looked at for that.
+	// SeenClusters is the number of Clusters of which it is known that calls were about them, and SeenClustersPerSecond
+	// that of the calls whose Clusters are looked at for that.
 	SeenClusters          = 10_000
 	SeenClustersPerSecond = 1000
 	// Pages is the number of pages that are sent at a time, FollowingPages that of pages that follow what happens, and

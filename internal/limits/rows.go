@@ -161,7 +161,7 @@ func counts() []Limit {
 		{"process", "scrapes of metrics; requests for [the status](status.md)", "1 at a time, and " + count(Scrapes-1) + " that wait", busy, "", ""},
 		{"process", "pages sent at a time; that follow what happens", count(Pages) + "; " + count(FollowingPages), busy, "", ""},
 		{"process", "handlers that are gone and still have metric series", count(GoneHandlers) + ", and none after a scrape", "removed", "", ""},
-		{"process", "Clusters that handlers were called about, [which the status knows](status.md); calls that are looked at for them", count(SeenClusters) + "; " + count(SeenClustersPerSecond) + " per second", "the one called about longest ago is forgotten; the next call counts", "", ""},
+		{"process", "Clusters that calls were about, [which the status knows](status.md#the-handlers-of-a-cluster); calls that are looked at for them", count(SeenClusters) + "; " + count(SeenClustersPerSecond) + " per second", "the one with the oldest call is forgotten; the next call counts", "", ""},
 		{"process", "ExtensionPolicies, HandlerChains, HookRules, Clusters that wait, Clusters with places, in the status", count(StatusPolicies) + ", " + count(StatusChains) + ", " + count(StatusLocals) + ", " + count(HeldClusters) + ", " + count(HeldClusters), counted, "", ""},
 		{"extension", "handlers; length of the name of one, a DNS-1123 label", count(Handlers) + "; 63", badDiscovery, "", ""},
 		{"extension", "faults in one error of discovery", count(DiscoveryFaults), counted, "", ""},

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
@@ -16,8 +18,19 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
+// Asked keeps that there was a call about the Cluster of a request, whatever becomes of it. A nil Observer keeps nothing.
+func (o *Observer) Asked(request proto.Message) {
+	if o == nil {
+		return
+	}
+	if now := time.Now(); o.clusters.Due(now) {
+		namespace, name := subject.Cluster(request)
+		o.clusters.Record(namespace, name, now)
+	}
+}
+
 // remember keeps a call for those who look at the gateway now, while metrics are for those who look back. A call that
-// its caller has given up says nothing. Nothing but failures, holds and the names of Clusters costs more than counting.
+// its caller has given up says nothing. Nothing but failures and holds costs more than counting.
 func (o *Observer) remember(
 	c extension.Call, result extension.Result, err error, began time.Time, took time.Duration,
 ) {
@@ -44,10 +57,6 @@ func (o *Observer) remember(
 		call.Message = message
 	}
 	o.handlers.Record(c.Handler.Name, call)
-	if o.clusters.Due(call.Ended) {
-		namespace, name := subject.Cluster(cmp.Or(c.Request, c.Partial))
-		o.clusters.Record(namespace, name, call.Ended)
-	}
 	if call.Outcome != activity.Success {
 		failed := activity.Failure{
 			At: call.Ended, Hook: c.Hook.Hook, Handler: c.Handler.Name, Outcome: call.Outcome, Kind: kind, Message: message,

@@ -44,7 +44,7 @@ func (r *Reporter) Cluster(namespace, name string) (*status.Cluster, bool) {
 }
 
 // Clusters returns the Clusters whose namespace/name has a part, at most so many, and counts the others: those that
-// wait, by name, and then those about which a handler was called last.
+// wait, by name, and then the others, the one with the last call first.
 func (r *Reporter) Clusters(part string, most int) (found []status.SeenCluster, more int) {
 	type key struct{ namespace, name string }
 	waiting := map[key]int{}

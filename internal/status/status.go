@@ -317,7 +317,7 @@ type Cluster struct {
 	Now       time.Time `json:"now"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// LastCall is when a handler was called about the Cluster last. It is absent if this process has seen no such call.
+	// LastCall is when the last call about the Cluster was. It is absent if this process has seen none.
 	LastCall *time.Time `json:"lastCall,omitempty"`
 	Holds    []Hold     `json:"holds"`
 	Hooks    []Hook     `json:"hooks"`

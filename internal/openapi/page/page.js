@@ -87,11 +87,14 @@ async function offerHandlers(discovery) {
     document.body.append(list);
     lists.set(hook, list.id);
   }
+  // The elements may be used again for another hook.
   const attach = () => {
-    for (const input of document.querySelectorAll('tr[data-param-name="name"] input:not([list])')) {
+    for (const input of document.querySelectorAll('tr[data-param-name="name"] input')) {
       const id = lists.get(input.closest('.opblock').querySelector('[data-path]').dataset.path);
-      if (id) {
+      if (id && input.getAttribute('list') !== id) {
         input.setAttribute('list', id);
+      } else if (!id) {
+        input.removeAttribute('list');
       }
     }
   };
