@@ -50,7 +50,7 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 }
 
 // statusHandlers returns what serves the status to programs and to people; page is nil without --ui. hooks returns the
-// address for callers, and nil before there is one.
+// address that has the page of the hooks, and nil if there is none.
 func (o *diagnosticsOptions) statusHandlers(
 	r *observe.Reporter, hooks func() net.Addr, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {

@@ -125,9 +125,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
 		metrics.Leading(leader.Leads)
 	}
-	var callers atomic.Pointer[net.Addr] // the address for them
+	var callers atomic.Pointer[net.Addr] // the address for them, which has the page of the hooks
 	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, func() net.Addr {
-		if address := callers.Load(); address != nil {
+		if address := callers.Load(); address != nil && o.openapi {
 			return *address
 		}
 		return nil

@@ -74,8 +74,8 @@ type moment struct {
 	waiting []waiting
 }
 
-// New returns a Handler for the paths below /. hooks returns the address at which the hooks are served, with their own
-// page, and nil as long as it is not known.
+// New returns a Handler for the paths below /. hooks returns the address at which the hooks are served with
+// their own page, and nil if there is none.
 func New(source Source, hooks func() net.Addr) *Handler {
 	h := &Handler{
 		source: source, hooks: hooks, streams: make(chan struct{}, maxStreams), pages: make(chan struct{}, maxPages),
@@ -188,7 +188,7 @@ func (h *Handler) pageOfHooks(r *http.Request) string {
 // extensionView is the data of the page of an extension.
 type extensionView struct {
 	*status.Extension
-	Waiting waitingTable
+	Held waitingTable // Waiting counts its calls
 }
 
 func (h *Handler) extension(r *http.Request) (*view, int) {

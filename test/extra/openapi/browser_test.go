@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"image/color"
 	"image/png"
 	"net/url"
@@ -246,6 +247,24 @@ func TestPagePrefersDark(t *testing.T) {
 	// A picture may be taken before the page is painted anew.
 	process.Eventually(t, "a brightness of 200 at least in light", func() bool { return brightness("light") >= 200 })
 	process.Eventually(t, "a brightness of 80 at most in dark", func() bool { return brightness("dark") <= 80 })
+	// An answer is code, whose colours are for a dark page: they are not inverted, or twice.
+	b.try(t, "v1alpha1BeforeClusterCreate", "", "200", "Success")
+	for colours, want := range map[string]int{"light": 0, "dark": 2} {
+		brightness(colours)
+		if got := value(t, b, "count what inverts the answer", chromedp.Evaluate[int](`(() => {
+			let n = 0;
+			for (let e = document.querySelector('.live-responses-table .response-col_description .microlight'); e; e = e.parentElement) {
+				n += getComputedStyle(e).filter.includes('invert');
+			}
+			return n;
+		})()`)); got != want {
+			t.Errorf("the answer is inverted %d times in %s colours, want %d", got, colours, want)
+		}
+	}
+	for _, width := range []int64{tabletWidth, phoneWidth} {
+		b.run(t, "have little room", chromedp.EmulateViewport(width, 844))
+		b.fits(t, fmt.Sprintf("an answer at %d px", width), "nav, .live-responses-table")
+	}
 	if _, problems := b.seen(); len(problems) > 0 {
 		t.Errorf("the console has errors: %q", problems)
 	}
