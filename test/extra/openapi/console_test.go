@@ -176,7 +176,7 @@ func (f *consoleFixture) picture(t *testing.T, name string) {
 	if directory == "" {
 		return
 	}
-	f.browser.run(t, "choose the part", chromedp.EmulateViewport(desktopWidth, 640))
+	f.browser.run(t, "choose the part", chromedp.EmulateViewport(desktopWidth, 690))
 	picture := value(t, f.browser, "take a picture", chromedp.CaptureScreenshot())
 	if len(picture) > 150<<10 {
 		t.Errorf("%s has %d bytes, want 150 KiB at most", name, len(picture))
