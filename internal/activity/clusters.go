@@ -25,7 +25,7 @@ type Clusters struct {
 	pace *rate.Limiter
 
 	mu     sync.Mutex
-	recent *list.List // of *Cluster, the one with the last call first
+	recent *list.List // of Cluster, the one with the last call first
 	byName map[clusterName]*list.Element
 }
 
@@ -46,22 +46,23 @@ func (c *Clusters) Due(now time.Time) bool { return c.pace.AllowN(now, 1) }
 // Record keeps that a call was about a Cluster. If there are too many, the one whose last call was longest ago is
 // forgotten. A name that no object of Kubernetes can have is that of no Cluster.
 func (c *Clusters) Record(namespace, name string, at time.Time) {
-	if name == "" || len(namespace) > validation.DNS1123LabelMaxLength || len(name) > validation.DNS1123SubdomainMaxLength {
+	if name == "" || len(namespace) > validation.DNS1123LabelMaxLength ||
+		len(name) > validation.DNS1123SubdomainMaxLength {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := clusterName{namespace, name}
 	if e := c.byName[key]; e != nil {
-		e.Value.(*Cluster).Last = at //nolint:forcetypeassert // the list has nothing else
+		e.Value = Cluster{namespace, name, at}
 		c.recent.MoveToFront(e)
 		return
 	}
 	if c.recent.Len() >= limits.SeenClusters {
-		oldest, _ := c.recent.Remove(c.recent.Back()).(*Cluster)
+		oldest, _ := c.recent.Remove(c.recent.Back()).(Cluster)
 		delete(c.byName, clusterName{oldest.Namespace, oldest.Name})
 	}
-	c.byName[key] = c.recent.PushFront(&Cluster{namespace, name, at})
+	c.byName[key] = c.recent.PushFront(Cluster{namespace, name, at})
 }
 
 // Of returns when the last call about a Cluster was, and the zero time if that is not known.
@@ -69,7 +70,8 @@ func (c *Clusters) Of(namespace, name string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byName[clusterName{namespace, name}]; e != nil {
-		return e.Value.(*Cluster).Last //nolint:forcetypeassert // the list has nothing else
+		found, _ := e.Value.(Cluster)
+		return found.Last
 	}
 	return time.Time{}
 }
@@ -80,7 +82,8 @@ func (c *Clusters) List(most int) []Cluster {
 	defer c.mu.Unlock()
 	all := make([]Cluster, 0, min(most, c.recent.Len()))
 	for e := c.recent.Front(); e != nil && len(all) < most; e = e.Next() {
-		all = append(all, *e.Value.(*Cluster)) //nolint:forcetypeassert // the list has nothing else
+		of, _ := e.Value.(Cluster)
+		all = append(all, of)
 	}
 	return all
 }

@@ -111,7 +111,9 @@ func (h *Handler) cluster(r *http.Request) (*view, int) {
 	v := clusterView{Cluster: c, Known: known, Waiting: byCluster(c.Holds)}
 	for _, of := range c.Hooks {
 		n := min(len(of.Handlers), maxRows)
-		v.Routes = append(v.Routes, route{of.Name, of.Called == status.CalledAll, turnsOf(of.Handlers[:n]), len(of.Handlers) - n})
+		v.Routes = append(v.Routes, route{
+			Name: of.Name, All: of.Called == status.CalledAll, Turns: turnsOf(of.Handlers[:n]), More: len(of.Handlers) - n,
+		})
 	}
 	code := http.StatusOK
 	if !known {
@@ -132,7 +134,8 @@ type clusterList struct {
 func (h *Handler) clusters(r *http.Request) (*view, int) {
 	l := clusterList{Query: text.Cut(strings.TrimSpace(r.URL.Query().Get("q")), limits.QuotedBytes)}
 	l.Rows, l.More = h.source.Clusters(strings.ToLower(l.Query), maxRows)
-	if namespace, name, ok := strings.Cut(l.Query, "/"); ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
+	namespace, name, ok := strings.Cut(l.Query, "/")
+	if ok && namespace != "" && name != "" && !strings.Contains(name, "/") {
 		l.Link = (&url.URL{Path: "/clusters/" + l.Query}).String()
 	}
 	return &view{Title: "Clusters", Section: "clusters.html", Gateway: h.now().Gateway, Data: &l}, http.StatusOK

@@ -203,7 +203,9 @@ func (h *Handler) extension(r *http.Request) (*view, int) {
 	}
 	x := &g.Extensions[0]
 	x.Failures = together(x.Failures)
-	return &view{Title: name, Section: "extension.html", Gateway: g, Data: &extensionView{x, shown(byCluster(g.Holds))}}, http.StatusOK
+	return &view{
+		Title: name, Section: "extension.html", Gateway: g, Data: &extensionView{x, shown(byCluster(g.Holds))},
+	}, http.StatusOK
 }
 
 // together returns failures with those that differ only in when they happened as one, which counts them all.

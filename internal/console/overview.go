@@ -51,7 +51,8 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 	g := m.Gateway
 	q := r.URL.Query()
 	o := overview{
-		Query: text.Cut(q.Get("q"), limits.QuotedBytes), State: q.Get("state"), Summary: summarize(m), Waiting: shown(m.waiting),
+		Query: text.Cut(q.Get("q"), limits.QuotedBytes), State: q.Get("state"),
+		Summary: summarize(m), Waiting: shown(m.waiting),
 	}
 	counts := map[status.State]int{}
 	for i := range g.Extensions {

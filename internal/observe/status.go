@@ -27,7 +27,8 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Policies, Chains, Rules, Jobs, Rollouts, Notices and HasCluster are required. It is safe for concurrent use.
+// All fields but Policies, Chains, Rules, Jobs, Rollouts, Notices and HasCluster are required. It is safe for
+// concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
