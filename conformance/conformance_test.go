@@ -229,7 +229,7 @@ func TestOnlyAndSkipSelectChecks(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithItsContext checks that a run ends with its context, and says why.
+// TestRunEndsWithItsContext checks that a run ends with its context, says why, and lists what was not run.
 func TestRunEndsWithItsContext(t *testing.T) {
 	s := newStub()
 	target := s.start(t, GRPC)
@@ -240,8 +240,15 @@ func TestRunEndsWithItsContext(t *testing.T) {
 			cancel(why)
 		}
 	}})
-	if !errors.Is(err, why) || len(report.Results) == 0 || report.Results[len(report.Results)-1].ID != "discovery.some" {
+	if !errors.Is(err, why) || len(report.Results) != len(Checks()) || report.Conforms(false) {
 		t.Errorf("got %v after %d results", err, len(report.Results))
+	}
+	run := true
+	for _, r := range report.Results {
+		if notRun := r.Status == Error && r.Reason == "not run: enough"; notRun == run {
+			t.Errorf("%s is %s: %s", r.ID, r.Status, r.Reason)
+		}
+		run = run && r.ID != "discovery.some"
 	}
 }
 
