@@ -25,35 +25,34 @@ const (
 // screen writes texts for people. On a terminal, they fit its width, and have colours unless NO_COLOR is set
 // (https://no-color.org).
 type screen struct {
-	out     io.Writer
-	file    *os.File // the terminal; nil elsewhere
-	colours bool
+	out      io.Writer
+	terminal bool
+	colours  bool
 }
 
 func newScreen(out io.Writer) *screen {
-	s := &screen{out: out}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		s.file = file
-		s.colours = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	}
+	file, ok := out.(*os.File)
+	s := &screen{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	s.colours = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
 
 // width returns how many characters a line of the terminal has; 0 if it is none.
 func (s *screen) width() int {
-	if s.file == nil {
+	if !s.terminal {
 		return 0
 	}
-	width, _, err := term.GetSize(int(s.file.Fd()))
-	if err != nil || width == 0 {
-		width = defaultWidth
+	if file, ok := s.out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return max(width, leastWidth)
+		}
 	}
-	return max(width, leastWidth)
+	return defaultWidth
 }
 
 // clear makes the next text the only one on a terminal, and separates it by an empty line elsewhere.
 func (s *screen) clear() {
-	if s.file != nil {
+	if s.terminal {
 		_, _ = io.WriteString(s.out, "\x1b[H\x1b[2J")
 		return
 	}
