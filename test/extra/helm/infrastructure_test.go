@@ -47,7 +47,7 @@ func TestInfrastructureEqualsKustomize(t *testing.T) {
 - {op: replace, path: /spec/template/spec/containers/0/imagePullPolicy, value: Always}
 - {op: add, path: /spec/template/spec/imagePullSecrets, value: [{name: registry}]}
 - {op: add, path: /spec/template/spec/containers/0/args/-, value: --log-level=debug}
-- {op: replace, path: /spec/template/spec/containers/0/resources, value: {limits: {memory: 1Gi}}}
+- {op: replace, path: /spec/template/spec/containers/0/resources/limits/memory, value: 1Gi}
 - {op: replace, path: /spec/template/spec/containers/0/env/1/value, value: 921MiB}
 - {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: A, value: b}}
 - {op: add, path: /spec/template/spec/nodeSelector, value: {disk: ssd}}
