@@ -92,7 +92,8 @@ func withoutBookkeeping(text json.RawMessage) (json.RawMessage, error) {
 func (c *Client) accept(h *catalog.Hook, r *client.Response) (proto.Message, error) {
 	switch {
 	case r.Failure != nil:
-		return nil, hook.Errorf(r.Failure.Kind, "call %s of gateway %s: %s", h.Hook, c.name, r.Failure.Text).WithCause(r.Failure)
+		return nil, hook.Errorf(r.Failure.Kind, "call %s of gateway %s: %s", h.Hook, c.name, r.Failure.Text).
+			WithCause(r.Failure)
 	case !r.OK():
 		return nil, c.refusal(h, r)
 	case r.Invalid != nil:

@@ -13,8 +13,8 @@
 //		}
 //	}
 //
-// A lifecycle hook without a handler goes to all extensions that the hook matches, and the gateway merges their answers.
-// Any other hook goes to the one handler that matches. A method returns an answer only if its status is Success.
+// A lifecycle hook without a handler goes to all extensions that match, and the gateway merges their answers. Any other
+// hook goes to the one handler that matches. A method returns an answer only if its status is Success.
 //
 // Calls are made once: a call whose request cannot have been processed is sent again by gRPC or net/http, and nothing
 // else is. A controller tries again, as it does after any error.
@@ -49,8 +49,8 @@ import (
 
 // Config says how a gateway is called. URL is required.
 type Config struct {
-	// URL is grpcs://host:port for gRPC or https://host[:port][/prefix] for JSON; on the same machine also grpc://host:port
-	// and unix:///path, which have no TLS.
+	// URL is grpcs://host:port for gRPC or https://host[:port][/prefix] for JSON; on the same machine also
+	// grpc://host:port and unix:///path, which have no TLS.
 	URL string
 	// CAFile has the certificates of the authorities to trust, in PEM. Empty means the system's.
 	CAFile string
@@ -114,7 +114,8 @@ func New(config Config) (*Client, error) {
 	case e.IsGRPC() && e.Network == "tcp" && e.Port == "":
 		return nil, fmt.Errorf("gateway %q: must have a port: %s://%s:9090", c.name, e.Scheme, e.Host)
 	case !e.HasTLS() && !e.IsLocal():
-		return nil, fmt.Errorf("gateway %q: must be on loopback, because there is no TLS: want grpcs://%s", c.name, e.Authority)
+		return nil, fmt.Errorf("gateway %q: must be on loopback, because there is no TLS: want grpcs://%s",
+			c.name, e.Authority)
 	case !e.HasTLS() && (config.CAFile != "" || config.CertFile != "" || config.KeyFile != ""):
 		return nil, fmt.Errorf("gateway %q: there is no TLS, so CAFile, CertFile and KeyFile are of no use", c.name)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -149,9 +150,7 @@ func TestCall(t *testing.T) {
 				if !strings.Contains(string(body), `"toKubernetesVersion":"v1.36.1"`) || !strings.HasSuffix(r.URL.Path, "/beforecontrolplaneupgrade/a--acme") {
 					t.Errorf("the request is %s %s", r.URL.Path, body)
 				}
-				for name, values := range tt.header {
-					w.Header()[name] = values
-				}
+				maps.Copy(w.Header(), tt.header)
 				w.WriteHeader(tt.code)
 				_, _ = io.WriteString(w, tt.body)
 			})

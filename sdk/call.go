@@ -110,7 +110,8 @@ func (x *Extension) fail(ctx context.Context, h *handler, start time.Time, err e
 	var more []slog.Attr
 	var answer *failed
 	var crash *panicked
-	coded, isCoded := err.(interface{ GRPCStatus() *status.Status }) //nolint:errorlint // a wrapped one is of a backend
+	// A status that is wrapped is the error of a backend.
+	coded, isCoded := err.(interface{ GRPCStatus() *status.Status })
 	switch {
 	case ctx.Err() != nil: // nothing is known but that the caller is gone
 		err = status.FromContextError(ctx.Err()).Err()
@@ -124,8 +125,8 @@ func (x *Extension) fail(ctx context.Context, h *handler, start time.Time, err e
 		text = err.Error()
 		more = append(more, slog.String("message", text))
 	case errors.Is(err, errNoAnswer):
-		level, text = slog.LevelError, fmt.Sprintf("handler %q gave no answer: it has to return Done, Wait, Patches or an error",
-			h.name)
+		level = slog.LevelError
+		text = fmt.Sprintf("handler %q gave no answer: it has to return Done, Wait, Patches or an error", h.name)
 		more = append(more, slog.String("error", text))
 	case errors.As(err, &crash):
 		level, text = slog.LevelError, internalError(h, crash.value)
@@ -149,7 +150,8 @@ func (x *Extension) fail(ctx context.Context, h *handler, start time.Time, err e
 // internalError returns what callers learn of an error that was not made for them. It has the type of the error only,
 // because its text may differ from call to call, or hold a secret.
 func internalError(h *handler, what any) string {
-	return fmt.Sprintf("handler %q: internal error (%T); the log of the extension has it under the call's id", h.name, what)
+	return fmt.Sprintf("handler %q: internal error (%T); the log of the extension has it under the call's id",
+		h.name, what)
 }
 
 // outcomeOf returns how an answer is logged.

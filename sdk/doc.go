@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sdk serves the handlers of an extension over gRPC. A handler is a function from the request message of a hook,
-// as it is in the generated stubs, to an answer:
+// Package sdk serves the handlers of an extension over gRPC. A handler is a function from the request message of a
+// hook, as it is in the generated stubs, to an answer:
 //
 //	x := &sdk.Extension{}
-//	sdk.Handle(x, "approve-upgrade", func(ctx context.Context, in *hooks.BeforeClusterUpgradeRequest) (sdk.Answer, error) {
+//	sdk.Handle(x, "approve", func(ctx context.Context, in *hooks.BeforeClusterUpgradeRequest) (sdk.Answer, error) {
 //		return sdk.Wait(30*time.Second, "waits for an approval"), nil
 //	})
 //	err := x.Serve(ctx, sdk.Config{})
@@ -14,8 +14,7 @@
 // answers Discovery from what is registered. So it has no list of hooks, serves those of every group, and several
 // versions of the contract in one program.
 //
-// Extension and Handle are in extension.go, what a handler may answer in answer.go, patches in patches.go and covers.go,
-// and the server in serve.go. Package sdktest tests extensions.
+// Package sdktest tests extensions.
 //
 // The package leaves authentication other than by client certificates, and tracing, to the options of gRPC that
 // Config.Options passes on. It does not convert objects: a gateway does.

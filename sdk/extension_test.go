@@ -227,12 +227,10 @@ func TestAnswers(t *testing.T) {
 		},
 		"panic": {
 			func(context.Context, *upgrade) (sdk.Answer, error) {
-				var none map[string]int
-				none[secret] = 1
-				return sdk.Done(), nil
+				panic(errors.New(secret))
 			},
-			&upgraded{Status: failure, Message: `handler "h": internal error (runtime.plainError); the log of the extension has it under the call's id`},
-			[]string{`"level":"ERROR"`, `"error":"assignment to entry in nil map"`, `"stack":"goroutine `, "extension_test.go"},
+			&upgraded{Status: failure, Message: `handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
+			[]string{`"level":"ERROR"`, `"error":"` + secret + `"`, `"stack":"goroutine `, "extension_test.go"},
 		},
 		"patches of a hook without patches": {
 			func(_ context.Context, in *upgrade) (sdk.Answer, error) { return sdk.NewPatches(in), nil },

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Patches are the templates of a GeneratePatches request, to be edited. As an Answer, they are the JSON Patch (RFC 6902)
-// of each item that was changed, made from the difference. Those of a ValidateTopology request can only be read.
+// Patches are the templates of a GeneratePatches request, to be edited. As an Answer, they are the JSON Patch (RFC
+// 6902) of each item that was changed, made from the difference. Those of a ValidateTopology request can only be read.
 //
 // An error of an item, such as an object that is not JSON, ends the loop over Items, and is the answer in place of the
 // patches; Err returns it. A handler that has no other use for it returns the Patches at the end, and that is all.
@@ -57,7 +57,8 @@ func NewPatches(in proto.Message) *Patches {
 	return p
 }
 
-// Items returns the items that m matches, in the order of the request. An item is decoded when something is asked of it.
+// Items returns the items that m matches, in the order of the request. An item is decoded when something is asked of
+// it.
 func (p *Patches) Items(m Match) iter.Seq[*Item] {
 	return func(yield func(*Item) bool) {
 		for _, item := range p.items {

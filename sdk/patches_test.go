@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -91,9 +92,7 @@ func TestPatchVectors(t *testing.T) {
 				if v.Edited != nil {
 					object := i.Object()
 					clear(object)
-					for name, value := range v.Edited {
-						object[name] = value
-					}
+					maps.Copy(object, v.Edited)
 				}
 			})
 			if err != nil || out.GetStatus() != success {

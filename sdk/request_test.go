@@ -47,11 +47,12 @@ func TestLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out struct{ N json.Number }
-			got := ""
 			err := sdk.Load(tt.in, tt.path, &out)
-			if err == nil {
-				got = out.N.String()
-			} else if got = err.Error(); status.Code(err) == codes.InvalidArgument {
+			got := out.N.String()
+			if err != nil {
+				got = err.Error()
+			}
+			if status.Code(err) == codes.InvalidArgument {
 				got = status.Convert(err).Message()
 			}
 			if got != tt.want || status.Code(err) != tt.code {

@@ -15,10 +15,10 @@ var groupVersion = schema.GroupVersion{Group: "controlplane.acme.example", Versi
 // AcmeControlPlane is the control plane of a Cluster, whose name is in its label cluster.x-k8s.io/cluster-name.
 type AcmeControlPlane struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   AcmeControlPlaneSpec   `json:"spec"`
-	Status AcmeControlPlaneStatus `json:"status,omitempty"`
+	Status AcmeControlPlaneStatus `json:"status,omitzero"`
 }
 
 // AcmeControlPlaneSpec is what is wanted.
@@ -43,7 +43,7 @@ func (p *AcmeControlPlane) DeepCopyObject() runtime.Object {
 // AcmeControlPlaneList is a list of them.
 type AcmeControlPlaneList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 
 	Items []AcmeControlPlane `json:"items"`
 }

@@ -36,7 +36,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.Get(ctx, req.NamespacedName, plane); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	before := plane.DeepCopyObject().(client.Object) //nolint:forcetypeassert,errcheck // a control plane is one
+	before := plane.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a control plane is one
 	result, err := r.upgrade(ctx, plane)
 	return result, errors.Join(err, r.client.Status().Patch(ctx, plane, client.MergeFrom(before)))
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sdktest tests extensions that are built with package sdk: a request from a file to a handler in this process,
-// and the conformance checks of the whole extension over gRPC. What is wrong with a file or an extension fails the test.
+// and the conformance checks of the whole extension over gRPC. What is wrong fails the test.
 package sdktest
 
 import (

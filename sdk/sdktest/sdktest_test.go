@@ -95,21 +95,21 @@ func TestFailures(t *testing.T) {
 		}}}
 	}
 	for name, tt := range map[string]struct {
-		run  func(t testing.TB)
+		run  func(t *failed)
 		want string
 	}{
-		"no file": {func(t testing.TB) { sdktest.Request[*hooks.BeforeClusterCreateRequest](t, "no.yaml") }, "open no.yaml: no such file or directory"},
-		"of another hook": {func(t testing.TB) {
+		"no file": {func(t *failed) { sdktest.Request[*hooks.BeforeClusterCreateRequest](t, "no.yaml") }, "open no.yaml: no such file or directory"},
+		"of another hook": {func(t *failed) {
 			sdktest.Request[*hooks.BeforeClusterCreateRequest](t, requests+"delete-machine.yaml")
 		}, requests + "delete-machine.yaml is no BeforeClusterCreateRequest: "},
-		"no such handler": {func(t testing.TB) {
+		"no such handler": {func(t *failed) {
 			sdktest.Call[*hooks.GeneratePatchesResponse](t, extension(), &hooks.GeneratePatchesRequest{Handler: "x"})
 		}, `no handler of GeneratePatches is named "x"`},
-		"another response": {func(t testing.TB) { sdktest.Call[*hooks.DiscoveryResponse](t, extension(), good) }, "the answer is a *hooksv1alpha1.GeneratePatchesResponse, not a *hooksv1alpha1.DiscoveryResponse"},
-		"no such item":     {func(t testing.TB) { sdktest.Patched(t, good, response("2", `[]`)) }, `the answer has a patch for "2", which the request does not have`},
-		"bad patch":        {func(t testing.TB) { sdktest.Patched(t, good, response("1", `[{"op":"remove","path":"/a"}]`)) }, `the patch of item 1: `},
+		"another response": {func(t *failed) { sdktest.Call[*hooks.DiscoveryResponse](t, extension(), good) }, "the answer is a *hooksv1alpha1.GeneratePatchesResponse, not a *hooksv1alpha1.DiscoveryResponse"},
+		"no such item":     {func(t *failed) { sdktest.Patched(t, good, response("2", `[]`)) }, `the answer has a patch for "2", which the request does not have`},
+		"bad patch":        {func(t *failed) { sdktest.Patched(t, good, response("1", `[{"op":"remove","path":"/a"}]`)) }, `the patch of item 1: `},
 		"failure": {
-			func(t testing.TB) {
+			func(t *failed) {
 				sdktest.Patched(t, good, &hooks.GeneratePatchesResponse{Status: hooks.ResponseStatus_RESPONSE_STATUS_FAILURE, Message: "no"})
 			},
 			"the answer is RESPONSE_STATUS_FAILURE: no",

@@ -73,7 +73,7 @@ func TestCallerExample(t *testing.T) {
 			set(t, c, cluster, "v2", "metadata", "annotations", "approved")
 			awaitPlane(t, c, plane, "v2 True Upgraded: The control plane runs v2")
 			set(t, c, plane, "v9", "spec", "version")
-			awaitPlane(t, c, plane, "v2 False HookFailed: BeforeControlPlaneUpgrade answered Failure: v9 is not allowed")
+			awaitPlane(t, c, plane, "v2 False HookFailed: BeforeControlPlaneUpgrade answered Failure: handler \"rule.approval\": v9 is not allowed")
 			p.EndWell(t)
 		})
 	}

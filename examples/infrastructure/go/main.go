@@ -144,9 +144,9 @@ func (p *provider) remove(
 	return 0, sdk.Failf("%v", err)
 }
 
-// outcome returns the phase of what is reconciled, with the reason and the message. What the cloud refuses is Failed; an
-// error that says nothing about the infrastructure, such as a cloud that does not answer, is a Failure. A cloud that is
-// full answers as one that is broken, with a status of 5xx.
+// outcome returns the phase of what is reconciled, with the reason and the message. What the cloud refuses is Failed;
+// an error that says nothing about the infrastructure, such as a cloud that does not answer, is a Failure. A cloud that
+// is full answers as one that is broken, with a status of 5xx.
 func outcome(state, reason, message string, err error) (infrastructurev1alpha1.Phase, string, string, error) {
 	var failure *cloudError
 	switch {
