@@ -86,15 +86,19 @@ release: release-generator $(BIN)/kustomize ## Write the files of a release to o
 examples: examples-go examples-java examples-python examples-rust examples-typescript ## Build the example extension of every language
 examples-go: ## Build examples/go
 	@cd examples/go && $(GO) build -o bin/extension . && echo "examples/go: built in $$SECONDS s"
-examples-java: ## Build examples/java, stubs included, with Maven
-	@mvn -B -q -ntp -f examples/java/pom.xml package && echo "examples/java: built in $$SECONDS s"
+examples-java: ## Build examples/java, and the package that it uses, with Maven
+	@mvn -B -q -ntp -f sdk/java/pom.xml install -DskipTests && mvn -B -q -ntp -f examples/java/pom.xml package && echo "examples/java: built in $$SECONDS s"
 examples-python: packages-python ## Build examples/python, with the package, in a virtual environment
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
-examples-rust: ## Build examples/rust, stubs included, with Cargo
+examples-rust: ## Build examples/rust, and the package that it uses, with Cargo
 	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
 examples-typescript: packages-typescript ## Build examples/typescript, with the package, with npm
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
-packages: packages-python packages-typescript ## Write the packages for authors of extensions to out/packages/
+packages: packages-java packages-python packages-rust packages-typescript ## Write the packages for authors of extensions to out/packages/
+packages-java: ## Write the jars and the POM of sdk/java
+	@VERSION='$(VERSION)' sdk/java/build.sh out/packages
+packages-rust: ## Write the crate of sdk/rust
+	@VERSION='$(VERSION)' sdk/rust/build.sh out/packages
 packages-python: ## Write the wheel of sdk/python
 	@VERSION='$(VERSION)' sdk/python/build.sh out/packages
 packages-typescript: ## Write the npm package of sdk/typescript
@@ -142,7 +146,11 @@ test-proxies: $(BIN)/proxies/envoy $(READY) ## Call the gateway through a real E
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
 	@tools/ruby/install
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) HOOKGATE_RUBY="$$(command -v ruby)" $(PLAINTEST) -p 1 ./test/examples ./test/badservers
-test-packages: test-packages-python test-packages-typescript ## Install the package of every language into an empty project outside of the repository, and test it there
+test-packages: test-packages-java test-packages-python test-packages-rust test-packages-typescript ## Install the package of every language into an empty project outside of the repository, and test it there
+test-packages-java: build packages-java
+	@HOOKGATE_BIN=$(BIN)/hookgate sdk/java/test.sh out/packages
+test-packages-rust: build packages-rust
+	@HOOKGATE_BIN=$(BIN)/hookgate sdk/rust/test.sh out/packages
 test-packages-python: build packages-python
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/python/test.sh out/packages
 test-packages-typescript: build packages-typescript

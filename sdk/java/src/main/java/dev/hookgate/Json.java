@@ -1,0 +1,79 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev.hookgate;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.cfg.JsonNodeFeature;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.google.protobuf.ByteString;
+import io.grpc.Status;
+import java.io.IOException;
+
+/** JSON as it is in requests: numbers keep their digits, and nothing may follow a value. */
+final class Json {
+  /** Raises Jackson's default limit of 20,000,000 characters in a string. */
+  private static final JsonFactory FACTORY = JsonFactory.builder()
+      .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Server.MESSAGE_LIMIT).build())
+      .build();
+
+  private static final ObjectMapper MAPPER = JsonMapper.builder(FACTORY)
+      .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+      .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
+      .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
+      .build();
+
+  static ObjectNode object() {
+    return MAPPER.createObjectNode();
+  }
+
+  static JsonNode valueOf(Object value) {
+    return MAPPER.valueToTree(value);
+  }
+
+  /** Returns a value, or throws INVALID_ARGUMENT with the name of the member that has it. */
+  static JsonNode read(String member, ByteString raw) {
+    try {
+      JsonNode node = MAPPER.readTree(raw.newInput());
+      if (!node.isMissingNode()) {
+        return node;
+      }
+      throw invalid(member, "there is none");
+    } catch (JsonProcessingException e) {
+      throw invalid(member, e.getOriginalMessage());
+    } catch (IOException e) {
+      throw invalid(member, e.getMessage());
+    }
+  }
+
+  static ObjectNode readObject(String member, ByteString raw) {
+    if (read(member, raw) instanceof ObjectNode object) {
+      return object;
+    }
+    throw invalid(member, "not a JSON object");
+  }
+
+  static RuntimeException invalid(String member, String text) {
+    return Status.INVALID_ARGUMENT.withDescription(member + ": " + text).asRuntimeException();
+  }
+
+  static String write(JsonNode node) {
+    try {
+      return MAPPER.writeValueAsString(node);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e); // a tree can always be written
+    }
+  }
+
+  static ByteString encode(JsonNode node) {
+    return ByteString.copyFromUtf8(write(node));
+  }
+
+  private Json() {}
+}

@@ -1,0 +1,169 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev.hookgate;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.google.protobuf.ByteString;
+import dev.hookgate.hooks.v1alpha1.GeneratePatchesRequest;
+import dev.hookgate.hooks.v1alpha1.GeneratePatchesRequestItem;
+import dev.hookgate.hooks.v1alpha1.GeneratePatchesResponse;
+import dev.hookgate.hooks.v1alpha1.GeneratePatchesResponseItem;
+import dev.hookgate.hooks.v1alpha1.HolderReference;
+import dev.hookgate.hooks.v1alpha1.PatchType;
+import dev.hookgate.hooks.v1alpha1.ResponseStatus;
+import dev.hookgate.hooks.v1alpha1.Variable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * The templates of a GeneratePatches request, to edit. The answer has a JSON patch for each that differs then. It is for
+ * one thread.
+ */
+public final class Patches {
+  private static final Pattern STEP = Pattern.compile("([^\\[\\]]+)(?:\\[([0-9]{1,9})])?");
+
+  private final GeneratePatchesRequest request;
+  private final List<Item> items = new ArrayList<>();
+
+  /** Makes the templates of a request. They are decoded when they are looked into. */
+  public Patches(GeneratePatchesRequest request) {
+    this.request = request;
+    for (int i = 0; i < request.getItemsCount(); i++) {
+      items.add(new Item("items[" + i + "].object", request.getItems(i)));
+    }
+  }
+
+  /** Returns all templates. */
+  public List<Item> items() {
+    return List.copyOf(items);
+  }
+
+  /** Returns the templates of a kind. */
+  public List<Item> items(String kind) {
+    return items.stream().filter(item -> item.object().path("kind").asText().equals(kind)).toList();
+  }
+
+  /** Returns the answer: a patch for each template that was changed, in the order of the request. */
+  public Answer answer() {
+    var response = GeneratePatchesResponse.newBuilder().setStatus(ResponseStatus.RESPONSE_STATUS_SUCCESS);
+    for (Item item : items) {
+      ArrayNode operations = (ArrayNode) Json.valueOf(List.of());
+      if (item.edited != null) {
+        Difference.patch("", item.before, item.edited, operations);
+      }
+      if (!operations.isEmpty()) {
+        response.addItems(GeneratePatchesResponseItem.newBuilder()
+            .setUid(item.item.getUid())
+            .setPatchType(PatchType.PATCH_TYPE_JSON_PATCH)
+            .setPatch(Json.encode(operations)));
+      }
+    }
+    return Answer.of(response);
+  }
+
+  /** One template of the request. */
+  public final class Item {
+    private final String member;
+    private final GeneratePatchesRequestItem item;
+    private ObjectNode before;
+    private ObjectNode edited;
+
+    private Item(String member, GeneratePatchesRequestItem item) {
+      this.member = member;
+      this.item = item;
+    }
+
+    /** Returns a copy of the template, to read and to edit. */
+    public ObjectNode object() {
+      if (edited == null) {
+        before = Json.readObject(member, item.getObject().getRaw());
+        edited = before.deepCopy();
+      }
+      return edited;
+    }
+
+    /** Returns the object that uses the template. */
+    public HolderReference holder() {
+      return item.getHolderReference();
+    }
+
+    /** Sets a value at a JSON pointer, and makes the parents that are missing or null. */
+    public void set(String pointer, Object value) {
+      Difference.set(object(), pointer, Json.valueOf(value));
+    }
+
+    /** Removes what is at a JSON pointer, if there is something. */
+    public void remove(String pointer) {
+      Difference.remove(object(), pointer);
+    }
+
+    /**
+     * Returns a variable of the template, or else of the request, as a String, Integer, Long, Double, Boolean or
+     * JsonNode. A path like {@code proxy.noProxy[0]} looks into its value. It is a Failure if it is missing or no such.
+     */
+    public <T> T variable(String path, Class<T> type) {
+      JsonNode node = lookUp(path);
+      if (node.isMissingNode()) {
+        throw new Failure("variable \"" + path + "\" is not set");
+      }
+      T value = Values.ofJson(node, type);
+      if (value == null) {
+        throw new Failure("variable \"" + path + "\" is not " + Values.name(type));
+      }
+      return value;
+    }
+
+    /** Returns a variable of the type of the default, which it is if it is not set. */
+    @SuppressWarnings("unchecked") // the class of a T
+    public <T> T variable(String path, T defaultValue) {
+      return lookUp(path).isMissingNode() ? defaultValue : variable(path, (Class<T>) defaultValue.getClass());
+    }
+
+    private JsonNode lookUp(String path) {
+      JsonNode node = null;
+      for (String segment : path.split("\\.", -1)) {
+        Matcher step = STEP.matcher(segment);
+        if (!step.matches()) {
+          throw new IllegalArgumentException(path + " is not like name.member[0]");
+        }
+        node = node == null ? value(step.group(1)) : node.path(step.group(1));
+        node = step.group(2) == null ? node : node.path(Integer.parseInt(step.group(2)));
+      }
+      return node;
+    }
+
+    /** Returns a variable. The builtin one has the members of both, as Cluster API's inline patches see it. */
+    private JsonNode value(String name) {
+      JsonNode own = find(item.getVariablesList(), name);
+      if (!own.isMissingNode() && !name.equals("builtin")) {
+        return own;
+      }
+      return merge(find(request.getVariablesList(), name), own);
+    }
+  }
+
+  private static JsonNode find(List<Variable> variables, String name) {
+    return variables.stream()
+        .filter(variable -> variable.getName().equals(name))
+        .findFirst()
+        .map(variable -> decode(name, variable.getValue().getRaw()))
+        .orElse(com.fasterxml.jackson.databind.node.MissingNode.getInstance());
+  }
+
+  private static JsonNode decode(String name, ByteString raw) {
+    return Json.read("variables[" + name + "].value", raw);
+  }
+
+  private static JsonNode merge(JsonNode shared, JsonNode own) {
+    if (shared instanceof ObjectNode into && own.isObject()) {
+      own.properties().forEach(m -> into.set(m.getKey(), merge(into.path(m.getKey()), m.getValue())));
+      return into;
+    }
+    return own.isMissingNode() ? shared : own;
+  }
+}
