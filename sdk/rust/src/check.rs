@@ -42,7 +42,11 @@ pub async fn check(extension: Extension, arguments: &[&str]) -> Result<(), Serve
             Ok(output) if output.status.success() => Ok(()),
             Ok(output) => {
                 let printed = [output.stdout, output.stderr].concat();
-                Err(ServeError::new(format!("hookgate check: {}\n{}", output.status, String::from_utf8_lossy(&printed))))
+                Err(ServeError::new(format!(
+                    "hookgate check: {}\n{}",
+                    output.status,
+                    String::from_utf8_lossy(&printed)
+                )))
             }
             Err(error) => Err(ServeError::new(format!(
                 "run {program}: {error}: install hookgate from https://github.com/hookgate/hookgate/releases, and \

@@ -25,13 +25,14 @@ pub(crate) fn set(root: &mut Value, pointer: &str, value: Value) -> Result<()> {
         }
         place = match place {
             Value::Object(members) => members.entry(segment.as_str()).or_insert(Value::Null),
-            Value::Array(elements) if segment == "-" || index(segment) == Some(elements.len()) => {
-                elements.push(Value::Null);
-                elements.last_mut().expect("it was pushed")
+            Value::Array(elements) => {
+                let end = elements.len();
+                let at = if segment == "-" { end } else { index(segment).unwrap_or(usize::MAX) };
+                if at == end {
+                    elements.push(Value::Null);
+                }
+                elements.get_mut(at).ok_or_else(|| invalid(pointer, &format!("there is no element {segment}")))?
             }
-            Value::Array(elements) => index(segment)
-                .and_then(|i| elements.get_mut(i))
-                .ok_or_else(|| invalid(pointer, &format!("there is no element {segment}")))?,
             _ => return Err(invalid(pointer, &format!("what has {segment} is neither an object nor a list"))),
         };
     }

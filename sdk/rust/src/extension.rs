@@ -174,7 +174,11 @@ impl Extension {
     fn registrable(&self, handler: &Handler) -> std::result::Result<(), String> {
         let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let name = &handler.name;
-        if name.is_empty() || name.len() > 63 || !name.chars().all(valid) || name.starts_with('-') || name.ends_with('-')
+        if name.is_empty()
+            || name.len() > 63
+            || !name.chars().all(valid)
+            || name.starts_with('-')
+            || name.ends_with('-')
         {
             return Err("the name is not a DNS-1123 label: use at most 63 of a-z, 0-9 and, inside, -".into());
         }
@@ -319,7 +323,8 @@ fn encode(hook: &Hook, answer: Answer) -> Result<Vec<u8>> {
 
 fn response(hook: &Hook, message: &str, seconds: i32) -> Result<Vec<u8>> {
     let response = hook.response(ContractStatus::Success, message, seconds);
-    response.ok_or_else(|| Error::internal("invalid answer", format!("{} has no status: return its response", hook.name)))
+    response
+        .ok_or_else(|| Error::internal("invalid answer", format!("{} has no status: return its response", hook.name)))
 }
 
 /// Makes a panic of a handler an error.

@@ -53,11 +53,7 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            address: None,
-            insecure: false,
-            concurrency: 100,
-        }
+        Options { address: None, insecure: false, concurrency: 100 }
     }
 }
 
@@ -247,9 +243,8 @@ where
         };
         let call = Call { extension: self.extension.clone(), path: request.uri().path().to_owned() };
         Box::pin(async move {
-            let mut grpc = Grpc::new(Encoded)
-                .max_decoding_message_size(MESSAGE_LIMIT)
-                .max_encoding_message_size(MESSAGE_LIMIT);
+            let mut grpc =
+                Grpc::new(Encoded).max_decoding_message_size(MESSAGE_LIMIT).max_encoding_message_size(MESSAGE_LIMIT);
             let response = grpc.unary(call, request).await;
             drop(permit);
             Ok(response)

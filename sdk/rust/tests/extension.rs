@@ -33,9 +33,8 @@ async fn answers() {
         .handle("panic", async |_: Create| -> Result { panic!("secret") })
         .handle("status", async |_: Create| -> Result { Err(Status::aborted("why"))? });
     let internal = |name, kind| {
-        let text = format!(
-            "handler \"{name}\": internal error ({kind}); the log of the extension has it under the call's id"
-        );
+        let text =
+            format!("handler \"{name}\": internal error ({kind}); the log of the extension has it under the call's id");
         (ResponseStatus::Failure, text, 0)
     };
     for (name, (status, message, seconds)) in [
@@ -65,8 +64,8 @@ async fn hooks_that_cannot_wait() {
 #[tokio::test]
 async fn selection() {
     let one = Extension::new().handle("only", async |_: Create| done());
-    let two = Extension::new().handle("a", async |_: Create| done()).handle("b", async |_: Create| fail("b"))
-        as Extension;
+    let two =
+        Extension::new().handle("a", async |_: Create| done()).handle("b", async |_: Create| fail("b")) as Extension;
     call(&one, "").await.unwrap();
     assert_eq!(call(&two, "b").await.unwrap().message, "b");
     for (extension, handler, code, text) in [
@@ -112,12 +111,10 @@ async fn mistakes_of_registration() {
 #[tokio::test]
 async fn discovery_is_made_from_the_handlers() {
     use infrastructure::v1alpha1::*;
-    let extension = Extension::new()
-        .handle("b", async |_: Create| done())
-        .handle(
-            Handler::new("a").timeout_seconds(5).failure_policy(FailurePolicy::Ignore).cluster_api_version("v1beta1"),
-            async |_: DeleteClusterRequest| Ok(DeleteClusterResponse::default()),
-        );
+    let extension = Extension::new().handle("b", async |_: Create| done()).handle(
+        Handler::new("a").timeout_seconds(5).failure_policy(FailurePolicy::Ignore).cluster_api_version("v1beta1"),
+        async |_: DeleteClusterRequest| Ok(DeleteClusterResponse::default()),
+    );
     let answer: DiscoveryResponse = extension.call("", DiscoveryRequest::default()).await.unwrap();
     let handler = |name: &str, api_version: &str, hook: &str, seconds, policy: FailurePolicy, version: &str| {
         let request_hook =

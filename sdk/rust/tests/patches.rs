@@ -68,7 +68,8 @@ fn variables() {
     assert_eq!(item.variable::<i64>("builtin.cluster.x").unwrap(), 2);
     assert_eq!(item.variable::<String>("proxy.noProxy[1]").unwrap(), "b");
     assert_eq!(item.variable_or("proxy.noProxy[2]", "none".to_owned()).unwrap(), "none");
-    for (path, want) in [("missing", "variable \"missing\" is not set"), ("both", "variable \"both\" is not a string")] {
+    for (path, want) in [("missing", "variable \"missing\" is not set"), ("both", "variable \"both\" is not a string")]
+    {
         assert_eq!(format!("{:?}", item.variable::<String>(path).unwrap_err()), want);
     }
     assert!(format!("{:?}", item.variable::<String>("a[x]").unwrap_err()).contains("not like name.member[0]"));
