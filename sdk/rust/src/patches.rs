@@ -101,8 +101,8 @@ impl Item<'_> {
         diff::remove(self.object()?, pointer)
     }
 
-    /// Returns a variable of the template, or else of the request. A path like `proxy.noProxy[0]` looks into its value.
-    /// The error is a Failure: it is not set, or not of the type.
+    /// Returns a variable of the template, or else of the request. A path like `proxy.noProxy[0]` looks into its
+    /// value. The error is a Failure: it is not set, or not of the type.
     pub fn variable<T: Typed>(&self, path: &str) -> Result<T> {
         let value = self.look_up(path)?.ok_or_else(|| Error::failure(format!("variable \"{path}\" is not set")))?;
         T::from_json(&value).ok_or_else(|| Error::failure(format!("variable \"{path}\" is not {}", T::TYPE)))
@@ -129,7 +129,7 @@ impl Item<'_> {
         Ok(found)
     }
 
-    /// Returns the value of a variable. The builtin one has the members of both, as Cluster API's inline patches see it.
+    /// Returns the value of a variable. The builtin one has the members of both, as for Cluster API's inline patches.
     fn value(&self, name: &str) -> Result<Option<Value>> {
         let decode = |variables: &[Variable]| match variables.iter().find(|variable| variable.name == name) {
             None => Ok(None),

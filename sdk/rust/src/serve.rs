@@ -156,8 +156,8 @@ impl Extension {
             let resolved = lookup_host(&address).await.map_err(ServeError::at(&address))?.collect::<Vec<_>>();
             if !insecure && !resolved.iter().all(|a: &SocketAddr| a.ip().is_loopback()) {
                 return Err(ServeError(format!(
-                    "listen on {address}: everyone could call, without TLS: serve on loopback or on a Unix socket, with a \
-                     gateway beside it, or permit it with Extension::insecure"
+                    "listen on {address}: everyone could call, without TLS: serve on loopback or on a Unix socket, \
+                     with a gateway beside it, or permit it with Extension::insecure"
                 )));
             }
             let listener = TcpListener::bind(&resolved[..]).await.map_err(ServeError::at(&address))?;

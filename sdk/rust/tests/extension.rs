@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use hookgate::{
-    Extension, Handler, Result, ServeError, done, fail, hooks::v1alpha1::*, infrastructure, load, setting, setting_or,
-    wait,
+    Answer, Extension, Handler, Result, ServeError, done, fail, hooks::v1alpha1::*, infrastructure, load, setting,
+    setting_or, wait,
 };
 use tonic::{Code, Status};
 
@@ -26,7 +26,7 @@ async fn answers() {
     let extension = Extension::new()
         .handle("done", async |_: Create| done())
         .handle("wait", async |_: Create| wait(30, "why"))
-        .handle("fail", async |_: Create| fail::<hookgate::Answer>("why"))
+        .handle("fail", async |_: Create| fail::<Answer>("why"))
         .handle("message", async |_: Create| Ok(Created { message: "why".into(), ..Default::default() }))
         .handle("no-message", async |_: Create| wait(30, ""))
         .handle("error", broken)
@@ -80,7 +80,6 @@ async fn selection() {
     assert_eq!(other.unwrap_err().code(), Code::Unimplemented);
 }
 
-/// A message that no rpc takes.
 #[tokio::test]
 async fn mistakes_of_registration() {
     async fn ok(_: Create) -> Result {

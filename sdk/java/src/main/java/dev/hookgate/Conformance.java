@@ -12,8 +12,8 @@ import java.util.List;
 /** The conformance test, to be one test of the application's own. */
 public final class Conformance {
   /**
-   * Serves an extension on a Unix socket and checks it with {@code hookgate check}: the program that HOOKGATE_BIN names,
-   * or the one in PATH.
+   * Serves an extension on a Unix socket and checks it with {@code hookgate check}: the program that HOOKGATE_BIN
+   * names, or the one in PATH.
    *
    * @param arguments further ones of the command
    * @throws AssertionError with what the command printed, if a rule is broken

@@ -3,7 +3,7 @@
 
 package dev.hookgate;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.core.io.JsonStringEncoder;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.temporal.ChronoUnit;
@@ -63,21 +63,31 @@ final class Log {
 
     @Override
     public String format(LogRecord record) {
-      ObjectNode line = Json.object()
-          .put("time", record.getInstant().truncatedTo(ChronoUnit.MILLIS).toString())
-          .put("level", levelName(record.getLevel()));
       Object[] values = record.getParameters();
       String message = record.getMessage();
-      line.put("message", values == null ? message : message.substring(0, message.indexOf(" {0}")));
+      var line = new StringBuilder("{");
+      member(line, "time", record.getInstant().truncatedTo(ChronoUnit.MILLIS));
+      member(line, "level", levelName(record.getLevel()));
+      member(line, "message", values == null ? message : message.substring(0, message.indexOf(" {0}")));
       for (int i = 0; values != null && i < MEMBERS.length; i++) {
-        line.putPOJO(MEMBERS[i], values[i]);
+        member(line, MEMBERS[i], values[i]);
       }
       if (record.getThrown() != null) {
         var stack = new StringWriter();
         record.getThrown().printStackTrace(new PrintWriter(stack, true));
-        line.put("stack", stack.toString());
+        member(line, "stack", stack);
       }
-      return Json.write(line) + "\n";
+      return line.append("}\n").toString();
+    }
+
+    /** Adds a member, without Jackson's mapper: a program that starts would wait for that. */
+    private static void member(StringBuilder line, String name, Object value) {
+      line.append(line.length() > 1 ? "," : "").append('"').append(name).append("\":");
+      if (value instanceof Double) {
+        line.append(value);
+      } else {
+        line.append('"').append(JsonStringEncoder.getInstance().quoteAsString(value.toString())).append('"');
+      }
     }
 
     private static String levelName(Level level) {

@@ -5,6 +5,7 @@ package dev.hookgate;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.protobuf.ByteString;
 import dev.hookgate.hooks.v1alpha1.GeneratePatchesRequest;
@@ -21,8 +22,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The templates of a GeneratePatches request, to edit. The answer has a JSON patch for each that differs then. It is for
- * one thread.
+ * The templates of a GeneratePatches request, to edit. The answer has a JSON patch for each that differs then. It is
+ * for one thread.
  */
 public final class Patches {
   private static final Pattern STEP = Pattern.compile("([^\\[\\]]+)(?:\\[([0-9]{1,9})])?");
@@ -152,7 +153,7 @@ public final class Patches {
         .filter(variable -> variable.getName().equals(name))
         .findFirst()
         .map(variable -> decode(name, variable.getValue().getRaw()))
-        .orElse(com.fasterxml.jackson.databind.node.MissingNode.getInstance());
+        .orElse(MissingNode.getInstance());
   }
 
   private static JsonNode decode(String name, ByteString raw) {

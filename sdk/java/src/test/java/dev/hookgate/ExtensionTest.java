@@ -41,7 +41,8 @@ class ExtensionTest {
   }
 
   static Stream<Arguments> answers() {
-    Handler<BeforeClusterCreateRequest> message = r -> Answer.of(BeforeClusterCreateResponse.newBuilder().setMessage("why"));
+    Handler<BeforeClusterCreateRequest> message =
+        r -> Answer.of(BeforeClusterCreateResponse.newBuilder().setMessage("why"));
     Handler<BeforeClusterCreateRequest> another = r -> Answer.of(DiscoverVariablesResponse.getDefaultInstance());
     Handler<BeforeClusterCreateRequest> failure = r -> {
       throw new Failure("why");

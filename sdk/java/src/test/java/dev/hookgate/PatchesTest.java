@@ -28,7 +28,8 @@ class PatchesTest {
   }
 
   private static Variable variable(String name, String value) {
-    return Variable.newBuilder().setName(name).setValue(JSON.newBuilder().setRaw(ByteString.copyFromUtf8(value))).build();
+    var json = JSON.newBuilder().setRaw(ByteString.copyFromUtf8(value));
+    return Variable.newBuilder().setName(name).setValue(json).build();
   }
 
   static Stream<Arguments> vectors() throws Exception {
