@@ -63,7 +63,7 @@ const probeTimeout = time.Second
 
 // listenUnix listens on a socket that only this user can open. A killed server leaves its socket's file, which is
 // replaced.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) { //nolint:gosec // the operator names the path
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("listen on unix://%s: want unix:///path", path)
 	}
