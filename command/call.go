@@ -36,9 +36,9 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
 			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard\n" +
-			"input. --example prints one to start from. Without --handler, a gateway calls every handler that matches. The exit status is 0 if the\n" +
-			"answer's status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the\n" +
-			"status is Failure or there is no answer.\n\n" +
+			"input. --example prints one to start from. Without --handler, a gateway calls every handler that\n" +
+			"matches. The exit status is 0 if the answer's status is Success, even if the answer asks the caller\n" +
+			"to wait (RETRY AFTER), and 1 if the status is Failure or there is no answer.\n\n" +
 			wrap("The hooks, in upper or lower case: "+hookNames(hooks)+"."),
 		Example: "  hookgate call BeforeClusterCreate --example > cluster.yaml\n" +
 			"  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +

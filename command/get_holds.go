@@ -49,7 +49,8 @@ func newGetHoldsCommand() *cobra.Command {
 	}
 	f := o.addFlags(cmd)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
-	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, wide, name, which is that of the Cluster, yaml or json")
+	f.StringVarP(&o.output, "output", "o", formatTable,
+		"format: table, wide, name, which is that of the Cluster, yaml or json")
 	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, clusterNames)
 	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
 	return cmd

@@ -25,8 +25,8 @@ func newGetRoutesCommand() *cobra.Command {
 		Use:     "routes NAMESPACE/CLUSTER",
 		Aliases: []string{"route"},
 		Short:   "List which handlers answer which hook for a Cluster, and in which order",
-		Long: "List which handlers the hooks of a Cluster go to, as far as the labels of its namespace tell. Handlers of a\n" +
-			"hook with the same TURN are called at the same time, and those of the next one when they have answered;\n" +
+		Long: "List which handlers the hooks of a Cluster go to, as far as the labels of its namespace tell. Handlers of\n" +
+			"a hook with the same TURN are called at the same time, and those of the next one when they have answered;\n" +
 			"2.1 is the first step of the chain that has turn 2. A handler without a turn is called if the caller names\n" +
 			"it, as a ClusterClass does, or if it is the only one of its hook.\n\n" +
 			"(conditional) means that a policy or a rule decides by the request whether the handler is called:\n" +

@@ -52,16 +52,11 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		return err
 	}
 	defer removeDev()
-	lines := logs.New(errOut)
-	defer func() { _ = lines.Close() }()
-	logger, err := newLogger(lines, o.logFormat, o.logLevel)
+	lines, logger, err := o.openLog(errOut)
 	if err != nil {
 		return err
 	}
-	lines.OnDropped(func(n int) {
-		logger.Error("lines of the log were dropped: what reads the log had stopped, or is too slow", "lines", n)
-	})
-	logLibraries(logger)
+	defer func() { _ = lines.Close() }()
 	files := newFollowed(logger)
 	in, err := o.open(ctx, hooks, logger)
 	if err != nil {
@@ -164,6 +159,20 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		return err
 	}
 	return runAll(ctx, server, append(background, recorder, changes, source)...)
+}
+
+// openLog returns the log, also of libraries, and what writes its lines, which is to be closed.
+func (o *serveOptions) openLog(errOut io.Writer) (*logs.Writer, *slog.Logger, error) {
+	lines := logs.New(errOut)
+	logger, err := newLogger(lines, o.logFormat, o.logLevel)
+	if err != nil {
+		return nil, nil, errors.Join(err, lines.Close())
+	}
+	lines.OnDropped(func(n int) {
+		logger.Error("lines of the log were dropped: what reads the log had stopped, or is too slow", "lines", n)
+	})
+	logLibraries(logger)
+	return lines, logger, nil
 }
 
 // listOwn lets a Reporter list the objects of Hookgate's own kinds that a source has, and ask it for Clusters.

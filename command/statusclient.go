@@ -173,7 +173,8 @@ func (c *statusClient) cluster(ctx context.Context, cluster string) (found *stat
 	}
 	found = &status.Cluster{}
 	if err := json.Unmarshal(body, found); err != nil || found.Namespace+"/"+found.Name != cluster {
-		return nil, nil, errors.New(withHint(fmt.Sprintf("gateway %s does not say where the hooks of one Cluster go", c.name()),
+		return nil, nil, errors.New(withHint(
+			fmt.Sprintf("gateway %s does not say where the hooks of one Cluster go", c.name()),
 			"Is it older than this program? The page of the Cluster, /clusters/NAMESPACE/CLUSTER, shows its handlers."))
 	}
 	return found, body, nil

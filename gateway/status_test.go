@@ -321,11 +321,12 @@ func TestClustersThatAreKnown(t *testing.T) {
 	}
 	for part, want := range map[string]string{"": "n/c:1 m/second:0 +1", "m/": "m/second:0 m/first:0 +0", "nothing": "+0"} {
 		found, more := f.Clusters(part, 2)
-		got := ""
+		var got strings.Builder
 		for _, c := range found {
-			got += fmt.Sprintf("%s/%s:%d ", c.Namespace, c.Name, c.Holds)
+			fmt.Fprintf(&got, "%s/%s:%d ", c.Namespace, c.Name, c.Holds)
 		}
-		if got += fmt.Sprintf("+%d", more); got != want {
+		fmt.Fprintf(&got, "+%d", more)
+		if got := got.String(); got != want {
 			t.Errorf("%q: got %s, want %s", part, got, want)
 		}
 	}

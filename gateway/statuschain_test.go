@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,14 +138,15 @@ func TestRoutesOfACluster(t *testing.T) {
 	}
 	var routes []string
 	for _, h := range c.Hooks {
-		text := h.Name + " " + h.Called + ":"
+		var text strings.Builder
+		text.WriteString(h.Name + " " + h.Called + ":")
 		for _, of := range h.Handlers {
-			text += fmt.Sprintf(" %d=%s", of.Turn, of.Name)
+			fmt.Fprintf(&text, " %d=%s", of.Turn, of.Name)
 			for _, s := range of.Steps {
-				text += fmt.Sprintf(" (%d=%s)", s.Turn, s.Name)
+				fmt.Fprintf(&text, " (%d=%s)", s.Turn, s.Name)
 			}
 		}
-		routes = append(routes, text)
+		routes = append(routes, text.String())
 	}
 	want := []string{
 		"BeforeClusterCreate All: 1=y.first 2=gates (1=g.e) (2=y.none) 2=x.first 2=x.last",

@@ -51,10 +51,14 @@ func TestKeep(t *testing.T) {
 // Certificates of others are never replaced.
 func TestKeepLeavesOthersAlone(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
-		"no key":      func(dir string) error { return os.Remove(filepath.Join(dir, devcert.KeyFile)) },
-		"no CA":       func(dir string) error { return os.Remove(filepath.Join(dir, devcert.CAFile)) },
-		"another key": func(dir string) error { return os.WriteFile(filepath.Join(dir, devcert.KeyFile), newPair(t).KeyPEM, 0o600) },
-		"another CA":  func(dir string) error { return os.WriteFile(filepath.Join(dir, devcert.CAFile), newPair(t).CAPEM, 0o600) },
+		"no key": func(dir string) error { return os.Remove(filepath.Join(dir, devcert.KeyFile)) },
+		"no CA":  func(dir string) error { return os.Remove(filepath.Join(dir, devcert.CAFile)) },
+		"another key": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, devcert.KeyFile), newPair(t).KeyPEM, 0o600)
+		},
+		"another CA": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, devcert.CAFile), newPair(t).CAPEM, 0o600)
+		},
 	} {
 		dir := t.TempDir()
 		pair := newPair(t)

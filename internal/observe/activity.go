@@ -18,7 +18,8 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
-// Asked keeps that there was a call about the Cluster of a request, whatever becomes of it. A nil Observer keeps nothing.
+// Asked keeps that there was a call about the Cluster of a request, whatever becomes of it. A nil Observer keeps
+// nothing.
 func (o *Observer) Asked(request proto.Message) {
 	if o == nil {
 		return

@@ -118,7 +118,7 @@ func (r *routes) of(hub *catalog.Hook) status.Hook {
 		}
 	}
 	for _, e := range r.snapshot.Handlers(hub.GroupHook()) {
-		if r.selects(e) && !(steps[e.Name] && (hub.Mergeable || hub.Sole)) {
+		if r.selects(e) && (!steps[e.Name] || !hub.Mergeable && !hub.Sole) {
 			h.Handlers = append(h.Handlers, r.handler(e))
 		}
 	}

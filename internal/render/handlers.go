@@ -16,8 +16,8 @@ import (
 )
 
 // Registered returns the handlers of all extensions, rollouts, rules and Jobs of a gateway, and its chains, which have
-// no extension: by the name under which the gateway offers them, and those that it offers as one in the order in which it
-// calls them, but chains before their steps, and rollouts before the members that answer for them.
+// no extension: by the name under which the gateway offers them, and those that it offers as one in the order in which
+// it calls them, but chains before their steps, and rollouts before the members that answer for them.
 func Registered(g *status.Gateway) []status.HookedHandler {
 	handlers := []status.HookedHandler{}
 	registered := map[string]*status.Handler{}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -104,12 +105,13 @@ func awaitPlane(t *testing.T, c client.Client, plane *unstructured.Unstructured,
 		}
 		version, _, _ := unstructured.NestedString(plane.Object, "status", "version")
 		conditions, _, _ := unstructured.NestedSlice(plane.Object, "status", "conditions")
-		saw := version
+		var saw strings.Builder
+		saw.WriteString(version)
 		for _, each := range conditions {
 			if condition, ok := each.(map[string]any); ok {
-				saw += fmt.Sprintf(" %s %s: %s", condition["status"], condition["reason"], condition["message"])
+				fmt.Fprintf(&saw, " %s %s: %s", condition["status"], condition["reason"], condition["message"])
 			}
 		}
-		return saw, saw == want
+		return saw.String(), saw.String() == want
 	})
 }
