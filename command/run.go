@@ -121,12 +121,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		metrics.Leading(leader.Leads)
 	}
 	var callers atomic.Pointer[net.Addr] // the address for them, which has the page of the hooks
-	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, func() net.Addr {
-		if address := callers.Load(); address != nil && o.openapi {
-			return *address
-		}
-		return nil
-	}, in.guard)
+	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, o.hooksPage(&callers), in.guard)
 	if err != nil {
 		return err
 	}
@@ -159,6 +154,16 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		return err
 	}
 	return runAll(ctx, server, append(background, recorder, changes, source)...)
+}
+
+// hooksPage returns a function that returns the address with the page of the hooks, or nil if there is none yet.
+func (o *serveOptions) hooksPage(callers *atomic.Pointer[net.Addr]) func() net.Addr {
+	return func() net.Addr {
+		if address := callers.Load(); address != nil && o.openapi {
+			return *address
+		}
+		return nil
+	}
 }
 
 // openLog returns the log, also of libraries, and what writes its lines, which is to be closed.
