@@ -3,6 +3,8 @@
 set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 cd "$(dirname "$0")"
+exec 9<requirements-build.txt
+python3 -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'  # until this ends: suites that build it run side by side
 if ! cmp -s requirements-build.txt build/requirements.txt; then
   rm -rf build
   python3 -m venv build/venv
