@@ -20,4 +20,5 @@ ruff check --quiet --no-cache "$sources"
 ruff format --quiet --no-cache --check "$sources"
 mypy --strict --package hookgate
 mypy --strict tests "$HOOKGATE_REPOSITORY/examples/python/hooks.py"
+mypy --strict "$HOOKGATE_REPOSITORY/examples/infrastructure/python/main.py"
 python -m pytest -q -p no:cacheprovider

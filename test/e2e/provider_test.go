@@ -21,7 +21,7 @@ import (
 // ownNamespace is the namespace of Hookgate.
 const ownNamespace = "hookgate-system"
 
-// The providers of infrastructure, and their InfrastructureClasses: one over JSON, and one over gRPC.
+// The providers of infrastructure, and their InfrastructureClasses.
 const (
 	inPython = "python"
 	inGo     = "go"
@@ -46,10 +46,10 @@ func (w *fixture) startProviders(cloud string) []*server {
 	w.t.Helper()
 	w.env = append(w.env, "CLOUD_URL="+cloud)
 	hookgate := folder(w.t, "HOOKGATE_BIN")
-	python := filepath.Join("..", "..", "examples", "infrastructure", "python", "main.py")
+	python := filepath.Join("..", "..", "examples", "infrastructure", "python", "run")
 	providers := []*server{newServer(w.t), newServer(w.t)}
 	providers[0].start = func() *process {
-		return w.launch("provider-python", "python3", python, loopback(providers[0].port), w.certs)
+		return w.launch("provider-python", python, loopback(providers[0].port), w.certs)
 	}
 	providers[1].start = func() *process {
 		return w.launch("provider-go", folder(w.t, "HOOKGATE_PROVIDER"), loopback(providers[1].port), w.certs)
@@ -74,11 +74,12 @@ func (w *fixture) startProviders(cloud string) []*server {
 		s.process = s.start()
 	}
 	w.ready(w.gateway)
-	w.create(object("hookgate.dev/v1alpha1", "ExtensionPolicy", inGo, map[string]any{
-		"targetRef": map[string]any{"name": inGo}, "protocol": "GRPC",
-	}))
-	w.registerExtension(inPython, providers[0].port, nil)
-	w.registerExtension(inGo, providers[1].port, nil)
+	for i, name := range []string{inPython, inGo} {
+		w.create(object("hookgate.dev/v1alpha1", "ExtensionPolicy", name, map[string]any{
+			"targetRef": map[string]any{"name": name}, "protocol": "GRPC",
+		}))
+		w.registerExtension(name, providers[i].port, nil)
+	}
 	controllers.process = controllers.start()
 	w.ready(controllers)
 	for _, name := range []string{inPython, inGo} {

@@ -159,8 +159,8 @@ func TestClusterAnswers(t *testing.T) {
 	}
 }
 
-// The page shows how pools are asked for in JSON: every member is one of the contract, and the answers are accepted.
-func TestThePageShowsHooksForPools(t *testing.T) {
+// The page shows hooks in JSON: every member is one of the contract, and the answers are accepted.
+func TestThePageShowsHooksInJSON(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "infrastructure.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -169,9 +169,10 @@ func TestThePageShowsHooksForPools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	discovery, machine := &infrahooksv1alpha1.DiscoverInfrastructureResponse{}, &infrahooksv1alpha1.ReconcileMachineResponse{}
 	request, answer, deletion := &infrahooksv1alpha1.ReconcileMachinePoolRequest{},
 		&infrahooksv1alpha1.ReconcileMachinePoolResponse{}, &infrahooksv1alpha1.DeleteMachinePoolResponse{}
-	shown := []proto.Message{request, answer, deletion}
+	shown := []proto.Message{discovery, machine, request, answer, deletion}
 	blocks := regexp.MustCompile("(?ms)^```json\n(\\{.*?)^```$").FindAllSubmatch(page, -1)
 	if len(blocks) != len(shown) {
 		t.Fatalf("the page has %d messages in JSON, want %d", len(blocks), len(shown))
@@ -187,7 +188,10 @@ func TestThePageShowsHooksForPools(t *testing.T) {
 	if int(request.GetReplicas()) != len(answer.GetInstances()) || request.GetSubject().GetExternalId() == "" {
 		t.Errorf("the request is %v, and the answer %v", request, answer)
 	}
-	if err := checkPool(answer, "fake://", nil); err != nil {
+	if err := checkMachine(machine, discovery.GetProviderIdPrefix(), ""); err != nil {
+		t.Error(err)
+	}
+	if err := checkPool(answer, discovery.GetProviderIdPrefix(), nil); err != nil {
 		t.Error(err)
 	}
 	if err := checkDeletion(deletion); err != nil {

@@ -37,7 +37,8 @@ var extensions = map[string]extension{
 		policy: ", protocol: GRPC",
 	},
 	"python": {
-		command: func(*testing.T) []string { return []string{"python3", filepath.Join(folder, "python", "main.py")} },
+		command: func(*testing.T) []string { return []string{filepath.Join(folder, "python", "run")} },
+		policy:  ", protocol: GRPC",
 	},
 }
 
@@ -209,7 +210,12 @@ func (w *fixture) checkRefusals(data []byte) {
 	if err != nil || deletion.GetStatus() != failure {
 		w.Errorf("a deletion with wrong credentials: %v, %v", deletion, err)
 	}
-	for _, text := range []string{texts, deletion.String(), w.provider.Output(), w.gateway.Output()} {
+	intruder.Subject.Credentials["token"] = wrong + "\n."
+	broken := w.reconcileMachine(intruder)
+	if broken.GetStatus() != failure {
+		w.Errorf("credentials that no header of HTTP can have: %v", broken)
+	}
+	for _, text := range []string{texts, deletion.String(), broken.String(), w.provider.Output(), w.gateway.Output()} {
 		if strings.Contains(text, wrong) || strings.Contains(text, cloudToken) {
 			w.Errorf("a text has the credentials: %s", text)
 		}
