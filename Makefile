@@ -17,6 +17,8 @@ export BIN := $(CURDIR)/bin
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+# The version of the packages for authors: that of the release, or none. `hookgate init` pins the same ones (command/init.go).
+RELEASED := $(shell printf '%s\n' '$(VERSION)' | grep -xE 'v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?')
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
 IMAGE_ARCHS ?= amd64 arm64
@@ -51,7 +53,7 @@ SUITE := HOOKGATE_COMPLETE=1 KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' HOOKGATE
 
 # These packages need more than Go: `make test-all` runs them. It runs the suites of each row one after the other, and both
 # rows side by side. The faults come last, when the other row has ended: their latencies are printed.
-APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider|proxies)$$
+APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider|proxies|scaffold)$$
 ROW1 ?= e2e proxies examples packages
 ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring faults
 
@@ -96,13 +98,13 @@ examples-typescript: packages-typescript ## Build examples/typescript, with the 
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
 packages: packages-java packages-python packages-rust packages-typescript ## Write the packages for authors of extensions to out/packages/
 packages-java: ## Write the jars and the POM of sdk/java
-	@VERSION='$(VERSION)' sdk/java/build.sh out/packages
+	@VERSION='$(RELEASED)' sdk/java/build.sh out/packages
 packages-rust: ## Write the crate of sdk/rust
-	@VERSION='$(VERSION)' sdk/rust/build.sh out/packages
+	@VERSION='$(RELEASED)' sdk/rust/build.sh out/packages
 packages-python: ## Write the wheel of sdk/python
-	@VERSION='$(VERSION)' sdk/python/build.sh out/packages
+	@VERSION='$(RELEASED)' sdk/python/build.sh out/packages
 packages-typescript: ## Write the npm package of sdk/typescript
-	@sdk/typescript/pack '$(VERSION)' out/packages
+	@sdk/typescript/pack '$(RELEASED)' out/packages
 
 ##@ Test
 
@@ -146,7 +148,9 @@ test-proxies: $(BIN)/proxies/envoy $(READY) ## Call the gateway through a real E
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
 	@tools/ruby/install
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) HOOKGATE_RUBY="$$(command -v ruby)" $(PLAINTEST) -p 1 ./test/examples ./test/badservers
-test-packages: test-packages-java test-packages-python test-packages-rust test-packages-typescript ## Install the package of every language into an empty project outside of the repository, and test it there
+test-packages: test-packages-java test-packages-python test-packages-rust test-packages-typescript test-init ## Install the package of every language into an empty project outside of the repository, and test it there; make projects with hookgate init
+test-init: build packages-python packages-typescript $(BIN)/gotestsum ## Make a project of every kind with hookgate init outside of the repository, and run the commands of its README
+	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PACKAGES=$(CURDIR)/out/packages $(PLAINTEST) ./test/scaffold
 test-packages-java: build packages-java
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/java/test.sh out/packages
 test-packages-rust: build packages-rust

@@ -87,20 +87,25 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 // modulePath is what is written into a go.mod without quotes.
 var modulePath = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._~/-]*$`)
 
-// released matches the version of a release. Builds between releases have versions such as v0.1.0-5-g1a2b3c4.
+// released matches the version of a release, as the Makefile does for the packages. Builds between releases have versions
+// such as v0.1.0-5-g1a2b3c4, or end with the commit if the go command has built them from the module.
 var (
-	released = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$`)
+	released = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
+	fromOf   = regexp.MustCompile(`^v.*[-.][0-9]{14}-([0-9a-f]{12})$`)
 	minorOf  = regexp.MustCompile(`^go([0-9]+\.[0-9]+)`)
 )
 
 // pinned returns the versions that a project made by a build has: those of the release, or the commit of the build.
 func pinned(b buildInfo) scaffold.Values {
 	v := scaffold.Values{Ref: "main", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev", Go: "1.26"}
+	from := fromOf.FindStringSubmatch(b.Version)
 	switch number := strings.TrimPrefix(b.Version, "v"); {
 	case released.MatchString(b.Version):
 		v.Ref, v.ImageTag, v.Python, v.NPM = b.Version, b.Version, number, number
 	case b.Commit != "unknown":
 		v.Ref = b.Commit
+	case from != nil:
+		v.Ref = from[1]
 	}
 	if m := minorOf.FindStringSubmatch(runtime.Version()); m != nil {
 		v.Go = m[1]

@@ -139,6 +139,7 @@ func TestPinned(t *testing.T) {
 		"v1.2.3":            {Ref: "v1.2.3", ImageTag: "v1.2.3", Python: "1.2.3", NPM: "1.2.3"},
 		"v1.2.3-rc.1":       {Ref: "v1.2.3-rc.1", ImageTag: "v1.2.3-rc.1", Python: "1.2.3-rc.1", NPM: "1.2.3-rc.1"},
 		"v1.2.3-4-gabcdef0": {Ref: "c0ffee", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev"},
+		"v1.2.3-dirty":      {Ref: "c0ffee", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev"},
 		"(devel)":           {Ref: "c0ffee", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev"},
 	} {
 		got := pinned(buildInfo{Version: version, Commit: "c0ffee"})
@@ -147,7 +148,14 @@ func TestPinned(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 	}
-	if got := pinned(buildInfo{Version: "(devel)", Commit: "unknown"}); got.Ref != "main" {
-		t.Errorf("an unknown commit is pinned as %s", got.Ref)
+	// The go command puts no commit into a program that it installs, but for the end of its version.
+	for version, want := range map[string]string{
+		"(devel)":                              "main",
+		"v0.0.0-20261126045440-5874e898abcd":   "5874e898abcd",
+		"v1.2.4-0.20261126045440-5874e898abcd": "5874e898abcd",
+	} {
+		if got := pinned(buildInfo{Version: version, Commit: "unknown"}); got.Ref != want || got.ImageTag != "dev" {
+			t.Errorf("%s is pinned as %s, %s, want %s", version, got.Ref, got.ImageTag, want)
+		}
 	}
 }

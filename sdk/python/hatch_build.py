@@ -17,14 +17,8 @@ PROTO = "../../proto"
 
 def version() -> str:
     """Returns the version of the release in VERSION, as Python writes versions, or 0.0.0.dev0 if that names none."""
-    described = re.fullmatch(
-        r"v?(\d+\.\d+\.\d+)(?:-(a|b|alpha|beta|rc)\.?(\d+))?(?:-(\d+)-(g[0-9a-f]+))?(-dirty)?", os.environ.get("VERSION", "")
-    )
-    if not described:
-        return "0.0.0.dev0"
-    release, stage, number, commits, commit, dirty = described.groups()
-    local = ".".join(part for part in (commit, dirty and "dirty") if part)
-    return release + (stage or "") + (number or "") + (f".post{commits}" if commits else "") + (f"+{local}" if local else "")
+    described = re.fullmatch(r"v(\d+\.\d+\.\d+)(?:-(alpha|beta|rc)\.(\d+))?", os.environ.get("VERSION", ""))
+    return "".join(part or "" for part in described.groups()) if described else "0.0.0.dev0"
 
 
 if __name__ == "hatch_build" or "hatchling" in sys.modules:

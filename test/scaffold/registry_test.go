@@ -1,0 +1,205 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/hookgate/hookgate"
+	// moduleVersion is the version of the module in the registry, for every query: a tag, or a commit.
+	moduleVersion = "v0.0.0-20010101000000-000000000000"
+	npmPackage    = "@hookgate/sdk"
+)
+
+// registry serves what a release publishes: the module of this repository by Go's protocol of proxies, and the package of
+// npm. Pip reads a folder instead. It returns the variables with which the clients ask it before the registries that they
+// ask anyway. The settings of npm, to which it adds its own, are in a file in place: no shell passes a variable with their name on.
+func registry(t *testing.T, repository, packages, place string) []string {
+	t.Helper()
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	serveModule(t, mux, repository)
+	serveNPM(t, mux, server.URL, packages)
+	npmrc := filepath.Join(place, "npmrc")
+	settings, err := os.ReadFile(output(t, "npm", "config", "get", "userconfig"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	settings = fmt.Appendf(settings, "\n@hookgate:registry=%s/npm/\n", server.URL)
+	if err := os.WriteFile(npmrc, settings, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		// What the usual folder has already is not downloaded again.
+		"GOPROXY=" + server.URL + "/go,file://" + output(t, "go", "env", "GOMODCACHE") + "/cache/download," +
+			output(t, "go", "env", "GOPROXY"),
+		"GONOSUMDB=" + module,
+		"PIP_FIND_LINKS=" + strings.TrimSpace(packages+" "+os.Getenv("PIP_FIND_LINKS")),
+		"npm_config_userconfig=" + npmrc,
+	}
+}
+
+// output returns what a program prints, without the end of the line.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v", name, args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// serveModule serves the files that git knows or would add, without those of other modules in folders.
+func serveModule(t *testing.T, mux *http.ServeMux, repository string) {
+	t.Helper()
+	git := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	git.Dir = repository
+	out, err := git.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	others := map[string]bool{}
+	for _, name := range names {
+		if path.Base(name) == "go.mod" && name != "go.mod" {
+			others[path.Dir(name)] = true
+		}
+	}
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(repository, name))
+		if within(others, name) || os.IsNotExist(err) {
+			continue
+		}
+		file, createErr := w.Create(module + "@" + moduleVersion + "/" + name)
+		if err != nil || createErr != nil {
+			t.Fatal(err, createErr)
+		}
+		if _, err := file.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join(repository, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux.HandleFunc("/go/"+module+"/@v/", func(w http.ResponseWriter, r *http.Request) {
+		switch path.Ext(r.URL.Path) {
+		case ".mod":
+			_, _ = w.Write(mod)
+		case ".zip":
+			_, _ = w.Write(archive.Bytes())
+		default:
+			_ = json.NewEncoder(w).Encode(map[string]string{"Version": moduleVersion})
+		}
+	})
+}
+
+// within reports whether a file is in one of the folders.
+func within(folders map[string]bool, name string) bool {
+	for name != "." {
+		if name = path.Dir(name); folders[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// serveNPM serves the one package of npm in the folder.
+func serveNPM(t *testing.T, mux *http.ServeMux, url, packages string) {
+	t.Helper()
+	archive, err := os.ReadFile(only(t, packages, "hookgate-sdk-*.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest map[string]any
+	if err := json.Unmarshal(packageJSON(t, archive), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha512.Sum512(archive)
+	version := manifest["version"].(string)
+	manifest["dist"] = map[string]string{
+		"tarball":   url + "/npm/sdk.tgz",
+		"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
+	}
+	mux.HandleFunc("/npm/", func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/npm/" + npmPackage:
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"name":      npmPackage,
+				"dist-tags": map[string]string{"latest": version},
+				"versions":  map[string]any{version: manifest},
+			})
+		case "/npm/sdk.tgz":
+			_, _ = w.Write(archive)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// packageJSON returns the package.json of a package of npm.
+func packageJSON(t *testing.T, archive []byte) []byte {
+	t.Helper()
+	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for files := tar.NewReader(unzipped); ; {
+		header, err := files.Next()
+		if err != nil {
+			t.Fatalf("package.json: %v", err)
+		}
+		if header.Name != "package/package.json" {
+			continue
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+}
+
+// only returns the one file of the folder that the pattern matches.
+func only(t *testing.T, folder, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s has %q of %s, want one: %v", folder, files, pattern, err)
+	}
+	return files[0]
+}
+
+// outside returns the environment of this process without what leads into the repository, and with these variables.
+func outside(repository string, with ...string) []string {
+	without := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.Contains(variable, repository) || strings.HasPrefix(variable, "HOOKGATE_")
+	})
+	return append(without, with...)
+}
