@@ -87,8 +87,8 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 // modulePath is what is written into a go.mod without quotes.
 var modulePath = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._~/-]*$`)
 
-// released matches the version of a release, as the Makefile does for the packages. Builds between releases have versions
-// such as v0.1.0-5-g1a2b3c4, or end with the commit if the go command has built them from the module.
+// released matches the version of a release, as the Makefile does for the packages. Builds between releases have
+// versions such as v0.1.0-5-g1a2b3c4, or that end with the commit if the go command has built them from the module.
 var (
 	released = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?$`)
 	fromOf   = regexp.MustCompile(`^v.*[-.][0-9]{14}-([0-9a-f]{12})$`)

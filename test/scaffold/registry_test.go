@@ -31,9 +31,10 @@ const (
 	npmPackage    = "@hookgate/sdk"
 )
 
-// registry serves what a release publishes: the module of this repository by Go's protocol of proxies, and the package of
-// npm. Pip reads a folder instead. It returns the variables with which the clients ask it before the registries that they
-// ask anyway. The settings of npm, to which it adds its own, are in a file in place: no shell passes a variable with their name on.
+// registry serves what a release publishes: the module of this repository by Go's protocol of proxies, and the package
+// of npm. Pip reads a folder instead. It returns the variables with which the clients ask it before the registries that
+// they ask anyway. What it adds to the settings of npm is in a file in place, because a shell drops a variable with the
+// name of such a setting.
 func registry(t *testing.T, repository, packages, place string) []string {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -26,8 +26,8 @@ type user struct {
 	env    []string
 }
 
-// newUser makes a folder with a project, by the command that the documentation has, and an environment in which hookgate is
-// in PATH.
+// newUser makes a folder with a project, by the command that the documentation has, and an environment in which
+// hookgate is in PATH.
 func newUser(t *testing.T, kind string) *user {
 	t.Helper()
 	program, packages := process.Program(t, "HOOKGATE_BIN"), process.Program(t, "HOOKGATE_PACKAGES")
@@ -44,7 +44,7 @@ func newUser(t *testing.T, kind string) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "hookgate"), content, 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(bin, "hookgate"), content, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	u := &user{place, outside(repository, registry(t, repository, packages, place)...)}
@@ -65,7 +65,7 @@ func (u *user) command(t *testing.T, line string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a line of commands, and returns what it prints.
+// run runs a line of commands with a shell, and returns what it prints.
 func (u *user) run(t *testing.T, line string) string {
 	t.Helper()
 	out, err := u.command(t, line).CombinedOutput()
@@ -75,7 +75,8 @@ func (u *user) run(t *testing.T, line string) string {
 	return string(out)
 }
 
-// start starts a line of the README that ends with &. Like that of an interactive shell, the job is a group of processes.
+// start starts a line of the README that ends with &, as a group of processes like the jobs of an interactive shell. At
+// the end of the test, SIGTERM must end it with the exit status 0.
 func (u *user) start(t *testing.T, line string) *process.Process {
 	t.Helper()
 	line, background := strings.CutSuffix(line, " &")
@@ -132,15 +133,15 @@ func TestLanguages(t *testing.T) {
 			for i := range try {
 				try[i] = strings.ReplaceAll(try[i], "127.0.0.1:9090", address)
 			}
-			jobs := slices.IndexFunc(try, func(line string) bool { return strings.HasSuffix(line, " &") })
-			for _, line := range try[:jobs] {
+			job := slices.IndexFunc(try, func(line string) bool { return strings.HasSuffix(line, " &") })
+			for _, line := range try[:job] {
 				u.run(t, line)
 			}
-			u.start(t, try[jobs]).Expect(t, "listening on "+address)
-			if out := u.run(t, try[jobs+1]); !strings.Contains(out, answer) {
-				t.Errorf("%s: want %q in\n%s", try[jobs+1], answer, out)
+			u.start(t, try[job]).Expect(t, "listening on "+address)
+			if out := u.run(t, try[job+1]); !strings.Contains(out, answer) {
+				t.Errorf("%s: want %q in\n%s", try[job+1], answer, out)
 			}
-			check := process.Run(t, "check", u.command(t, "exec "+try[jobs+2]))
+			check := process.Run(t, "check", u.command(t, "exec "+try[job+2]))
 			check.Expect(t, "[1-9][0-9]* passed, 0 failed, 0 warnings")
 			check.EndWell(t)
 		})
@@ -156,8 +157,8 @@ func TestRule(t *testing.T) {
 		t.Errorf("want three cases in\n%s", out)
 	}
 	https := fmt.Sprintf("127.0.0.1:%d", process.FreePort(t))
-	u.env = append(u.env, "HOOKGATE_HTTP_ADDRESS="+https, "HOOKGATE_GRPC_ADDRESS=127.0.0.1:0", "HOOKGATE_DIAGNOSTICS_ADDRESS=127.0.0.1:0",
-		"HOOKGATE_SERVER=https://"+https)
+	u.env = append(u.env, "HOOKGATE_HTTP_ADDRESS="+https, "HOOKGATE_GRPC_ADDRESS=127.0.0.1:0",
+		"HOOKGATE_DIAGNOSTICS_ADDRESS=127.0.0.1:0", "HOOKGATE_SERVER=https://"+https)
 	gateway := u.start(t, blocks[1][0])
 	ca := gateway.Expect(t, `--ca (\S+)`)[1]
 	line := strings.ReplaceAll(blocks[1][1], "--ca CA", "--ca "+ca)
