@@ -4,6 +4,7 @@
 package dev.hookgate;
 
 import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.Descriptors.EnumValueDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.DynamicMessage;
 import com.google.protobuf.Message;
@@ -86,9 +87,12 @@ public final class Answer {
     return response.build();
   }
 
-  /** Returns the outcome for the log. */
-  String outcome() {
-    return status == ResponseStatus.RESPONSE_STATUS_FAILURE ? "Failure" : "Success";
+  /** Returns the outcome of a response for the log. */
+  static String outcome(Message response) {
+    FieldDescriptor field = response.getDescriptorForType().findFieldByName("status");
+    boolean failed = field != null && response.getField(field) instanceof EnumValueDescriptor value
+        && value.getNumber() == ResponseStatus.RESPONSE_STATUS_FAILURE_VALUE;
+    return failed ? "Failure" : "Success";
   }
 
   private static Object success(FieldDescriptor status) {

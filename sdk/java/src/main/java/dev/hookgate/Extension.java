@@ -164,7 +164,7 @@ public final class Extension {
         return failure(hook, "handler \"" + name + "\" returned null: return Answer.done(), wait(), fail() or of()");
       }
       Message response = answer.response(hook.getName(), hook.getOutputType());
-      call.ended(answer.outcome());
+      call.ended(Answer.outcome(response));
       return response;
     } catch (Failure e) {
       call.ended("Failure");

@@ -4,7 +4,9 @@
 package dev.hookgate;
 
 import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -45,10 +47,26 @@ final class Json {
         return node;
       }
       throw invalid(member, "there is none");
-    } catch (JsonProcessingException e) {
-      throw invalid(member, e.getOriginalMessage());
     } catch (IOException e) {
-      throw invalid(member, e.getMessage());
+      throw invalid(member, e);
+    }
+  }
+
+  /** Returns the text of a member of an object, or null if it has no such one, and decodes nothing else. */
+  static String readMember(String member, ByteString raw, String name) {
+    try (JsonParser parser = FACTORY.createParser(raw.newInput())) {
+      if (parser.nextToken() != JsonToken.START_OBJECT) {
+        throw invalid(member, parser.hasCurrentToken() ? "not a JSON object" : "there is none");
+      }
+      for (String key = parser.nextFieldName(); key != null; key = parser.nextFieldName()) {
+        if (parser.nextToken() == JsonToken.VALUE_STRING && key.equals(name)) {
+          return parser.getText();
+        }
+        parser.skipChildren();
+      }
+      return null;
+    } catch (IOException e) {
+      throw invalid(member, e);
     }
   }
 
@@ -61,6 +79,10 @@ final class Json {
 
   static RuntimeException invalid(String member, String text) {
     return Status.INVALID_ARGUMENT.withDescription(member + ": " + text).asRuntimeException();
+  }
+
+  private static RuntimeException invalid(String member, IOException e) {
+    return invalid(member, e instanceof JsonProcessingException json ? json.getOriginalMessage() : e.getMessage());
   }
 
   static String write(JsonNode node) {

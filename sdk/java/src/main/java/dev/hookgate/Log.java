@@ -58,7 +58,7 @@ final class Log {
   }
 
   /** Formats each record as one line of JSON. */
-  private static final class Lines extends Formatter {
+  static final class Lines extends Formatter {
     private static final String[] MEMBERS = {"hook", "handler", "callID", "durationMs", "outcome"};
 
     @Override

@@ -44,9 +44,9 @@ public final class Patches {
     return List.copyOf(items);
   }
 
-  /** Returns the templates of a kind. */
+  /** Returns the templates of a kind, as the request has it. The other ones are not decoded. */
   public List<Item> items(String kind) {
-    return items.stream().filter(item -> item.object().path("kind").asText().equals(kind)).toList();
+    return items.stream().filter(item -> kind.equals(item.kind())).toList();
   }
 
   /** Returns the answer: a patch for each template that was changed, in the order of the request. */
@@ -88,6 +88,10 @@ public final class Patches {
       return edited;
     }
 
+    private String kind() {
+      return Json.readMember(member, item.getObject().getRaw(), "kind");
+    }
+
     /** Returns the object that uses the template. */
     public HolderReference holder() {
       return item.getHolderReference();
@@ -95,12 +99,20 @@ public final class Patches {
 
     /** Sets a value at a JSON pointer, and makes the parents that are missing or null. */
     public void set(String pointer, Object value) {
+      refuseRoot(pointer);
       Difference.set(object(), pointer, Json.valueOf(value));
     }
 
     /** Removes what is at a JSON pointer, if there is something. */
     public void remove(String pointer) {
+      refuseRoot(pointer);
       Difference.remove(object(), pointer);
+    }
+
+    private void refuseRoot(String pointer) {
+      if (pointer.isEmpty()) {
+        throw new Failure(member + ": a patch cannot replace the whole object");
+      }
     }
 
     /**

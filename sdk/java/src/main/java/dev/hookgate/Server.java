@@ -3,8 +3,6 @@
 
 package dev.hookgate;
 
-import static java.nio.file.LinkOption.NOFOLLOW_LINKS;
-
 import dev.hookgate.hooks.v1alpha1.DiscoveryRequest;
 import dev.hookgate.hooks.v1alpha1.DiscoveryResponse;
 import dev.hookgate.hooks.v1alpha1.DiscoveryServiceGrpc;
@@ -22,14 +20,9 @@ import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
-import java.net.StandardProtocolFamily;
 import java.net.URI;
 import java.net.UnixDomainSocketAddress;
-import java.nio.channels.SocketChannel;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.BasicFileAttributes;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
@@ -50,6 +43,7 @@ public final class Server {
   private Tls tls;
   private HealthStatusManager health;
   private io.grpc.Server server;
+  private UnixSocket socket;
 
   /** Makes a server at the environment's EXTENSION_ADDRESS, or else at 127.0.0.1:9090. */
   public Server(Extension extension) {
@@ -117,12 +111,18 @@ public final class Server {
     calls.services().forEach(builder::addService);
     try {
       server = builder.build().start();
+      if (socket != null) {
+        socket.publish();
+      }
     } catch (IOException e) {
+      if (server != null) {
+        server.shutdownNow();
+      }
+      if (socket != null) {
+        socket.close();
+      }
       Throwable cause = e.getCause() == null ? e : e.getCause();
       throw new IOException("listen on " + address + ": " + cause.getMessage(), e);
-    }
-    if (address.startsWith(UNIX)) {
-      Files.setPosixFilePermissions(socket(), PosixFilePermissions.fromString("rw-------"));
     }
     Log.LOGGER.info("listening on " + address);
   }
@@ -130,6 +130,9 @@ public final class Server {
   /** Finishes the calls in flight, for 30 seconds at most. */
   public void stop() throws InterruptedException {
     health.enterTerminalState(); // NOT_SERVING
+    if (socket != null) {
+      socket.close(); // before another server takes its path
+    }
     server.shutdown();
     if (!server.awaitTermination(30, TimeUnit.SECONDS)) {
       Log.LOGGER.warning("calls were still in flight after 30 s");
@@ -150,10 +153,6 @@ public final class Server {
     };
   }
 
-  private Path socket() {
-    return Path.of(address.substring(UNIX.length()));
-  }
-
   private NettyServerBuilder listen() throws IOException {
     if (!address.startsWith(UNIX)) {
       URI uri = URI.create("//" + address);
@@ -170,30 +169,17 @@ public final class Server {
       }
       return NettyServerBuilder.forAddress(socketAddress);
     }
-    removeStale(socket());
+    try {
+      socket = new UnixSocket(Path.of(address.substring(UNIX.length())));
+    } catch (IOException e) {
+      throw new IOException("listen on " + address + ": " + e.getMessage(), e);
+    }
     EventLoopGroup group =
         new MultiThreadIoEventLoopGroup(new DefaultThreadFactory("grpc", true), NioIoHandler.newFactory());
-    return NettyServerBuilder.forAddress((SocketAddress) UnixDomainSocketAddress.of(socket()))
+    return NettyServerBuilder.forAddress((SocketAddress) UnixDomainSocketAddress.of(socket.place()))
         .withChildOption(ChannelOption.SO_KEEPALIVE, null) // gRPC sets it, and a Unix socket has none
         .channelType(NioServerDomainSocketChannel.class)
         .bossEventLoopGroup(group)
         .workerEventLoopGroup(group);
-  }
-
-  /** Removes the socket that a killed server has left. */
-  private void removeStale(Path path) throws IOException {
-    if (!Files.exists(path, NOFOLLOW_LINKS)) {
-      return;
-    }
-    if (!Files.readAttributes(path, BasicFileAttributes.class, NOFOLLOW_LINKS).isOther()) {
-      throw new IOException("listen on " + address + ": there is a file that is not a socket");
-    }
-    try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
-      channel.connect(UnixDomainSocketAddress.of(path));
-    } catch (IOException e) {
-      Files.delete(path);
-      return;
-    }
-    throw new IOException("listen on " + address + ": another server listens there");
   }
 }

@@ -11,6 +11,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.protobuf.ByteString;
 import dev.hookgate.hooks.v1alpha1.*;
+import io.grpc.StatusRuntimeException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -86,6 +87,35 @@ class PatchesTest {
     assertEquals("variable \"both\" is not a string",
         assertThrows(Failure.class, () -> item.variable("both", "")).getMessage());
     assertThrows(IllegalArgumentException.class, () -> item.variable("a[x]", ""));
+  }
+
+  @Test
+  void itemsOfOtherKindsAreNotDecoded() {
+    var request = GeneratePatchesRequest.newBuilder()
+        .addItems(GeneratePatchesRequestItem.newBuilder().setObject(raw("{\"kind\": \"Other\", not JSON")))
+        .addItems(GeneratePatchesRequestItem.newBuilder()
+            .setObject(raw("{\"spec\": {\"kind\": \"Other\"}, \"kind\": \"K\"}")))
+        .build();
+    List<Patches.Item> items = new Patches(request).items("K");
+    assertEquals(1, items.size());
+    assertEquals("Other", items.get(0).object().at("/spec/kind").asText());
+
+    var wrong = GeneratePatchesRequest.newBuilder()
+        .addItems(GeneratePatchesRequestItem.newBuilder().setObject(raw("[]")))
+        .build();
+    assertEquals("INVALID_ARGUMENT: items[0].object: not a JSON object",
+        assertThrows(StatusRuntimeException.class, () -> new Patches(wrong).items("K")).getMessage());
+  }
+
+  @Test
+  void rootStaysAnObject() {
+    var request = GeneratePatchesRequest.newBuilder()
+        .addItems(GeneratePatchesRequestItem.newBuilder().setObject(raw("{}")))
+        .build();
+    Patches.Item item = new Patches(request).items().get(0);
+    String want = "items[0].object: a patch cannot replace the whole object";
+    assertEquals(want, assertThrows(Failure.class, () -> item.set("", List.of())).getMessage());
+    assertEquals(want, assertThrows(Failure.class, () -> item.remove("")).getMessage());
   }
 
   @Test
