@@ -82,6 +82,11 @@ fn api_version(groups: &HashMap<String, String>, package: &str) -> Result<String
 }
 
 impl Hook {
+    /// Returns the full name of the service.
+    pub(crate) fn service(&self) -> &str {
+        self.path.trim_start_matches('/').split('/').next().unwrap_or_default()
+    }
+
     pub(crate) fn can_wait(&self) -> bool {
         self.retry_after_seconds.is_some()
     }
@@ -121,18 +126,22 @@ impl Hook {
 
     /// Sets the status of a response to Success if it has none.
     pub(crate) fn complete(&self, mut response: Vec<u8>) -> Result<Vec<u8>, Status> {
-        let Some(status) = self.status else {
-            return Ok(response);
-        };
-        let mut set = false;
-        for_each_field(&response, |tag, wire_type, buffer| {
-            set |= tag == status;
-            encoding::skip_field(wire_type, tag, buffer, DecodeContext::default())
-        })?;
-        if !set {
-            encoding::int32::encode(status, &(ResponseStatus::Success as i32), &mut response);
+        if let (Some(tag), 0) = (self.status, self.status_of(&response)?) {
+            encoding::int32::encode(tag, &(ResponseStatus::Success as i32), &mut response);
         }
         Ok(response)
+    }
+
+    /// Returns the status of a response, or 0 if it has none.
+    pub(crate) fn status_of(&self, response: &[u8]) -> Result<i32, Status> {
+        let mut status = 0;
+        for_each_field(response, |tag, wire_type, buffer| {
+            if Some(tag) != self.status {
+                return encoding::skip_field(wire_type, tag, buffer, DecodeContext::default());
+            }
+            encoding::int32::merge(wire_type, &mut status, buffer, DecodeContext::default())
+        })?;
+        Ok(status)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Extensions and their handlers, and which handler answers a call.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
@@ -239,7 +239,11 @@ impl Extension {
         let call = log::Call { hook: &hook.name, handler: name, id: call_id, duration: start.elapsed() };
         let failure = match answer {
             Ok(response) => {
-                call.answered();
+                if hook.status_of(&response)? == ContractStatus::Failure as i32 {
+                    call.refused("Failure");
+                } else {
+                    call.answered();
+                }
                 return Ok(response);
             }
             Err(Error(Reason::Status(status))) => {
@@ -258,6 +262,11 @@ impl Extension {
             }
         };
         hook.response(ContractStatus::Failure, &failure, 0).ok_or_else(|| Status::internal(failure))
+    }
+
+    /// Returns the full names of the services that have handlers.
+    pub(crate) fn services(&self) -> BTreeSet<&str> {
+        self.registrations.iter().map(|r| r.hook.service()).collect()
     }
 
     /// Returns the handler that a call is for.

@@ -132,9 +132,16 @@ impl Extension {
         let address = address.unwrap_or_else(|| "127.0.0.1:9090".into());
 
         let (mut health, health_service) = tonic_health::server::health_reporter();
-        let mut reflection = tonic_reflection::server::Builder::configure();
+        let mut reflection = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .with_service_name("grpc.health.v1.Health")
+            .with_service_name("grpc.reflection.v1.ServerReflection")
+            .with_service_name("hookgate.hooks.v1alpha1.DiscoveryService");
         for set in &self.encoded {
             reflection = reflection.register_encoded_file_descriptor_set(set);
+        }
+        for service in self.services() {
+            reflection = reflection.with_service_name(service);
         }
         let reflection = reflection.build_v1().map_err(|error| ServeError(format!("reflection: {error}")))?;
         let mut routes = Routes::new(health_service).add_service(reflection);
@@ -165,11 +172,13 @@ impl Extension {
             serving = Box::pin(server.serve_with_incoming_shutdown(incoming, drain));
         }
         listening(&address);
-        let ended = run(&address, serving, stop, &mut health, &stopping).await;
-        if let Some(path) = socket {
-            let _ = std::fs::remove_file(path); // that it is gone is as good
-        }
-        ended
+        let stop = async {
+            stop.await;
+            if let Some(path) = socket {
+                let _ = std::fs::remove_file(path); // before another server takes the path
+            }
+        };
+        run(&address, serving, stop, &mut health, &stopping).await
     }
 }
 
