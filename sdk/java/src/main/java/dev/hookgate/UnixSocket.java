@@ -6,6 +6,7 @@ package dev.hookgate;
 import static java.nio.file.LinkOption.NOFOLLOW_LINKS;
 
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.SocketChannel;
@@ -81,7 +82,7 @@ final class UnixSocket {
     }
     try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
       channel.connect(UnixDomainSocketAddress.of(path));
-    } catch (IOException e) {
+    } catch (ConnectException e) { // nothing listens
       Files.delete(path);
       return;
     }
