@@ -58,7 +58,7 @@ func startProvider(t *testing.T) (url, ca string) {
 	certificates.In(t, certs)
 	cmd := exec.CommandContext(t.Context(), program, "127.0.0.1:0", certs)
 	cmd.Env = append(os.Environ(), "CLOUD_URL="+newCloud(t))
-	address := process.Run(t, "provider", cmd).Expect(t, `(?m)^listening on (\S+)$`)
+	address := process.Run(t, "provider", cmd).Expect(t, `listening on ([^"\n]+)`)
 	return "grpcs://" + address[1], filepath.Join(certs, devcert.CAFile)
 }
 
