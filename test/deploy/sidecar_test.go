@@ -93,8 +93,9 @@ func addresses(t *testing.T, binary string, c corev1.Container) map[string]strin
 	if err != nil {
 		t.Fatalf("serve --help: %v\n%s", err, help)
 	}
+	lines := regexp.MustCompile(`\n {20,}`).ReplaceAllString(string(help), " ") // texts of flags are wrapped
 	found := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^ +(--[a-z-]+-address) string .*\(default "([^"]+)"\)$`).FindAllStringSubmatch(string(help), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ +(--[a-z-]+-address) string .*\(default "([^"]+)"\)$`).FindAllStringSubmatch(lines, -1) {
 		found[m[1]] = m[2]
 	}
 	if len(found) < 3 {
