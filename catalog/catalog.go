@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/version"
 
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -86,7 +87,11 @@ func (h *Hook) Asks() bool {
 // InParallel reports whether the steps of a HandlerChain of the hook are called at the same time, and not one after the
 // other.
 func (h *Hook) InParallel() bool {
-	return h.Group == hook.Group && (h.Hook == "DiscoverVariables" || h.Hook == "ValidateTopology")
+	switch h.Request.Zero().Interface().(type) {
+	case *hooksv1alpha1.DiscoverVariablesRequest, *hooksv1alpha1.ValidateTopologyRequest:
+		return true
+	}
+	return false
 }
 
 // TakesHandler reports whether requests can name a handler. Those of a singleton mean its extension.

@@ -39,7 +39,7 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 			"input. --example prints one to start from. Without --handler, a gateway calls every handler that\n" +
 			"matches. The exit status is 0 if the answer's status is Success, even if the answer asks the caller\n" +
 			"to wait (RETRY AFTER), and 1 if the status is Failure or there is no answer.\n\n" +
-			wrap("The hooks, in upper or lower case: "+hookNames(hooks)+"."),
+			strings.Join(text.Fold("The hooks, in upper or lower case: "+hookNames(hooks)+".", 120), "\n"),
 		Example: "  hookgate call BeforeClusterCreate --example > cluster.yaml\n" +
 			"  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate call GeneratePatches --handler set-image.example -f templates.yaml --ca dev-ca.crt \\\n" +
@@ -180,27 +180,6 @@ func hookNames(c *catalog.Catalog) string {
 		names = append(names, h.Hook)
 	}
 	return strings.Join(names, ", ")
-}
-
-// wrap breaks a text into lines for a terminal.
-func wrap(text string) string {
-	const most = 120
-	var b strings.Builder
-	column := 0
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case column+1+len(word) > most:
-			b.WriteByte('\n')
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String()
 }
 
 // hookNamed returns the hook with a name, in any letter case.

@@ -152,7 +152,7 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	}
 	var result extension.Result
 	if r.trial != nil {
-		defer func() { r.trial.keep(ctx, t.name(), r.Message, response, result.Audited, err) }()
+		defer func() { r.trial.keep(ctx, t.name(), r, response, result.Audited, err) }()
 	}
 	defer func() {
 		if p := recover(); p != nil {

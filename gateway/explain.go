@@ -307,7 +307,7 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 	x.TimeoutSeconds, x.FailurePolicy = limits.Timeout.Seconds(), string(hook.Fail)
 	ctx, cancel := context.WithTimeout(e.ctx, limits.Timeout)
 	defer cancel()
-	together, turn := inParallel(e.r.Message), 0
+	together, turn := e.r.Hook.InParallel(), 0
 	for i := range c.Steps {
 		step := e.step(ctx, c, i)
 		if step.Excluded == nil && x.Turn > 0 {

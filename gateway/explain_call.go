@@ -57,7 +57,7 @@ type trial struct {
 
 // keep keeps an answer, and what it would have been if its handler did not only audit.
 func (t *trial) keep(
-	ctx context.Context, name string, request, response proto.Message, would *extension.Audited, err error,
+	ctx context.Context, name string, r Request, response proto.Message, would *extension.Audited, err error,
 ) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,14 +70,14 @@ func (t *trial) keep(
 		a.Error = explainedError(err)
 		return
 	}
-	if err := t.fill(ctx, a, request, response); err != nil && t.err == nil {
+	if err := t.fill(ctx, a, r, response); err != nil && t.err == nil {
 		t.err = err
 	}
 }
 
 // fill sets an answer, with the objects as its patches make them. A patch that does not apply has none: it fails the
 // call of a chain.
-func (t *trial) fill(ctx context.Context, a *ExplainedAnswer, request, response proto.Message) error {
+func (t *trial) fill(ctx context.Context, a *ExplainedAnswer, r Request, response proto.Message) error {
 	guard := guardOf(ctx)
 	body, err := t.codec.EncodeWithin(response, limits.BodyBytes, codec.Guard{Reserve: guard.Reserve})
 	switch {
@@ -91,11 +91,11 @@ func (t *trial) fill(ctx context.Context, a *ExplainedAnswer, request, response 
 		return err
 	}
 	a.Response = body.Bytes()
-	if inParallel(request) {
+	if r.Hook.InParallel() {
 		return nil
 	}
 	return heavy(ctx, func() error {
-		objects, err := handlerchain.After(request, response, guard)
+		objects, err := handlerchain.After(r.Message, response, guard)
 		if refused, ok := errors.AsType[*hook.Error](err); ok {
 			return refused
 		}

@@ -88,15 +88,6 @@ func (d *Dispatcher) callChain(ctx context.Context, r Request, t target) (proto.
 	return mergeAny(r.Hook, t.steps, d.callInTurn(ctx, r, t.steps))
 }
 
-// inParallel reports whether the steps of a chain are called at the same time.
-func inParallel(request proto.Message) bool {
-	switch request.(type) {
-	case *hooksv1alpha1.DiscoverVariablesRequest, *hooksv1alpha1.ValidateTopologyRequest:
-		return true
-	}
-	return false
-}
-
 // mergeAny is merge of the answers of any number of steps. None are a success: the operator has excluded all of them.
 func mergeAny(h *catalog.Hook, steps []target, answers []answer) (proto.Message, error) {
 	if len(steps) == 0 {
