@@ -63,7 +63,7 @@ type Config struct {
 	Timeout time.Duration
 	// UserAgent names the program in the log of the gateway. The default is "hookgate-caller".
 	UserAgent string
-	// Groups are the hooks of groups that are neither Cluster API's nor infrastructure.
+	// Groups are the hooks of groups that are not Hookgate's nor Cluster API's.
 	Groups []catalog.Source
 	// Logger gets a line when files have changed. Nil means slog.Default().
 	Logger *slog.Logger
@@ -99,7 +99,7 @@ const (
 
 // New returns a Client that has not connected yet. It reads the files, and returns an error unless they can be used.
 func New(config Config) (*Client, error) {
-	hooks, err := catalog.With(append(catalog.Infrastructure(), config.Groups...)...)
+	hooks, err := catalog.With(append(catalog.Own(), config.Groups...)...)
 	if err != nil {
 		return nil, fmt.Errorf("hooks of a gateway: %w", err)
 	}

@@ -54,8 +54,8 @@ type Source struct {
 	Lifetime       Lifetime
 	// Files contain the services of the version. A removed version has none.
 	Files []protoreflect.FileDescriptor
-	// FailOnly means that errors of the hooks are never ignored, because an answer without a result would be taken for
-	// one.
+	// FailOnly means that errors of the hooks, except for lifecycle hooks, are never ignored, because an answer without a
+	// result would be taken for one.
 	FailOnly bool
 }
 
@@ -153,10 +153,10 @@ func (v *Version) add(s protoreflect.ServiceDescriptor, failOnly bool) error {
 			Category:         Category(strings.TrimSuffix(string(s.Name()), "Service")),
 			Method:           fmt.Sprintf("/%s/%s", s.FullName(), m.Name()),
 			Blocking:         m.Output().Fields().ByName("retry_after_seconds") != nil,
-			FailOnly:         failOnly,
 			lifetime:         v.Lifetime,
 		}
 		h.Mergeable = h.Category == Lifecycle
+		h.FailOnly = failOnly && !h.Mergeable
 		h.Sole = h.Group == hook.Group && (h.Category == InPlaceUpdate || h.Category == UpgradePlan)
 		if slices.ContainsFunc(v.hooks, func(other *Hook) bool { return strings.EqualFold(other.Hook, h.Hook) }) {
 			errs = append(errs, fmt.Errorf("hook %s: occurs twice in one version", h.Hook))

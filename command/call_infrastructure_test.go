@@ -119,7 +119,7 @@ func TestCallInfrastructureWithTheSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		if strings.Contains(string(text), "apiVersion: infrastructure.hookgate.dev/") && !sent[name] {
+		if strings.Contains(string(text), "\napiVersion: infrastructure.hookgate.dev/") && !sent[name] {
 			t.Errorf("%s is not sent", file)
 		}
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 // Main runs hookgate with the arguments of the process, and ends the process. All commands know Cluster API's hooks,
-// those of infrastructure, and those of the groups.
+// Hookgate's own, and those of the groups.
 func Main(groups ...gateway.Group) {
 	os.Exit(runAs(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
@@ -112,7 +112,7 @@ func runAs(
 
 // newRootCommand returns the command with all others. The error is a mistake in the groups.
 func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*cobra.Command, error) {
-	groups := append([]gateway.Group{gateway.Infrastructure()}, more...)
+	groups := append([]gateway.Group{gateway.Infrastructure(), gateway.Machines()}, more...)
 	hooks, versions, err := gateway.Hooks(groups...) // the only ones of the process
 	if err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ func newOpenAPI(next http.Handler, hooks *catalog.Catalog) (http.Handler, error)
 		case hook.Group:
 		case hook.InfrastructureGroup:
 			more = append(more, openapi.Document{Group: group, JSON: embedded(documents.Infrastructure)})
+		case hook.MachinesGroup:
+			more = append(more, openapi.Document{Group: group, JSON: embedded(documents.Machines)})
 		default:
 			more = append(more, openapi.Document{Group: group, JSON: described(hooks, group)})
 		}

@@ -80,7 +80,7 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	}
 	hooks := o.Catalog
 	if hooks == nil {
-		if hooks, err = catalog.With(catalog.Infrastructure()...); err != nil {
+		if hooks, err = catalog.With(catalog.Own()...); err != nil {
 			return nil, err
 		}
 	}
@@ -96,14 +96,14 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	mandated := codec.New(s.catalog)
 	s.discovery, _ = s.catalog.ByName(hook.Discovery)
 	for _, h := range s.catalog.Hooks() {
-		body, ok := o.Requests[h.Hook]
-		if h.Group != s.discovery.Group && (!ok || h.Singleton() || h.Group == hook.InfrastructureGroup) {
-			continue // requests of infrastructure are made for one run
-		}
-		m := h.Request.New().Interface()
-		if !ok {
+		body := o.Requests[h.Hook]
+		if body == nil && h.Group != hook.InfrastructureGroup { // whose requests are made for one run
 			body = golden.Request(h.GroupVersionHook)
 		}
+		if h.Group != s.discovery.Group && (body == nil || h.Singleton() || h.Group == hook.InfrastructureGroup) {
+			continue
+		}
+		m := h.Request.New().Interface()
 		if err := mandated.Decode(body, m); err != nil {
 			return nil, &TargetError{URL: t.URL, Problem: fmt.Sprintf("the request of %s: %s", h.Hook, err)}
 		}

@@ -27,7 +27,7 @@ type Clusters interface {
 // labels of the Cluster: the Machine, its MachineSet and its KubeadmControlPlane have others, and a step that is chosen
 // for one of them has to be chosen for all.
 func (m *matcher) judgeStep(ctx context.Context, c *registry.Chain, step *registry.Entry) verdict {
-	if !subject.InPlace(m.message) {
+	if !subject.OfMachine(m.message) {
 		return m.judge(ctx, step)
 	}
 	if v := m.judgeNamespaces(step.Registration.NamespaceSelector); v.excluded() {

@@ -53,3 +53,6 @@ func Hooks(groups ...Group) (*catalog.Catalog, *hookversion.Converter, error) {
 
 // Infrastructure returns the group of hooks through which extensions provide infrastructure.
 func Infrastructure() Group { return Group{Versions: catalog.Infrastructure()} }
+
+// Machines returns the group of hooks that accompany single Machines.
+func Machines() Group { return Group{Versions: catalog.Machines()} }

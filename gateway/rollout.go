@@ -42,7 +42,7 @@ func (m *matcher) member(ctx context.Context, e *registry.Entry) (*registry.Entr
 		return nil, nil, err
 	}
 	of.namespace, of.cluster = m.cluster()
-	if !subject.InPlace(m.message) { // whose labels are those of Machines
+	if !subject.OfMachine(m.message) { // whose labels are those of Machines
 		of.labels, _ = m.objectLabels()
 	}
 	if of.isCandidate {

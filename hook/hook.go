@@ -23,6 +23,11 @@ const (
 	InfrastructureGroup = "infrastructure.hookgate.dev"
 	// InfrastructureVersion is the only version of them.
 	InfrastructureVersion = "v1alpha1"
+
+	// MachinesGroup is the API group of the hooks that accompany single Machines.
+	MachinesGroup = "hooks.machines.hookgate.dev"
+	// MachinesVersion is the only version of them.
+	MachinesVersion = "v1alpha1"
 )
 
 // GroupVersionHook names a hook in one version.

@@ -13,12 +13,16 @@ import (
 )
 
 //go:embed testdata/v1alpha1/*.request.json testdata/infrastructure/v1alpha1/*.request.json
+//go:embed testdata/machines/v1alpha1/*.request.json
 var files embed.FS
 
 // Directory returns the directory of the vectors of a hook, below testdata. There may be none.
 func Directory(gvh hook.GroupVersionHook) string {
-	if gvh.Group == hook.InfrastructureGroup {
+	switch gvh.Group {
+	case hook.InfrastructureGroup:
 		return "infrastructure/" + gvh.Version
+	case hook.MachinesGroup:
+		return "machines/" + gvh.Version
 	}
 	return gvh.Version
 }

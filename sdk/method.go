@@ -92,6 +92,8 @@ func (x *Extension) apiVersion(pkg protoreflect.FullName) (string, error) {
 		group = hook.Group
 	case "hookgate.infrastructure":
 		group = hook.InfrastructureGroup
+	case "hookgate.machines":
+		group = hook.MachinesGroup
 	}
 	if group == "" {
 		return "", fmt.Errorf("the group of hooks of the proto package %s is not known: name it in Extension.Groups", pkg)

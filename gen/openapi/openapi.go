@@ -14,3 +14,8 @@ var Document string
 //
 //go:embed infrastructure.openapi.json
 var Infrastructure string
+
+// Machines is the OpenAPI document of the hooks of Machines in JSON, the file machines.openapi.json.
+//
+//go:embed machines.openapi.json
+var Machines string

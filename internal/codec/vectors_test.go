@@ -23,7 +23,7 @@ import (
 
 // TestGoldenVectors holds the two forms of each vector against each other, in both directions.
 func TestGoldenVectors(t *testing.T) {
-	hooks, err := catalog.With(catalog.Infrastructure()...)
+	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		t.Fatal(err)
 	}

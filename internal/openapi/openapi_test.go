@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gen/openapi"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/alloctest"
 )
 
@@ -174,7 +175,7 @@ func TestNoHookHasThePrefix(t *testing.T) {
 
 func hooks(t *testing.T) []*catalog.Hook {
 	t.Helper()
-	all, err := catalog.With(catalog.Infrastructure()...)
+	all, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,9 @@ func hooks(t *testing.T) []*catalog.Hook {
 
 func TestTheDocumentsHaveEveryHook(t *testing.T) {
 	for _, h := range hooks(t) {
-		text := map[string]string{firstGroup: openapi.Document, otherGroup: openapi.Infrastructure}[h.Group]
+		text := map[string]string{
+			firstGroup: openapi.Document, otherGroup: openapi.Infrastructure, hook.MachinesGroup: openapi.Machines,
+		}[h.Group]
 		var document struct {
 			Paths map[string]json.RawMessage `json:"paths"`
 		}

@@ -24,6 +24,11 @@ type aboutCluster interface {
 	GetCluster() *hooksv1alpha1.RawExtension
 }
 
+// aboutMachine is a request of the hooks that accompany a Machine. It has the Cluster of the Machine, too.
+type aboutMachine interface {
+	GetMachine() *hooksv1alpha1.RawExtension
+}
+
 // aboutSubject is a request about infrastructure.
 type aboutSubject interface {
 	GetSubject() *infrastructurev1alpha1.Subject
@@ -36,6 +41,8 @@ func Check(req proto.Message) error {
 		if r.GetSubject().GetExternalId() == "" {
 			return hook.Errorf(hook.InvalidRequest, "subject.externalId: required")
 		}
+	case aboutMachine:
+		return checkObject("machine", r.GetMachine())
 	case aboutCluster:
 		return checkObject("cluster", r.GetCluster())
 	case *hooksv1alpha1.CanUpdateMachineRequest:
@@ -80,6 +87,8 @@ func Namespaces(req proto.Message, skipped []string) (namespaces []string, err e
 	switch r := req.(type) {
 	case aboutSubject:
 		add(r.GetSubject().GetNamespace())
+	case aboutMachine:
+		addOf("machine", r.GetMachine())
 	case aboutCluster:
 		addOf("cluster", r.GetCluster())
 	case *hooksv1alpha1.GeneratePatchesRequest:
@@ -124,6 +133,8 @@ func Cluster(req proto.Message) (namespace, name string) {
 	switch r := req.(type) {
 	case aboutSubject:
 		return r.GetSubject().GetNamespace(), at(r.GetSubject().GetCluster(), "metadata", "name")
+	case aboutMachine:
+		return ofMachine(r.GetMachine())
 	case aboutCluster:
 		return at(r.GetCluster(), "metadata", "namespace"), at(r.GetCluster(), "metadata", "name")
 	case aboutTopology:
@@ -139,12 +150,14 @@ func Cluster(req proto.Message) (namespace, name string) {
 	return "", ""
 }
 
-// Object returns the object that a request is about: the Machine or MachineSet of in-place hooks, or else the Cluster.
+// Object returns the object that a request is about: the Machine or MachineSet of hooks about one, or else the Cluster.
 // The kind depends on the hook alone, and is empty if the hook is about no object of Cluster API.
 func Object(req proto.Message) (kind, namespace, name string) {
 	switch req.(type) {
 	case aboutSubject:
 		return "", "", ""
+	case aboutMachine:
+		kind = "Machine"
 	case aboutCluster:
 		kind = "Cluster"
 	case *hooksv1alpha1.GeneratePatchesRequest, *hooksv1alpha1.ValidateTopologyRequest:
@@ -164,14 +177,14 @@ func Object(req proto.Message) (kind, namespace, name string) {
 	return kind, namespace, name
 }
 
-// InPlace reports whether a request is one of an in-place hook, which is about a Machine or a MachineSet.
-func InPlace(req proto.Message) bool {
+// OfMachine reports whether a request is about a Machine or a MachineSet.
+func OfMachine(req proto.Message) bool {
 	_, object := machine(req)
 	return object != nil
 }
 
-// machine returns the Machine or MachineSet that a request of an in-place hook is about, and the member that it is, or
-// nil for other requests.
+// machine returns the Machine or MachineSet that a request is about, and the member that it is, or nil for other
+// requests.
 func machine(req proto.Message) (member string, object *hooksv1alpha1.RawExtension) {
 	switch r := req.(type) {
 	case *hooksv1alpha1.CanUpdateMachineRequest:
@@ -180,12 +193,14 @@ func machine(req proto.Message) (member string, object *hooksv1alpha1.RawExtensi
 		return "current.machineSet", r.GetCurrent().GetMachineSet()
 	case *hooksv1alpha1.UpdateMachineRequest:
 		return "desired.machine", r.GetDesired().GetMachine()
+	case aboutMachine:
+		return "machine", r.GetMachine()
 	}
 	return "", nil
 }
 
-// MachineCluster returns the Cluster of the Machine or MachineSet that a request of an in-place hook is about. An error
-// means that it names none, or that it is not certain which.
+// MachineCluster returns the Cluster of the Machine or MachineSet that a request is about. An error means that it names
+// none, or that it is not certain which.
 func MachineCluster(req proto.Message) (namespace, name string, err error) {
 	member, object := machine(req)
 	at := func(path ...string) string {
@@ -252,6 +267,8 @@ func Labels(req proto.Message) (labels.Set, error) {
 	switch r := req.(type) {
 	case aboutSubject:
 		return labelsOfSubject(r.GetSubject())
+	case aboutMachine:
+		return labelsIn("machine", r.GetMachine())
 	case aboutCluster:
 		return labelsIn("cluster", r.GetCluster())
 	case aboutTopology:

@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let proto = ["proto", "../../proto"].into_iter().find(|p| Path::new(p).exists()).ok_or("no folder proto")?;
     println!("cargo::rerun-if-changed={proto}");
     let mut files = Vec::new();
-    for package in ["hookgate/hooks/v1alpha1", "hookgate/infrastructure/v1alpha1"] {
+    for package in ["hookgate/hooks/v1alpha1", "hookgate/infrastructure/v1alpha1", "hookgate/machines/v1alpha1"] {
         for entry in fs::read_dir(Path::new(proto).join(package))? {
             files.push(format!("{package}/{}", entry?.file_name().to_string_lossy()));
         }

@@ -28,10 +28,10 @@ import (
 )
 
 // Request reads the request of a hook from a file: the contract's JSON, or YAML of the same form, as in
-// examples/requests. The groups are those of hooks that are neither Cluster API's nor infrastructure.
+// examples/requests. The groups are those of hooks that are not Hookgate's nor Cluster API's.
 func Request[Req proto.Message](t testing.TB, path string, groups ...catalog.Source) Req {
 	t.Helper()
-	hooks, err := catalog.With(append(catalog.Infrastructure(), groups...)...)
+	hooks, err := catalog.With(append(catalog.Own(), groups...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ if ! cmp -s package-lock.json node_modules/installed.json; then
   npm ci --loglevel=error --ignore-scripts
   cp package-lock.json node_modules/installed.json
 fi
-rm -rf build dist src/hooks src/infrastructure
+rm -rf build dist src/hooks src/infrastructure src/machines
 # gRPC's health and reflection: the files of the contract are in the packages that implement them for other stubs.
 mkdir -p build/proto
 cp -r node_modules/grpc-health-check/proto/health node_modules/@grpc/reflection/build/proto/grpc build/proto

@@ -34,7 +34,7 @@ func main() {
 }
 
 func generate(dir string) error {
-	hooks, err := catalog.With(catalog.Infrastructure()...)
+	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		return err
 	}
@@ -60,6 +60,8 @@ func bodies(h *catalog.Hook) (request, response []byte) {
 	switch {
 	case h.Group == hook.InfrastructureGroup:
 		return samples.InfrastructureBody(h.Hook), samples.InfrastructureResponse(h.Hook)
+	case h.Group == hook.MachinesGroup:
+		return samples.MachineHookBody(h.Hook), samples.MachineHookResponse(h.Hook)
 	case h.Singleton():
 		return samples.Marshal(discoveryRequest()), samples.Marshal(samples.Response(h.Hook))
 	}

@@ -50,6 +50,20 @@ var (
 		bodies,
 		failures,
 	}, "\n")
+	machinesDescription = strings.Join([]string{
+		"The hooks that accompany single Machines, as JSON over HTTPS. An extension serves these paths; Hookgate's " +
+			"controllers call them through the gateway.\n",
+		"- The last segment of the path is the name of the handler, as DiscoverMachineHooks returns it. At the gateway, " +
+			"all matching handlers answer a path without that segment, or the only one for RemediateMachine.",
+		"- A handler of a hook whose name begins with Before holds the Machine with retryAfterSeconds, and is called " +
+			"again until it lets the Machine go. RemediateMachine is called again while it has retryAfterSeconds.",
+		"- Members that a schema does not have are allowed everywhere, and the gateway passes them on. Ignore what you " +
+			"do not know. Members that are empty are left out, except for status and retryAfterSeconds.",
+		"- Objects of Kubernetes are open objects of Cluster API's version v1beta2, unless the extension is registered " +
+			"for another one. Integers in them may be larger than 2^53.",
+		bodies,
+		failures,
+	}, "\n")
 )
 
 const (
@@ -61,6 +75,7 @@ const (
 // What the documents have that neither protos nor types do: examples, and rules that only comments state.
 //
 //go:embed requests.yaml answers.yaml infrastructure-answers.yaml infrastructure-schemas.yaml
+//go:embed machines-answers.yaml machines-schemas.yaml
 var written embed.FS
 
 // read decodes one of the files.
@@ -101,39 +116,49 @@ func clusterAPI(root string, c *contract) (*document.Document, error) {
 	}, c, schemas)
 }
 
-// infrastructure returns the document of the hooks of infrastructure, whose schemas are those of the protos.
+// infrastructure returns the document of the hooks of infrastructure.
 func infrastructure(root string, c *contract) (*document.Document, error) {
-	all, err := catalog.With(catalog.Infrastructure()...)
-	if err != nil {
-		return nil, err
-	}
-	hooks := slices.DeleteFunc(slices.Clone(all.Hooks()), func(h *catalog.Hook) bool {
-		return h.Group != hook.InfrastructureGroup
+	return own(root, c, hook.InfrastructureGroup, "infrastructure", &document.Group{
+		Title: "Hookgate Infrastructure Hooks", Description: infrastructureDescription,
 	})
-	requests, err := exampleRequests(filepath.Join(root, "examples", "requests"), hooks)
+}
+
+// machines returns the document of the hooks of Machines.
+func machines(root string, c *contract) (*document.Document, error) {
+	return own(root, c, hook.MachinesGroup, "machines", &document.Group{
+		Title: "Hookgate Machine Hooks", Description: machinesDescription,
+	})
+}
+
+// own returns the document g of one of Hookgate's own groups, whose schemas are those of the protos. name begins the
+// names of the files with what only comments state.
+func own(root string, c *contract, group, name string, g *document.Group) (*document.Document, error) {
+	all, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := read[map[string]schema]("infrastructure-answers.yaml")
-	if err != nil {
+	g.Hooks = slices.DeleteFunc(slices.Clone(all.Hooks()), func(h *catalog.Hook) bool {
+		return h.Group != group
+	})
+	if g.Requests, err = exampleRequests(filepath.Join(root, "examples", "requests"), g.Hooks); err != nil {
 		return nil, err
 	}
-	g := &document.Group{
-		Title: "Hookgate Infrastructure Hooks", Description: infrastructureDescription, License: license,
-		Hooks: hooks, Comments: c.comments, Requests: requests, Answers: answers,
+	if g.Answers, err = read[map[string]schema](name + "-answers.yaml"); err != nil {
+		return nil, err
 	}
-	schemas := g.Schemas()
-	rules, err := read[map[string]schema]("infrastructure-schemas.yaml")
+	g.License, g.Comments = license, c.comments
+	schemas, file := g.Schemas(), name+"-schemas.yaml"
+	rules, err := read[map[string]schema](file)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		of, ok := schemas[name]
 		if !ok {
-			return nil, fmt.Errorf("infrastructure-schemas.yaml: there is no schema %s", name)
+			return nil, fmt.Errorf("%s: there is no schema %s", file, name)
 		}
 		if err := sharpen(of, rules[name]); err != nil {
-			return nil, fmt.Errorf("infrastructure-schemas.yaml: %s: %w", name, err)
+			return nil, fmt.Errorf("%s: %s: %w", file, name, err)
 		}
 	}
 	return assemble(g, c, schemas)

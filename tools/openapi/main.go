@@ -28,6 +28,7 @@ const folder = "gen/openapi"
 const (
 	hooksFile          = "hooks.openapi.json"
 	infrastructureFile = "infrastructure.openapi.json"
+	machinesFile       = "machines.openapi.json"
 	embedFile          = "openapi.go"
 )
 
@@ -48,6 +49,11 @@ var Document string
 //
 //go:embed ` + infrastructureFile + `
 var Infrastructure string
+
+// Machines is the OpenAPI document of the hooks of Machines in JSON, the file ` + machinesFile + `.
+//
+//go:embed ` + machinesFile + `
+var Machines string
 `
 
 func main() {
@@ -71,7 +77,7 @@ func run(root string) error {
 		return err
 	}
 	for name, of := range map[string]func(string, *contract) (*document.Document, error){
-		hooksFile: clusterAPI, infrastructureFile: infrastructure,
+		hooksFile: clusterAPI, infrastructureFile: infrastructure, machinesFile: machines,
 	} {
 		made, err := of(root, c)
 		if err != nil {

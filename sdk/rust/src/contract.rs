@@ -78,6 +78,9 @@ fn api_version(groups: &HashMap<String, String>, package: &str) -> Result<String
     if let Some(version) = package.strip_prefix("hookgate.infrastructure.") {
         return Ok(format!("infrastructure.hookgate.dev/{version}"));
     }
+    if let Some(version) = package.strip_prefix("hookgate.machines.") {
+        return Ok(format!("hooks.machines.hookgate.dev/{version}"));
+    }
     Err(format!("the group of the package {package} is not known: give it to Extension::contract"))
 }
 

@@ -41,3 +41,12 @@ pub mod infrastructure {
         tonic::include_proto!("hookgate.infrastructure.v1alpha1");
     }
 }
+
+/// The hooks that accompany single Machines, generated from the contract.
+pub mod machines {
+    /// The stubs of the package `hookgate.machines.v1alpha1`.
+    #[allow(missing_docs, clippy::all)]
+    pub mod v1alpha1 {
+        tonic::include_proto!("hookgate.machines.v1alpha1");
+    }
+}

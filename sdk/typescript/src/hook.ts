@@ -16,6 +16,7 @@ const jsonPatch = 1;
 const groups: { readonly [pkg: string]: string } = {
   "hookgate.hooks": "hooks.runtime.cluster.x-k8s.io",
   "hookgate.infrastructure": "infrastructure.hookgate.dev",
+  "hookgate.machines": "hooks.machines.hookgate.dev",
 };
 
 /** apiVersionOf returns the apiVersion of the hooks of a proto package, by its name or by a map of the packages of others. */

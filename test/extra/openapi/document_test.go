@@ -57,7 +57,7 @@ type group struct {
 // groups returns those whose documents are part of the repository.
 func groups(t *testing.T) []group {
 	t.Helper()
-	all, err := catalog.With(catalog.Infrastructure()...)
+	all, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +66,8 @@ func groups(t *testing.T) []group {
 		{name: hook.Group, document: read(t, openapi.Document), vectors: filepath.Join(vectors, hook.Version)},
 		{name: hook.InfrastructureGroup, document: read(t, openapi.Infrastructure),
 			vectors: filepath.Join(vectors, "infrastructure", hook.InfrastructureVersion)},
+		{name: hook.MachinesGroup, document: read(t, openapi.Machines),
+			vectors: filepath.Join(vectors, "machines", hook.MachinesVersion)},
 	}
 	for _, h := range all.Hooks() {
 		i := slices.IndexFunc(found, func(g group) bool { return g.name == h.Group })

@@ -3,7 +3,8 @@
 
 """Runtime Extensions of Cluster API in Python: functions from a request of the contract to an answer.
 
-The stubs of the contract are in hookgate.hooks.v1alpha1 and hookgate.infrastructure.v1alpha1.
+The stubs of the contract are in hookgate.hooks.v1alpha1, hookgate.infrastructure.v1alpha1 and
+hookgate.machines.v1alpha1.
 """
 
 from hookgate.answers import Answer, Failure, StatusError, done, fail, wait

@@ -14,7 +14,11 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 # The API groups of Hookgate's own packages, without their versions.
-GROUPS = {"hookgate.hooks": "hooks.runtime.cluster.x-k8s.io", "hookgate.infrastructure": "infrastructure.hookgate.dev"}
+GROUPS = {
+    "hookgate.hooks": "hooks.runtime.cluster.x-k8s.io",
+    "hookgate.infrastructure": "infrastructure.hookgate.dev",
+    "hookgate.machines": "hooks.machines.hookgate.dev",
+}
 DISCOVERY = "DiscoveryService"
 
 

@@ -30,6 +30,7 @@ public final class Extension {
   private static final Pattern LABEL = Pattern.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?");
   private static final String HOOKS = "hookgate.hooks.";
   private static final String INFRASTRUCTURE = "hookgate.infrastructure.";
+  private static final String MACHINES = "hookgate.machines.";
 
   /** A handler of one hook. */
   record Registration(MethodDescriptor hook, String apiVersion, Options options, Message request, Handler<?> handler) {
@@ -117,6 +118,9 @@ public final class Extension {
     }
     if (protoPackage.startsWith(INFRASTRUCTURE)) {
       return "infrastructure.hookgate.dev/" + protoPackage.substring(INFRASTRUCTURE.length());
+    }
+    if (protoPackage.startsWith(MACHINES)) {
+      return "hooks.machines.hookgate.dev/" + protoPackage.substring(MACHINES.length());
     }
     return null;
   }
