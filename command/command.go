@@ -132,7 +132,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.Version = currentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
-		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newExplainCommand(hooks, versions),
+		newServeCommand(hooks, versions, groups), newMachinesCommand(hooks, versions, groups),
+		newCallCommand(hooks), newExplainCommand(hooks, versions),
 		newChainCommand(hooks, versions), newRuleCommand(hooks, versions), newJobCommand(),
 		newRolloutCommand(),
 		newGetCommand(hooks), newDescribeCommand(),

@@ -31,6 +31,9 @@ var serveGroups = []flagGroup{
 		"kube-api-qps", "kube-api-burst",
 	}},
 	{"Jobs of HookJobs", []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
+	{"Hooks of Machines", []string{
+		"machines", "machines-namespace", "machines-max-hold", "machine-concurrency",
+	}},
 	{"Replicas", []string{
 		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},

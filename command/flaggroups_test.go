@@ -7,27 +7,33 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// TestServeGroups checks that each flag of hookgate serve is in one group, and each group is in the help.
-func TestServeGroups(t *testing.T) {
-	serve := newServeCommand(allHooks, nil, nil)
-	serve.InitDefaultHelpFlag()
+// TestFlagGroups checks that each flag of the commands with groups is in one, and each group is in the help.
+func TestFlagGroups(t *testing.T) {
+	t.Run("serve", func(t *testing.T) { checkGroups(t, newServeCommand(allHooks, nil, nil), serveGroups) })
+	t.Run("machines", func(t *testing.T) { checkGroups(t, newMachinesCommand(allHooks, nil, nil), machinesGroups) })
+}
+
+func checkGroups(t *testing.T, cmd *cobra.Command, groups []flagGroup) {
+	t.Helper()
+	cmd.InitDefaultHelpFlag()
 	times := map[string]int{}
-	for _, g := range serveGroups {
+	for _, g := range groups {
 		for _, name := range g.flags {
 			times[name]++
-			if serve.Flags().Lookup(name) == nil {
+			if cmd.Flags().Lookup(name) == nil {
 				t.Errorf("group %q has --%s, which is no flag", g.title, name)
 			}
 		}
 	}
-	got := hookgate(t, "", "serve", "--help")
+	got := hookgate(t, "", cmd.Name(), "--help")
 	if got.code != exitDone {
 		t.Fatalf("%+v", got)
 	}
-	serve.Flags().VisitAll(func(f *pflag.Flag) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if times[f.Name] != 1 {
 			t.Errorf("--%s is in %d groups, want 1", f.Name, times[f.Name])
 		}
@@ -36,7 +42,7 @@ func TestServeGroups(t *testing.T) {
 			t.Errorf("help lists --%s %d times, want once", f.Name, n)
 		}
 	})
-	for _, g := range serveGroups {
+	for _, g := range groups {
 		if !strings.Contains(got.out, "\n"+g.title+":\n") {
 			t.Errorf("help lacks the group %q", g.title)
 		}

@@ -153,6 +153,11 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
+	ofMachines, err := o.machines.controllers(&o.cluster, in.cluster, hooks, dispatcher, reg, prometheusRegistry, logger)
+	if err != nil {
+		return err
+	}
+	background = append(background, ofMachines...)
 	return runAll(ctx, server, append(background, recorder, changes, source)...)
 }
 
@@ -302,9 +307,12 @@ func runAll(ctx context.Context, server runner, background ...runner) error {
 	return errors.Join(err, group.Wait())
 }
 
-// printAddresses prints the addresses that listen, on one line; grpc and health may be nil.
+// printAddresses prints the addresses that listen, on one line; all but diagnostics may be nil.
 func printAddresses(w io.Writer, http, grpc, diagnostics, health net.Addr) {
-	line := "hookgate serving https=" + http.String()
+	line := "hookgate serving"
+	if http != nil {
+		line += " https=" + http.String()
+	}
 	if grpc != nil {
 		line += " grpc=" + grpc.String()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
@@ -48,6 +49,7 @@ type serveOptions struct {
 	memory            memoryOptions
 	recording         recordingOptions
 	dev               devOptions
+	machines          machinesOptions
 }
 
 func newServeCommand(
@@ -69,7 +71,12 @@ func newServeCommand(
 			return o.run(cmd.Context(), hooks, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
+	o.addFlags(cmd.Flags())
+	groupFlags(cmd, serveGroups)
+	return cmd
+}
+
+func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for "+
 			"their labels); followed while the gateway runs")
@@ -118,8 +125,7 @@ func newServeCommand(
 	o.memory.addFlags(f)
 	o.recording.addFlags(f)
 	o.dev.addFlags(f)
-	groupFlags(cmd, serveGroups)
-	return cmd
+	o.machines.addFlags(f)
 }
 
 // setSidecarDefaults changes the defaults of unset flags where --sidecar needs other ones: the extension beside the
@@ -162,6 +168,9 @@ func (o *serveOptions) check() error {
 			return usagef("--gateway-id: %w", err)
 		}
 	}
+	if o.httpAddress == "" && !o.machines.alone {
+		return usagef("--http-address is required: an address such as 127.0.0.1:9443")
+	}
 	if o.shutdownDelay < 0 {
 		return usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
 	}
@@ -178,6 +187,9 @@ func (o *serveOptions) check() error {
 		return err
 	}
 	if err := o.recording.check(); err != nil {
+		return err
+	}
+	if err := o.machines.check(o.wantsCluster()); err != nil {
 		return err
 	}
 	return o.tracing.check()

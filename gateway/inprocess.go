@@ -25,7 +25,9 @@ func NewInProcess(d *Dispatcher, caller string) *InProcess {
 }
 
 // Call is Dispatcher.Dispatch for a request that names its handler, or none.
-func (p *InProcess) Call(ctx context.Context, h *catalog.Hook, request proto.Message) (response proto.Message, err error) {
+func (p *InProcess) Call(
+	ctx context.Context, h *catalog.Hook, request proto.Message,
+) (response proto.Message, err error) {
 	c := &p.dispatcher.config
 	ctx, in := begin(ctx, c.Observer, "in-process", h.Hook, h, propagation.MapCarrier{}, "")
 	in.Host, in.Caller, in.Received = p.caller, p.caller, int64(proto.Size(request))

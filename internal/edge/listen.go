@@ -22,7 +22,7 @@ func (s *Server) listen(ctx context.Context) (listeners, error) {
 		optional      bool
 		listener      *net.Listener
 	}{
-		{"--http-address", s.config.HTTPAddress, false, &opened.http},
+		{"--http-address", s.config.HTTPAddress, true, &opened.http},
 		{"--grpc-address", s.config.GRPCAddress, true, &opened.grpc},
 		{"--diagnostics-address", s.config.DiagnosticsAddress, false, &opened.diagnostics},
 		{"--health-addr", s.config.HealthAddress, true, &opened.health},

@@ -28,11 +28,12 @@ import (
 	"github.com/hookgate/hookgate/internal/status"
 )
 
-// Config configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are required.
+// Config configures a Server. All fields but the addresses of the fronts, HealthAddress, DiagnosticsTLS and the
+// durations are required.
 type Config struct {
-	HTTPAddress, DiagnosticsAddress string
-	// GRPCAddress serves gRPC. Empty means that gRPC is not served.
-	GRPCAddress string
+	// HTTPAddress serves REST, and GRPCAddress gRPC. Empty means that a front is not served.
+	HTTPAddress, GRPCAddress string
+	DiagnosticsAddress       string
 	// HealthAddress serves /healthz and /readyz in plain HTTP too, for probes that cannot present a certificate. Empty
 	// means that only the diagnostics address serves them.
 	HealthAddress string
@@ -104,7 +105,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.newGRPC(l.grpc)
 	s.newSides(l)
 	failed := s.serve()
-	s.config.Listening(l.http.Addr(), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
+	s.config.Listening(addressOf(l.http), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
 	err = s.wait(ctx, failed)
 
 	s.draining.Store(true)
@@ -121,6 +122,9 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) newREST(l net.Listener) {
+	if l == nil {
+		return
+	}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.restCalls.begin()
 		defer s.restCalls.end()
@@ -168,9 +172,11 @@ func (s *Server) newSides(l listeners) {
 
 // renew ends the connections that were accepted before.
 func (s *Server) renew() {
-	s.restListener.generation.Add(1)
-	s.front.SetKeepAlivesEnabled(false) // closes those that are idle
-	s.front.SetKeepAlivesEnabled(true)
+	if s.front != nil {
+		s.restListener.generation.Add(1)
+		s.front.SetKeepAlivesEnabled(false) // closes those that are idle
+		s.front.SetKeepAlivesEnabled(true)
+	}
 	s.grpc.renew()
 }
 
@@ -184,12 +190,14 @@ func (s *Server) serve() <-chan error {
 			}
 		})
 	}
-	start(func() error {
-		if err := s.front.ServeTLS(s.restListener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve HTTP: %w", err)
-		}
-		return nil
-	})
+	if s.front != nil {
+		start(func() error {
+			if err := s.front.ServeTLS(s.restListener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("serve HTTP: %w", err)
+			}
+			return nil
+		})
+	}
 	if s.grpcListener != nil {
 		start(func() error { return s.grpc.serve(s.grpcListener) })
 	}
@@ -225,11 +233,14 @@ func (s *Server) wait(ctx context.Context, failed <-chan error) error {
 func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownTimeout)
 	defer cancel()
-	fronts := []drainingFront{{
-		protocol: "HTTP", calls: &s.restCalls, listener: s.restListener,
-		graceful: func(ctx context.Context) { _ = s.front.Shutdown(ctx) }, // ctx ends it, which is no error
-		cut:      func() { _ = s.front.Close() },                          // the listener is closed already
-	}}
+	var fronts []drainingFront
+	if s.front != nil {
+		fronts = append(fronts, drainingFront{
+			protocol: "HTTP", calls: &s.restCalls, listener: s.restListener,
+			graceful: func(ctx context.Context) { _ = s.front.Shutdown(ctx) }, // ctx ends it, which is no error
+			cut:      func() { _ = s.front.Close() },                          // the listener is closed already
+		})
+	}
 	if s.grpcListener != nil {
 		fronts = append(fronts, drainingFront{
 			protocol: "gRPC", calls: &s.grpcCalls, listener: s.grpcListener,

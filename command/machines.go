@@ -1,0 +1,159 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/machines"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// machinesOptions are the flags about the controllers of the hooks of Machines.
+type machinesOptions struct {
+	enabled     bool
+	alone       bool // nobody calls this gateway
+	namespace   string
+	maxHold     time.Duration
+	concurrency int
+}
+
+func (o *machinesOptions) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&o.enabled, "machines", false,
+		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; one of "+
+			"several replicas does, whatever --leader-elect says")
+	f.StringVar(&o.namespace, "machines-namespace", "", "the only namespace whose Machines have hooks; all by default")
+	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
+		"how long handlers may hold a Machine that is being deleted, before it is drained, and again before it is "+
+			"terminated; it goes on after that, whatever they say; 0 holds it until they let go")
+	f.IntVar(&o.concurrency, "machine-concurrency", machines.DefaultConcurrency,
+		"how many Machines are reconciled at the same time")
+}
+
+// check returns an error of usage unless the flags are right.
+func (o *machinesOptions) check(wantsCluster bool) error {
+	switch {
+	case o.enabled && !wantsCluster:
+		return usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; leave it out")
+	case o.maxHold < 0:
+		return usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
+	case o.concurrency <= 0:
+		return usagef("--machine-concurrency: want more than 0, got %d", o.concurrency)
+	}
+	return nil
+}
+
+// machinesGroups has each flag of hookgate machines once. They mean what they mean for hookgate serve.
+var machinesGroups = []flagGroup{
+	{"Machines", []string{"machines-namespace", "machines-max-hold", "machine-concurrency"}},
+	{"Where registrations come from", []string{"kubeconfig", "resync"}},
+	{"Calls to extensions", []string{
+		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
+		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
+	}},
+	{"ExtensionConfigs of a cluster", []string{
+		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
+		"kube-api-qps", "kube-api-burst",
+	}},
+	{"Jobs of HookJobs", []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
+	{"Replicas", []string{
+		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
+	}},
+	{"Health, metrics and traces", []string{
+		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "cert-dir",
+		"tls-min-version", "tls-cipher-suites", "otlp-endpoint", "otlp-insecure", "trace-ratio",
+	}},
+	{"The process", []string{"log-format", "log-level", "memory-budget", "help"}},
+}
+
+func newMachinesCommand(
+	hooks *catalog.Catalog, versions *hookversion.Converter, groups []gateway.Group,
+) *cobra.Command {
+	o := serveOptions{versions: versions, groups: groups}
+	cmd := &cobra.Command{
+		Use:   "machines",
+		Short: "Call the hooks of single Machines, in a gateway that nobody calls",
+		Long: "Call the hooks of single Machines, of the group hooks.machines.hookgate.dev, for the Machines of a\n" +
+			"cluster: before a Machine is drained and terminated, once it has been provisioned, and to remediate\n" +
+			"it. It is hookgate serve --machines without the addresses for callers: it reads ExtensionConfigs,\n" +
+			"discovers the handlers of their extensions or, with --read-only, follows the gateway that does, and\n" +
+			"runs until SIGTERM or Ctrl-C. One of several replicas works at a time.\n\n" +
+			"The log goes to standard error.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			remove, err := o.serveMachinesAlone()
+			if err != nil {
+				return err
+			}
+			defer remove()
+			return o.run(cmd.Context(), hooks, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.addFlags(all)
+	for _, g := range machinesGroups {
+		for _, name := range g.flags {
+			if flag := all.Lookup(name); flag != nil {
+				cmd.Flags().AddFlag(flag)
+			}
+		}
+	}
+	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without it, a " +
+		"certificate is made that nobody trusts"
+	groupFlags(cmd, machinesGroups)
+	return cmd
+}
+
+// serveMachinesAlone sets the options of hookgate machines. remove removes the certificate that it has made.
+func (o *serveOptions) serveMachinesAlone() (remove func(), err error) {
+	o.machines.enabled, o.machines.alone = true, true
+	o.httpAddress, o.grpcAddress, o.openapi = "", "", false
+	if o.certDir != "" {
+		return func() {}, nil
+	}
+	if o.certDir, err = os.MkdirTemp("", "hookgate-machines-"); err != nil {
+		return nil, fmt.Errorf("certificate of the diagnostics: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(o.certDir) }
+	// What reads the metrics of Pods checks no certificate, and shows a token.
+	if _, _, err := devcert.Keep(o.certDir, time.Now().AddDate(10, 0, 0)); err != nil {
+		remove()
+		return nil, err
+	}
+	return remove, nil
+}
+
+// controllers returns the controllers of the hooks of Machines, or none without --machines.
+func (o *machinesOptions) controllers(
+	c *clusterOptions, at connection, hooks *catalog.Catalog, d *gateway.Dispatcher, reg registry.Snapshots,
+	metrics prometheus.Registerer, logger *slog.Logger,
+) ([]runner, error) {
+	if !o.enabled {
+		return nil, nil
+	}
+	all, err := machines.New(machines.Config{
+		REST: at.rest, Catalog: hooks, Hooks: gateway.NewInProcess(d, "hookgate machines"), Registry: reg,
+		Metrics: metrics, Logger: logger,
+		Namespace: o.namespace, WatchFilter: c.watchFilter, MaxHold: o.maxHold, Concurrency: o.concurrency,
+		LeaderElection: machines.LeaderElection{
+			Enabled: true, Namespace: at.namespace, LeaseDuration: c.leaderElection.leaseDuration,
+			RenewDeadline: c.leaderElection.renewDeadline, RetryPeriod: c.leaderElection.retryPeriod,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []runner{all}, nil
+}
