@@ -63,11 +63,17 @@ func (w *fixture) serve(handlers ...handler) int {
 	for _, h := range handlers {
 		mux.HandleFunc("POST "+group+strings.ToLower(h.hook)+"/"+h.name, h.serve)
 	}
+	return w.serveTLS(mux)
+}
+
+// serveTLS serves a handler until the test ends, and returns its port.
+func (w *fixture) serveTLS(h http.Handler) int {
+	w.t.Helper()
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(w.certs, "tls.crt"), filepath.Join(w.certs, "tls.key"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(mux)
+	server := httptest.NewUnstartedServer(h)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	w.t.Cleanup(server.Close)

@@ -141,6 +141,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 			"oneNamespace is for the installations hub-beside-core and hub-alone: directory reads no Secrets"},
 		"Jobs of a reader": {values{"installation": "reader-beside-core", "hookJobs": true},
 			"hookJobs is for the installations hub-beside-core and hub-alone: reader-beside-core writes nothing to the cluster"},
+		"Machines of a reader": {values{"installation": "reader-beside-core", "machines": true},
+			"machines is for the installations hub-beside-core and hub-alone: reader-beside-core writes nothing to the cluster"},
 		"monitoring of a reader": {values{"installation": "reader-beside-core", "monitoring": true},
 			"monitoring is for the installations hub-beside-core and hub-alone"},
 		"metrics of a hub":            {values{"metrics": true}, "metrics is for the installation directory: hub-beside-core has them already"},
