@@ -6,17 +6,19 @@ package command
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/machines"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -123,14 +125,20 @@ func (o *serveOptions) serveMachinesAlone() (remove func(), err error) {
 	if o.certDir != "" {
 		return func() {}, nil
 	}
-	if o.certDir, err = os.MkdirTemp("", "hookgate-machines-"); err != nil {
-		return nil, fmt.Errorf("certificate of the diagnostics: %w", err)
+	// What reads the metrics of Pods checks no certificate; the token is what is checked.
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err == nil {
+		o.certDir, err = os.MkdirTemp("", "hookgate-machines-")
 	}
 	remove = func() { _ = os.RemoveAll(o.certDir) }
-	// What reads the metrics of Pods checks no certificate, and shows a token.
-	if _, _, err := devcert.Keep(o.certDir, time.Now().AddDate(10, 0, 0)); err != nil {
+	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(o.certDir, name), content, 0o600)
+		}
+	}
+	if err != nil {
 		remove()
-		return nil, err
+		return nil, fmt.Errorf("certificate of --diagnostics-address: %w", err)
 	}
 	return remove, nil
 }

@@ -115,11 +115,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
 		Observer: observer, Namespaces: source, Notices: files.all,
 	}
-	listOwn(reporter, source)
-	metrics.Report(reporter)
-	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
-		metrics.Leading(leader.Leads)
-	}
+	o.report(metrics, reporter, source)
 	var callers atomic.Pointer[net.Addr] // the address for them, which has the page of the hooks
 	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, o.hooksPage(&callers), in.guard)
 	if err != nil {
@@ -183,6 +179,15 @@ func (o *serveOptions) openLog(errOut io.Writer) (*logs.Writer, *slog.Logger, er
 	})
 	logLibraries(logger)
 	return lines, logger, nil
+}
+
+// report lets a Reporter list what a source has, and metrics show both.
+func (o *serveOptions) report(metrics *observe.Metrics, reporter *observe.Reporter, source source) {
+	listOwn(reporter, source)
+	metrics.Report(reporter)
+	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
+		metrics.Leading(leader.Leads)
+	}
 }
 
 // listOwn lets a Reporter list the objects of Hookgate's own kinds that a source has, and ask it for Clusters.
