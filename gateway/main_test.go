@@ -121,7 +121,7 @@ func registrationOf(name string, handlers ...registry.Handler) registry.Registra
 
 // The hooks of both groups that are served, and their JSON codec, for all tests: they have no state.
 var (
-	allHooks, allVersions = mustHooks(Infrastructure())
+	allHooks, allVersions = mustHooks(Infrastructure(), Machines())
 	mandated              = codec.New(allHooks)
 )
 
