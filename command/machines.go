@@ -115,6 +115,7 @@ func newMachinesCommand(
 	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without it, a " +
 		"certificate is made that nobody trusts"
 	groupFlags(cmd, machinesGroups)
+	cmd.AddCommand(newMachinesReleaseCommand())
 	return cmd
 }
 

@@ -154,6 +154,9 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	if r.trial != nil {
 		defer func() { r.trial.keep(ctx, t.name(), r, response, result.Audited, err) }()
 	}
+	if r.heard != nil {
+		defer func() { r.heard(t.name(), response, err) }()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			response, err = nil, recovered(p).WithHandler(t.name())

@@ -5,6 +5,8 @@ package gateway
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/protobuf/proto"
@@ -24,10 +26,11 @@ func NewInProcess(d *Dispatcher, caller string) *InProcess {
 	return &InProcess{dispatcher: d, caller: caller}
 }
 
-// Call is Dispatcher.Dispatch for a request that names its handler, or none.
+// Call is Dispatcher.Dispatch for a request that names its handler, or none. holders are the handlers and chains that do
+// not let the caller go on: they hold it, refused, or failed.
 func (p *InProcess) Call(
 	ctx context.Context, h *catalog.Hook, request proto.Message,
-) (response proto.Message, err error) {
+) (response proto.Message, holders []string, err error) {
 	c := &p.dispatcher.config
 	ctx, in := begin(ctx, c.Observer, "in-process", h.Hook, h, propagation.MapCarrier{}, "")
 	in.Host, in.Caller, in.Received = p.caller, p.caller, int64(proto.Size(request))
@@ -42,17 +45,36 @@ func (p *InProcess) Call(
 		in.end()
 	}()
 	if err := in.reserve(ctx, c.Memory, p.caller); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in.work = in.memory.Work(in.ctx)
 	r, err := in.request(c.Codec, request, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	var mu sync.Mutex
+	r.heard = func(handler string, answer proto.Message, err error) {
+		if err == nil && !holds(answer) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		holders = append(holders, handler)
 	}
 	if response, err = p.dispatcher.Dispatch(ctx, r); err == nil {
 		in.Sent = int64(proto.Size(response))
 	}
-	return response, err
+	slices.Sort(holders)
+	return response, holders, err
+}
+
+// holds reports whether an answer does not let the caller go on.
+func holds(answer proto.Message) bool {
+	if _, refused := catalog.FailureOf(answer); refused {
+		return true
+	}
+	blocking, ok := answer.(blockingResponse)
+	return ok && blocking.GetRetryAfterSeconds() > 0
 }
 
 // Targets returns the names of the handlers, and of the chains, that Call would call with the request, which names

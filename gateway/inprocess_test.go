@@ -47,10 +47,10 @@ func TestTargetsAreWhomCallCalls(t *testing.T) {
 		if err != nil || !slices.Equal(names, want) || len(called.calls) > 0 {
 			t.Errorf("%s: targets %v, %v, want %v; called %v", label, names, err, want, called.calls)
 		}
-		answer, err := p.Call(t.Context(), hookOf(t, drain), machineWith(label))
+		answer, holders, err := p.Call(t.Context(), hookOf(t, drain), machineWith(label))
 		slices.Sort(called.calls)
-		if err != nil || !slices.Equal(called.calls, want) {
-			t.Errorf("%s: called %v, %v, want %v", label, called.calls, err, want)
+		if err != nil || len(holders) > 0 || !slices.Equal(called.calls, want) {
+			t.Errorf("%s: called %v, %v, want %v; held by %v", label, called.calls, err, want, holders)
 		}
 		if status := answer.(*machinesv1alpha1.BeforeMachineDrainResponse).GetStatus(); status != success {
 			t.Errorf("%s: answer %v", label, answer)
@@ -83,10 +83,31 @@ func TestInProcessErrors(t *testing.T) {
 		if hook.KindOf(err) != c.targets || err != nil && !strings.Contains(err.Error(), c.targetsSay) {
 			t.Errorf("%s: targets: %v", name, err)
 		}
-		_, err = p.Call(t.Context(), hookOf(t, drain), c.request)
+		_, _, err = p.Call(t.Context(), hookOf(t, drain), c.request)
 		if hook.KindOf(err) != c.call || !strings.Contains(err.Error(), c.callSays) {
 			t.Errorf("%s: call: %v", name, err)
 		}
 		wantCount(t, o.series, "hookgate_requests_total", 1, "in-process", drain, c.call.String())
+	}
+}
+
+// TestHolders wants the names of the handlers that hold, refuse and fail, and no others.
+func TestHolders(t *testing.T) {
+	const drain = "BeforeMachineDrain"
+	var regs []registry.Registration
+	for _, name := range []string{"done", "fails", "holds", "refuses"} {
+		regs = append(regs, registrationOf(name, handlerOf("v", drain, hook.Fail)))
+	}
+	r := filled(t, regs...)
+	c := answers{
+		"v.done":    says(&machinesv1alpha1.BeforeMachineDrainResponse{Status: success}),
+		"v.holds":   says(&machinesv1alpha1.BeforeMachineDrainResponse{Status: success, RetryAfterSeconds: 5}),
+		"v.refuses": says(&machinesv1alpha1.BeforeMachineDrainResponse{Status: failure}),
+		"v.fails":   fails(hook.Errorf(hook.Unreachable, "down")),
+	}
+	p := NewInProcess(newObservedDispatcher(newObserved(r), r, c), "test")
+	_, holders, err := p.Call(t.Context(), hookOf(t, drain), machineWith(""))
+	if want := []string{"v.fails", "v.holds", "v.refuses"}; !slices.Equal(holders, want) || hook.KindOf(err) != hook.Unreachable {
+		t.Errorf("holders %v, %v, want %v", holders, err, want)
 	}
 }

@@ -40,6 +40,9 @@ type Request struct {
 	via via.Way
 	// trial keeps the answers of handlers; nil for a call whose answer alone counts.
 	trial *trial
+	// heard, which may be nil, is called with the answer of each handler, and of each chain. It may be called by several
+	// goroutines at the same time.
+	heard func(handler string, response proto.Message, err error)
 }
 
 // isNamed reports whether a name of a handler is that of a single one, rather than of the handler that represents all

@@ -6,12 +6,18 @@ package machines
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -20,15 +26,19 @@ import (
 
 // base is what the controllers share.
 type base struct {
-	client client.Client // reads from the cache
-	live   client.Reader // reads from the API server
-	events events.EventRecorder
-	config *Config
+	client  client.Client // reads from the cache
+	live    client.Reader // reads from the API server
+	events  events.EventRecorder
+	config  *Config
+	metrics *metrics
+	now     func() time.Time
 }
 
 // setUp adds the controllers to a manager.
 func (b *base) setUp(ctx context.Context, mgr manager.Manager) error {
-	return nil
+	return errors.Join(
+		b.setUpLifecycle(ctx, mgr),
+	)
 }
 
 // hook returns a hook of Machines by its name.
@@ -41,23 +51,48 @@ func (b *base) hook(name string) (*catalog.Hook, error) {
 	return h, nil
 }
 
-// objectsOf returns a Machine and its Cluster, which is nil if it does not exist, as requests have them.
-func (b *base) objectsOf(
-	ctx context.Context, m *clusterv1.Machine,
-) (machine, cluster *hooksv1alpha1.RawExtension, _ *clusterv1.Cluster, err error) {
-	if machine, err = rawOf(m.DeepCopy(), "Machine"); err != nil {
-		return nil, nil, nil, err
+// watched reports whether an object is one of those that these controllers are for.
+func (b *base) watched(o client.Object) bool {
+	return b.config.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == b.config.WatchFilter
+}
+
+// subject is a Machine and its Cluster, and both as requests have them.
+type subject struct {
+	machine *clusterv1.Machine
+	cluster *clusterv1.Cluster // nil if it does not exist
+
+	rawMachine, rawCluster *hooksv1alpha1.RawExtension
+}
+
+// subjectOf reads the Cluster of a Machine.
+func (b *base) subjectOf(ctx context.Context, m *clusterv1.Machine) (*subject, error) {
+	s := &subject{machine: m}
+	var err error
+	if s.rawMachine, err = rawOf(m.DeepCopy(), "Machine"); err != nil {
+		return nil, err
 	}
 	c := &clusterv1.Cluster{}
-	err = b.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}, c)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, nil, nil, err
+	if err := b.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}, c); err != nil {
+		return s, client.IgnoreNotFound(err)
 	}
-	if err != nil {
-		return machine, nil, nil, nil
+	s.cluster = c
+	s.rawCluster, err = rawOf(c.DeepCopy(), "Cluster")
+	return s, err
+}
+
+// paused reports whether nothing may be done about the Machine.
+func (s *subject) paused() bool {
+	_, machine := s.machine.Annotations[clusterv1.PausedAnnotation]
+	return machine || s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false)
+}
+
+// released reports whether the hooks that hold Machines are off for the Cluster.
+func (s *subject) released() bool {
+	if s.cluster == nil {
+		return false
 	}
-	cluster, err = rawOf(c.DeepCopy(), "Cluster")
-	return machine, cluster, c, err
+	_, released := s.cluster.Annotations[ReleasedAnnotation]
+	return released
 }
 
 // rawOf returns an object of Cluster API as requests have it. It changes the object.
@@ -69,4 +104,39 @@ func rawOf(o client.Object, kind string) (*hooksv1alpha1.RawExtension, error) {
 		return nil, fmt.Errorf("write %s: %w", kind, err)
 	}
 	return &hooksv1alpha1.RawExtension{Raw: data}, nil
+}
+
+// The bounds of the time between two calls about one object.
+const (
+	leastWait = time.Second
+	mostWait  = time.Hour   // that a handler may ask for
+	slowest   = time.Minute // after failures
+)
+
+// asked returns when to call again a handler that has said so.
+func asked(seconds int32) reconcile.Result {
+	return reconcile.Result{RequeueAfter: min(max(time.Duration(seconds)*time.Second, leastWait), mostWait)}
+}
+
+// failing returns when to call again what has failed since then: soon at first, and once a minute in the end. It grows
+// with the time since the beginning, so that a restart need not remember it.
+func failing(since, now time.Time) reconcile.Result {
+	wait := min(max(now.Sub(since)/4, leastWait), slowest)
+	return reconcile.Result{RequeueAfter: wait + rand.N(wait/10)}
+}
+
+// quiet is a reconciler whose conflicts are no errors: another writer was faster, and everything is decided again from
+// what that wrote. Nor are objects that are gone.
+type quiet struct{ reconcile.Reconciler }
+
+// Reconcile implements reconcile.Reconciler.
+func (q quiet) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	result, err := q.Reconciler.Reconcile(ctx, req)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: leastWait}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	}
+	return result, err
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -33,8 +34,9 @@ const DefaultConcurrency = 100
 
 // Hooks is what the controllers ask the gateway. *gateway.InProcess has it.
 type Hooks interface {
-	// Call calls the handlers of a hook, and returns their merged answer. An error is a *hook.Error.
-	Call(ctx context.Context, h *catalog.Hook, request proto.Message) (proto.Message, error)
+	// Call calls the handlers of a hook, and returns their merged answer, and the names of those that do not let go. An
+	// error is a *hook.Error.
+	Call(ctx context.Context, h *catalog.Hook, request proto.Message) (answer proto.Message, holders []string, err error)
 	// Targets returns the names of the handlers that Call would call, and calls nobody. An error means that they are not
 	// known.
 	Targets(ctx context.Context, h *catalog.Hook, request proto.Message) ([]string, error)
@@ -72,9 +74,12 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// leasePrefix is the beginning of the names of Leases of these controllers.
+const leasePrefix = "hookgate-machines"
+
 // LeaseName returns the name of the Lease, which controllers of other namespaces and filters do not compete for.
 func LeaseName(namespace, watchFilter string) string {
-	name := "hookgate-machines"
+	name := leasePrefix
 	if namespace+watchFilter != "" {
 		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(namespace+"/"+watchFilter)))
 	}
@@ -82,7 +87,10 @@ func LeaseName(namespace, watchFilter string) string {
 }
 
 // Controllers call the hooks of Machines. Call Run once.
-type Controllers struct{ config Config }
+type Controllers struct {
+	config  Config
+	metrics *metrics
+}
 
 // New returns Controllers, or an error if c is wrong. It does not connect to the API server.
 func New(c Config) (*Controllers, error) {
@@ -93,7 +101,11 @@ func New(c Config) (*Controllers, error) {
 		return nil, errors.New("machines: MaxHold and Concurrency must not be negative")
 	}
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
-	return &Controllers{config: c}, nil
+	m, err := newMetrics(c.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("machines: %w", err)
+	}
+	return &Controllers{config: c, metrics: m}, nil
 }
 
 // Run runs the controllers until ctx is done. Serving goes on without them: when they fail, as those do that lose their
@@ -142,15 +154,41 @@ func (c *Controllers) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var synced atomic.Bool
+	if err := mgr.Add(unelected(func() { synced.Store(true) })); err != nil {
+		return err
+	}
 	b := &base{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("hookgate-machines"),
-		config: &c.config,
+		config: &c.config, metrics: c.metrics, now: time.Now,
 	}
 	if err := b.setUp(ctx, mgr); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	c.metrics.reset()
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	if !synced.Load() {
+		// A manager that is stopped while it waits for its caches never returns, and spins meanwhile (controller-runtime
+		// v0.24). It has started nothing, and ends with the process.
+		return nil
+	}
+	return <-ended
 }
+
+// unelected is called once the caches of a manager have synced, whether it leads or not.
+type unelected func()
+
+// Start implements manager.Runnable.
+func (f unelected) Start(context.Context) error { f(); return nil }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (unelected) NeedLeaderElection() bool { return false }
 
 // AddToScheme adds the kinds that the controllers use.
 func AddToScheme(s *runtime.Scheme) error { return clusterv1.AddToScheme(s) }

@@ -176,8 +176,8 @@ func TestMachineHooks(t *testing.T) {
 	w.logf("the control plane has rolled, each Machine held once, one after the other")
 
 	w.end(w.gateway)
-	out, err := exec.CommandContext(w.ctx, folder(t, "HOOKGATE_BIN"), "machines", "release", "--all-namespaces",
-		"--kubeconfig", w.kubeconfig).CombinedOutput()
+	out, err := exec.CommandContext(w.ctx, folder(t, "HOOKGATE_BIN"), "machines", "release",
+		"--kubeconfig", w.kubeconfig, "--gateway-namespace", "default").CombinedOutput()
 	if err != nil {
 		t.Fatalf("hookgate machines release: %v\n%s", err, out)
 	}
