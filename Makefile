@@ -53,7 +53,7 @@ SUITE := HOOKGATE_COMPLETE=1 KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' HOOKGATE
 
 # These packages need more than Go: `make test-all` runs them. It runs the suites of each row one after the other, and both
 # rows side by side. The faults come last, when the other row has ended: their latencies are printed.
-APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider|proxies|scaffold)$$
+APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|machines|monitoring|provider|proxies|scaffold)$$
 ROW1 ?= e2e proxies examples packages
 ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring faults
 
@@ -129,7 +129,7 @@ soak: build ## Inject all faults in turns for DURATION (1h), and compare the end
 test-skew: test-extension skew-binaries $(READY) ## Run extensions and a core that are built with Cluster API v1.12
 	@$(SUITE) $(GOTEST) -run '^TestSkew' ./test/suite
 test-kubernetes: kubernetes-binaries $(READY) $(BIN)/kustomize ## Run the gateway and the manifests of deploy/ against a real API server
-	@$(SUITE) $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/deploy
+	@$(SUITE) $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/machines ./test/deploy
 test-clusterctl: clusterctl kubernetes-binaries release-generator $(READY) $(BIN)/kustomize ## Install, upgrade, move and delete a release with clusterctl, on real API servers
 	@$(SUITE) $(GOTEST) ./test/clusterctl
 test-helm: kubernetes-binaries release-generator $(BIN)/gotestsum $(BIN)/kustomize ## Lint the Helm chart, compare what it installs with the manifests of kustomize, and install it in a real API server

@@ -38,6 +38,7 @@ type base struct {
 func (b *base) setUp(ctx context.Context, mgr manager.Manager) error {
 	return errors.Join(
 		b.setUpLifecycle(ctx, mgr),
+		b.setUpRemediation(mgr),
 	)
 }
 

@@ -25,6 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/hookgate/hookgate/catalog"
+	remediationv1 "github.com/hookgate/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -191,4 +192,6 @@ func (f unelected) Start(context.Context) error { f(); return nil }
 func (unelected) NeedLeaderElection() bool { return false }
 
 // AddToScheme adds the kinds that the controllers use.
-func AddToScheme(s *runtime.Scheme) error { return clusterv1.AddToScheme(s) }
+func AddToScheme(s *runtime.Scheme) error {
+	return errors.Join(clusterv1.AddToScheme(s), remediationv1.AddToScheme(s))
+}

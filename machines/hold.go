@@ -140,11 +140,12 @@ func (r *lifecycle) clear(ctx context.Context, m *clusterv1.Machine) error {
 
 // apply applies the conditions of the controllers' own.
 func (r *lifecycle) apply(ctx context.Context, m *clusterv1.Machine, conditions []metav1.Condition) error {
-	return applyConditions(ctx, r.client, m, conditions)
+	return applyConditions(ctx, r.client, m, fieldOwner, conditions)
 }
 
+// applyConditions makes these the conditions of a Machine that a field manager has.
 func applyConditions(
-	ctx context.Context, c client.Client, m *clusterv1.Machine, conditions []metav1.Condition,
+	ctx context.Context, c client.Client, m *clusterv1.Machine, manager string, conditions []metav1.Condition,
 ) error {
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": clusterv1.GroupVersion.String(), "kind": "Machine",
@@ -155,7 +156,7 @@ func applyConditions(
 		return fmt.Errorf("write conditions: %w", err)
 	}
 	return c.Status().Patch(ctx, m.DeepCopy(), client.RawPatch(types.ApplyPatchType, patch),
-		client.FieldOwner(fieldOwner), client.ForceOwnership)
+		client.FieldOwner(manager), client.ForceOwnership)
 }
 
 // warn writes an event about a Machine.

@@ -115,11 +115,11 @@ func notStatus(before, after client.Object) bool {
 }
 
 // ofCluster returns the Machines of a Cluster.
-func (r *lifecycle) ofCluster(ctx context.Context, c client.Object) []reconcile.Request {
+func (b *base) ofCluster(ctx context.Context, c client.Object) []reconcile.Request {
 	list := &clusterv1.MachineList{}
-	if err := r.client.List(ctx, list, client.InNamespace(c.GetNamespace()),
+	if err := b.client.List(ctx, list, client.InNamespace(c.GetNamespace()),
 		client.MatchingFields{clusterIndex: c.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		r.config.Logger.Error("the Machines of a Cluster cannot be listed", "namespace", c.GetNamespace(),
+		b.config.Logger.Error("the Machines of a Cluster cannot be listed", "namespace", c.GetNamespace(),
 			"cluster", c.GetName(), "error", err)
 		return nil
 	}

@@ -96,7 +96,7 @@ func releaseMachines(ctx context.Context, c client.Client, namespace string) (ch
 			}
 			err := annotate(ctx, c, m, map[string]any{DrainAnnotation: nil, TerminateAnnotation: nil}, false)
 			if err == nil && meta.FindStatusCondition(m.Status.Conditions, HeldCondition) != nil {
-				err = applyConditions(ctx, c, m, []metav1.Condition{})
+				err = applyConditions(ctx, c, m, fieldOwner, []metav1.Condition{})
 			}
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("release Machine %s/%s: %w", m.Namespace, m.Name, err)

@@ -142,6 +142,8 @@ type fixture struct {
 	mu      sync.Mutex
 	answers map[string]func() (sdk.Answer, error) // by hook, or by hook and Machine
 	calls   map[string]int                        // by hook and Machine
+
+	remediated []*machinesv1alpha1.RemediateMachineRequest
 }
 
 var worlds atomic.Int64
@@ -181,6 +183,15 @@ func (w *fixture) serve() {
 	})
 	sdk.Handle(x, "terminate", func(_ context.Context, in *machinesv1alpha1.BeforeMachineTerminateRequest) (sdk.Answer, error) {
 		return w.answer("BeforeMachineTerminate", in)
+	})
+	sdk.Handle(x, "before", func(_ context.Context, in *machinesv1alpha1.BeforeMachineRemediationRequest) (sdk.Answer, error) {
+		return w.answer("BeforeMachineRemediation", in)
+	})
+	sdk.Handle(x, "remediate", func(_ context.Context, in *machinesv1alpha1.RemediateMachineRequest) (sdk.Answer, error) {
+		w.mu.Lock()
+		w.remediated = append(w.remediated, in)
+		w.mu.Unlock()
+		return w.answer("RemediateMachine", in)
 	})
 	dir, err := os.MkdirTemp("", "hookgate-machines-") // t.TempDir is too long for a socket
 	if err != nil {
@@ -267,6 +278,7 @@ func (w *fixture) register(hooks ...string) {
 	}
 	names := map[string]string{
 		"AfterMachineProvisioned": "provisioned", "BeforeMachineDrain": "drain", "BeforeMachineTerminate": "terminate",
+		"BeforeMachineRemediation": "before", "RemediateMachine": "remediate",
 	}
 	for _, h := range hooks {
 		reg.Handlers = append(reg.Handlers, registry.Handler{

@@ -17,7 +17,7 @@ import (
 func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, pattern := range []string{"*_*.yaml", filepath.Join("infrastructure", "*_*.yaml")} {
+	for _, pattern := range []string{"*_*.yaml", filepath.Join("infrastructure", "*_*.yaml"), filepath.Join("machines", "*_*.yaml")} {
 		files, err := filepath.Glob(filepath.Join("..", pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%d definitions of %s: %v", len(files), pattern, err)

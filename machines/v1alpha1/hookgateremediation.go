@@ -1,0 +1,120 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// HookgateRemediation is the remediation of one unhealthy Machine, its owner, by the hook RemediateMachine. A
+// MachineHealthCheck makes it with the name of the Machine.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=hookgateremediations,scope=Namespaced,shortName=hgr,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1alpha1"
+// +kubebuilder:metadata:labels="clusterctl.cluster.x-k8s.io="
+// +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="The Cluster"
+// +kubebuilder:printcolumn:name="Phase",type="string",JSONPath=".status.phase",description="What the remediation is at"
+// +kubebuilder:printcolumn:name="Attempt",type="integer",JSONPath=".status.attempt",description="The attempt, from 1"
+// +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type=='Remediating')].message",description="What it waits for"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation"
+type HookgateRemediation struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the metadata of the object.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec says how the Machine is remediated. It may be empty.
+	// +required
+	Spec HookgateRemediationSpec `json:"spec"`
+
+	// status says how far the remediation is.
+	// +optional
+	Status HookgateRemediationStatus `json:"status,omitzero"`
+}
+
+// HookgateRemediationSpec says how a Machine is remediated.
+type HookgateRemediationSpec struct {
+	// handler is the registered name of the handler of RemediateMachine, such as reboot.acme. Without it, the one that
+	// matches the Machine is called; exactly one must.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Handler string `json:"handler,omitempty"`
+
+	// settings are key-value pairs for the handler. They take precedence over those of its ExtensionConfig.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 253 && size(self[k]) <= 4096)",message="keys must have at most 253 characters, and values 4096"
+	// +optional
+	Settings map[string]string `json:"settings,omitempty"`
+
+	// retryLimit is how many more attempts there are after the first one, if the Machine does not become healthy by it.
+	// When all are used up, the owner of the Machine replaces it. It is 0 if unset.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	RetryLimit *int32 `json:"retryLimit,omitempty"`
+
+	// timeoutSeconds is how long an attempt may take, from its first call until the Machine is healthy. It is 600 if
+	// unset.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	// +optional
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// Phase is what a remediation is at.
+//
+// +kubebuilder:validation:Enum=Pending;Remediating;Verifying;OwnerRemediating
+type Phase string
+
+// The phases of a remediation.
+const (
+	// Pending means that handlers of BeforeMachineRemediation are asked.
+	Pending Phase = "Pending"
+	// Remediating means that RemediateMachine is called.
+	Remediating Phase = "Remediating"
+	// Verifying means that RemediateMachine is done, and the Machine should become healthy.
+	Verifying Phase = "Verifying"
+	// OwnerRemediating means that the owner of the Machine replaces it.
+	OwnerRemediating Phase = "OwnerRemediating"
+)
+
+// RemediatingCondition is the condition of a remediation: False when the owner of the Machine replaces it. The reason is
+// one of the phases, and the message says what is waited for.
+const RemediatingCondition = "Remediating"
+
+// HookgateRemediationStatus says how far a remediation is.
+type HookgateRemediationStatus struct {
+	// conditions holds the condition Remediating.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// phase is what the remediation is at.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// attempt is the attempt, from 1. It is unset while handlers of BeforeMachineRemediation hold the Machine.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// attemptStartTime is when RemediateMachine could be called for the first time in this attempt.
+	// +optional
+	AttemptStartTime metav1.Time `json:"attemptStartTime,omitzero"`
+}
+
+// HookgateRemediationList is a list of HookgateRemediations.
+//
+// +kubebuilder:object:root=true
+type HookgateRemediationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []HookgateRemediation `json:"items"`
+}

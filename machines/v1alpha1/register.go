@@ -1,0 +1,29 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "machines.hookgate.dev", Version: "v1alpha1"}
+
+// The names of the kinds.
+const (
+	HookgateRemediationKind         = "HookgateRemediation"
+	HookgateRemediationTemplateKind = "HookgateRemediationTemplate"
+)
+
+// AddToScheme adds the kinds of this package to a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&HookgateRemediation{}, &HookgateRemediationList{},
+		&HookgateRemediationTemplate{}, &HookgateRemediationTemplateList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
