@@ -121,7 +121,7 @@ func TestDuplicatesAreNotCopied(t *testing.T) {
 // TestNothingIsDeletedFromANamespaceThatIsNotAllowed checks that an object whose writer has chosen its externalID, in a
 // namespace that may not use the class, does not make the extension delete something with the credentials of the class.
 func TestNothingIsDeletedFromANamespaceThatIsNotAllowed(t *testing.T) {
-	hooks, err := catalog.With(catalog.Infrastructure()...)
+	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ import (
 // machines reconciles HookgateMachines.
 type machines struct {
 	*base
-	pace *scheduler
+	pace     *scheduler
+	creation *creation
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -93,16 +94,43 @@ func (r *machines) reconcile(
 		b.apply(desired, provisioned(m.Status.Initialization))
 		return later(jitter(provisioningInterval)), r.write(ctx, m, desired)
 	}
-	if m, err = identify(ctx, r.base, m, infrav1.MachineFinalizer,
-		func(m *infrav1.HookgateMachine) *string { return &m.Spec.ExternalID },
-		blockMove(recordOf(w), m.Spec.ProviderID != "")); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	m, result, err := r.identified(ctx, m, desired, w)
+	if err != nil || !result.IsZero() {
+		return result, client.IgnoreNotFound(err)
 	}
 	desired = continued(m, desired)
 	req.Subject.ExternalId = m.Spec.ExternalID
 	return r.call(ctx, r.pace, m, desired, "ReconcileMachine", req, func(in inputs) (reconcile.Result, error) {
 		return r.ask(ctx, m, desired, w, handler, req, in)
 	})
+}
+
+// identified stores what identifies a machine outside, once it may be made. Otherwise, the result says when to look at
+// it again.
+func (r *machines) identified(
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *scope,
+) (*infrav1.HookgateMachine, reconcile.Result, error) {
+	if m.Spec.ExternalID == "" && m.Spec.ProviderID == "" && w.machine != nil && w.pool == nil {
+		if !r.creation.take(m.Namespace) {
+			return m, later(jitter(turnInterval)), nil
+		}
+		defer r.creation.done(m.Namespace)
+		b, wait, err := r.mayBeMade(ctx, m, w)
+		switch {
+		case err != nil:
+			return m, reconcile.Result{}, err
+		case b != nil:
+			b.apply(desired, false)
+			return m, later(wait), r.write(ctx, m, desired)
+		case wait > 0:
+			return m, later(jitter(wait)), nil
+		}
+		r.creation.let(m)
+	}
+	m, err := identify(ctx, r.base, m, infrav1.MachineFinalizer,
+		func(m *infrav1.HookgateMachine) *string { return &m.Spec.ExternalID },
+		blockMove(recordOf(w), m.Spec.ProviderID != ""))
+	return m, reconcile.Result{}, err
 }
 
 // current returns the machine as it is stored. A machine without a provider ID is read past the cache: one that has

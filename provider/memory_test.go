@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	gatewayclient "github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
 	"github.com/hookgate/hookgate/provider/internal/calls"
@@ -63,7 +64,7 @@ var subjects = []subject{
 		infrav1.HookgateMachineKind, "ReconcileMachine", "DeleteMachine", infrav1.MachineFinalizer,
 		func() object { return &infrav1.HookgateMachine{} },
 		func(o object) *string { return &o.(*infrav1.HookgateMachine).Spec.ExternalID },
-		func(b *base) reconcile.Reconciler { return &machines{base: b, pace: newScheduler(b.now)} },
+		func(b *base) reconcile.Reconciler { return &machines{base: b, pace: newScheduler(b.now), creation: newCreation()} },
 	},
 	{
 		infrav1.HookgateMachinePoolKind, "ReconcileMachinePool", "DeleteMachinePool", infrav1.MachinePoolFinalizer,
@@ -115,7 +116,7 @@ func newMemory(t *testing.T, s subject) *memory {
 		t.Fatal(err)
 	}
 	server := builder.Build()
-	hooks, err := catalog.With(catalog.Infrastructure()...)
+	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,6 +232,9 @@ func (m *memory) interceptors() interceptor.Funcs {
 
 // Call implements calls.Caller: it is an extension that has made or deleted everything at once.
 func (m *memory) Call(_ context.Context, h *catalog.Hook, _ string, req proto.Message) *gatewayclient.Response {
+	if h.Hook == "BeforeMachineCreate" { // nobody holds anything here
+		return &gatewayclient.Response{Message: &machinesv1alpha1.BeforeMachineCreateResponse{Status: succeeded}}
+	}
 	m.asked = append(m.asked, h.Hook)
 	out := h.Response.New().Interface()
 	switch a := out.(type) {

@@ -57,6 +57,9 @@ const (
 	WaitingForClusterInfrastructureReason = clusterv1.WaitingForClusterInfrastructureReadyReason
 	// WaitingForBootstrapDataReason means that the bootstrap data is not there yet.
 	WaitingForBootstrapDataReason = clusterv1.WaitingForBootstrapDataReason
+	// HeldByHookReason means that a handler of BeforeMachineCreate holds the machine, or that none could be asked. Nothing
+	// was made for it.
+	HeldByHookReason = "HeldByHook"
 	// ClassNotFoundReason means that the InfrastructureClass does not exist.
 	ClassNotFoundReason = "ClassNotFound"
 	// ClassNotReadyReason means that the InfrastructureClass, or its extension, cannot be used yet.

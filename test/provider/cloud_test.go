@@ -18,6 +18,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 )
 
 const success = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS
@@ -38,6 +39,9 @@ type cloud struct {
 	announce func(*infrahooksv1alpha1.DiscoverInfrastructureResponse)
 
 	delay time.Duration // of each answer
+
+	creates bool // the gateway knows the hooks of Machines
+	machinesv1alpha1.UnimplementedLifecycleHooksServiceServer
 
 	pools    bool // announces handlers for pools
 	groups   map[string][]*infrahooksv1alpha1.Instance
@@ -64,6 +68,9 @@ func (c *cloud) serve(t testing.TB, options ...grpc.ServerOption) string {
 	infrahooksv1alpha1.RegisterClusterHooksServiceServer(s, c)
 	infrahooksv1alpha1.RegisterMachineHooksServiceServer(s, c)
 	infrahooksv1alpha1.RegisterMachinePoolHooksServiceServer(s, c)
+	if c.creates {
+		machinesv1alpha1.RegisterLifecycleHooksServiceServer(s, c)
+	}
 	go func() { _ = s.Serve(listener) }()
 	t.Cleanup(s.Stop)
 	return listener.Addr().String()
@@ -131,6 +138,12 @@ func (c *cloud) madeOf(externalID string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made[externalID]
+}
+
+func (c *cloud) BeforeMachineCreate(
+	context.Context, *machinesv1alpha1.BeforeMachineCreateRequest,
+) (*machinesv1alpha1.BeforeMachineCreateResponse, error) {
+	return &machinesv1alpha1.BeforeMachineCreateResponse{Status: success}, nil
 }
 
 func (c *cloud) DiscoverInfrastructure(

@@ -127,7 +127,7 @@ func (w *fixture) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	hooks, err := catalog.With(catalog.Infrastructure()...)
+	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ type Observer interface {
 	Call(hook, outcome string, took time.Duration)
 }
 
-// Config configures a Client. Caller and Catalog, which has the hooks of infrastructure, are required.
+// Config configures a Client. Caller and Catalog, which has the hooks of infrastructure and of Machines,
+// are required.
 type Config struct {
 	Caller  Caller
 	Catalog *catalog.Catalog
@@ -87,6 +88,13 @@ func New(c Config) (*Client, error) {
 		}
 		n.hooks[name] = h
 	}
+	h, ok := c.Catalog.Lookup(hook.GroupVersionHook{
+		Group: hook.MachinesGroup, Version: hook.MachinesVersion, Hook: beforeMachineCreate,
+	})
+	if !ok {
+		return nil, fmt.Errorf("calls: the catalog has no hook %s", beforeMachineCreate)
+	}
+	n.hooks[beforeMachineCreate] = h
 	return n, nil
 }
 
@@ -178,7 +186,11 @@ func call[R answer](
 		c.observer.Call(name, outcomeOf(err), time.Since(began))
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
-		e.Message = fmt.Sprintf("%s of handler %q: %s", name, t.Handler, e.Message)
+		of := name
+		if t.Handler != "" {
+			of = fmt.Sprintf("%s of handler %q", name, t.Handler)
+		}
+		e.Message = of + ": " + e.Message
 		return none, e
 	}
 	return r, err

@@ -36,7 +36,7 @@ func (f callerFunc) Call(ctx context.Context, h *catalog.Hook, handler string, r
 
 func newClient(t *testing.T, perClass int, f callerFunc) *Client {
 	t.Helper()
-	hooks, err := catalog.With(catalog.Infrastructure()...)
+	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestThePageShowsHooksInJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hooks, err := catalog.With(catalog.Infrastructure()...)
+	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		t.Fatal(err)
 	}
