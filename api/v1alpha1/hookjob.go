@@ -68,7 +68,8 @@ const (
 
 // HookJobSpec says when a Job runs, and which.
 type HookJobSpec struct {
-	// hook is the name of a lifecycle hook, such as BeforeClusterUpgrade, or UpdateMachine.
+	// hook is the name of a lifecycle hook, such as BeforeClusterUpgrade or BeforeMachineTerminate, or
+	// UpdateMachine or RemediateMachine.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -100,7 +101,8 @@ type HookJobSpec struct {
 
 	// once is an expression in CEL (https://cel.dev) whose value is a text: one Job runs for each value. Its variable is
 	// request, the JSON of the request. The default is the UID of the Cluster, with the version of Kubernetes that the
-	// request is about, if it has one; for UpdateMachine, it is the UID of the Machine, with the desired state.
+	// request is about, if it has one; for UpdateMachine, it is the UID of the Machine, with the desired
+	// state, and for the other hooks of Machines its UID, with the remediation and the attempt.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

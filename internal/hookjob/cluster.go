@@ -22,7 +22,7 @@ const (
 	HookJobLabel = ownPrefix + "hook-job"
 	// hookLabel is the hook.
 	hookLabel = ownPrefix + "hook"
-	// machineLabel is the UID of the Machine that a Job updates.
+	// machineLabel is the UID of the Machine that a Job is for.
 	machineLabel = ownPrefix + "machine-uid"
 
 	onceAnnotation       = ownPrefix + "once"        // the value of once

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -100,8 +101,10 @@ func (c *Compiler) Compile(o *v1alpha1.HookJob) (registry.Registration, field.Er
 func (in *compilation) job(o *v1alpha1.HookJob, spec *v1alpha1.HookJobSpec, path *field.Path) *Job {
 	j := &Job{
 		name: o.Name, uid: o.UID, hook: in.hook, codec: in.codec, cluster: in.cluster,
-		inPlace: isUpdateMachine(in.hook), retry: defaultRetry, deadline: limits.DefaultJobDeadline,
+		inPlace: isUpdateMachine(in.hook), remediates: isRemediateMachine(in.hook), retry: defaultRetry,
+		deadline: limits.DefaultJobDeadline,
 	}
+	j.fails = j.remediates // a failed attempt is followed by another one, or by the owner of the Machine
 	j.namespace = in.namespace(spec.Namespace, path.Child("namespace"))
 	if spec.Once != "" {
 		at := path.Child("once")
@@ -123,7 +126,9 @@ func (in *compilation) job(o *v1alpha1.HookJob, spec *v1alpha1.HookJobSpec, path
 			[]v1alpha1.WorkloadCluster{v1alpha1.WorkloadClusterNone, v1alpha1.WorkloadClusterKubeconfig}))
 	}
 	switch at := path.Child("onFailure"); spec.OnFailure {
-	case "", v1alpha1.OnJobFailureHold:
+	case "":
+	case v1alpha1.OnJobFailureHold:
+		j.fails = false
 	case v1alpha1.OnJobFailureFail:
 		j.fails = true
 	default:
@@ -172,7 +177,7 @@ func (in *compilation) namespace(stated string, path *field.Path) string {
 func (in *compilation) findHook(name string, path *field.Path) {
 	var known []string
 	for _, h := range in.hooks.Hubs() {
-		if h.Category == catalog.Lifecycle || isUpdateMachine(h) {
+		if h.Category == catalog.Lifecycle || isUpdateMachine(h) || isRemediateMachine(h) {
 			if known = append(known, h.Hook); h.Hook == name {
 				in.hook = h
 				return
@@ -184,6 +189,11 @@ func (in *compilation) findHook(name string, path *field.Path) {
 
 func isUpdateMachine(h *catalog.Hook) bool {
 	_, is := h.Request.New().Interface().(*hooksv1alpha1.UpdateMachineRequest)
+	return is
+}
+
+func isRemediateMachine(h *catalog.Hook) bool {
+	_, is := h.Request.New().Interface().(*machinesv1alpha1.RemediateMachineRequest)
 	return is
 }
 

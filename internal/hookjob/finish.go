@@ -41,7 +41,7 @@ func (c *Cluster) settle(ctx context.Context, job *batchv1.Job) (message string,
 		if err != nil {
 			kept = int64(limits.DefaultJobKept.Seconds())
 		}
-		if job.Labels[machineLabel] == "" { // those are deleted when the update has ended
+		if job.Labels[machineLabel] == "" || untilGone(job) { // the others are deleted when the update has ended
 			change["spec"] = map[string]any{"ttlSecondsAfterFinished": kept}
 		}
 	}

@@ -28,6 +28,7 @@ type Job struct {
 	uid        types.UID
 	hook       *catalog.Hook
 	inPlace    bool // the hook is UpdateMachine
+	remediates bool // the hook is RemediateMachine
 	codec      *codec.Codec
 	cluster    *Cluster           // nil where Jobs are only compiled
 	namespace  string             // or BesideCluster
@@ -101,9 +102,13 @@ func (j *Job) answer(ctx context.Context, request proto.Message, guard policy.Gu
 		if failed != nil || recorded {
 			return done, "", failed
 		}
-		if j.inPlace {
+		if j.inPlace || j.remediates {
 			if left, failed := j.cluster.endOthers(ctx, r); failed != nil || left != "" {
-				return waiting, fmt.Sprintf("Job %s is removed: the desired state has changed", left), failed
+				why := "the desired state has changed"
+				if j.remediates {
+					why = "another attempt has begun"
+				}
+				return waiting, fmt.Sprintf("Job %s is removed: %s", left, why), failed
 			}
 		}
 		if n, failed := j.cluster.unfinished(ctx, j.name); failed != nil || n >= limits.JobsUnfinished {

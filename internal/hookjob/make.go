@@ -111,7 +111,8 @@ func (j *Job) variables(r *run) ([]corev1.EnvVar, error) {
 	}
 	if r.machine != nil {
 		all = append(all, corev1.EnvVar{Name: variablePrefix + "MACHINE_NAME", Value: r.machine.GetName()},
-			corev1.EnvVar{Name: variablePrefix + "NODE_NAME", Value: nodeName(r.machine)})
+			corev1.EnvVar{Name: variablePrefix + "NODE_NAME", Value: nodeName(r.machine)},
+			corev1.EnvVar{Name: variablePrefix + "PROVIDER_ID", Value: providerID(r.machine)})
 	}
 	if j.kubeconfig {
 		all = append(all, corev1.EnvVar{Name: "KUBECONFIG", Value: FilesPath + "/" + kubeconfigFile})
@@ -156,7 +157,7 @@ const (
 // files returns the files of the containers.
 func (j *Job) files(ctx context.Context, r *run) (map[string][]byte, error) {
 	files := map[string][]byte{requestFile: r.request}
-	if update, ok := r.message.(*hooksv1alpha1.UpdateMachineRequest); ok {
+	if r.machine != nil {
 		machine := r.machine.DeepCopy()
 		machine.SetManagedFields(nil)
 		text, err := machine.MarshalJSON()
@@ -170,6 +171,8 @@ func (j *Job) files(ctx context.Context, r *run) (map[string][]byte, error) {
 		}
 		files["machine.json"], files["addresses.json"] = text, listed
 		files["node-name"] = []byte(nodeName(r.machine))
+	}
+	if update, ok := r.message.(*hooksv1alpha1.UpdateMachineRequest); ok {
 		desired := update.GetDesired()
 		files["desired-machine.json"] = desired.GetMachine().GetRaw()
 		files["desired-infrastructure-machine.json"] = desired.GetInfrastructureMachine().GetRaw()
@@ -196,6 +199,11 @@ func (j *Job) files(ctx context.Context, r *run) (map[string][]byte, error) {
 func nodeName(machine *unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(machine.Object, "status", "nodeRef", "name")
 	return name
+}
+
+func providerID(machine *unstructured.Unstructured) string {
+	id, _, _ := unstructured.NestedString(machine.Object, "spec", "providerID")
+	return id
 }
 
 // kubeconfigOf returns the kubeconfig that Cluster API has made for a Cluster.

@@ -25,10 +25,19 @@ import (
 // The HookJob owns it.
 type success struct {
 	Cluster string `json:"cluster"`           // namespace/name
-	Machine string `json:"machine,omitempty"` // namespace/name of the Machine that was updated
+	Machine string `json:"machine,omitempty"` // namespace/name of the Machine, for hooks about one
 	UID     string `json:"uid,omitempty"`     // of the Machine, or else of the Cluster
 	Time    int64  `json:"time"`              // seconds since 1970
+	// UntilGone means that the record stays as long as the Machine exists, not only while it is updated in place.
+	UntilGone bool `json:"untilGone,omitempty"`
 }
+
+// untilGone reports whether a Job is for a hook that accompanies a Machine, and not for an update in place.
+func untilGone(job *batchv1.Job) bool {
+	return job.Labels[machineLabel] != "" && job.Labels[hookLabel] != updateMachine
+}
+
+const updateMachine = "UpdateMachine"
 
 // keyOf returns the key of the run that a Job is for.
 func keyOf(job *batchv1.Job) string { return job.Name[max(len(job.Name)-2*keyBytes, 0):] }
@@ -55,7 +64,7 @@ func (c *Cluster) record(ctx context.Context, job *batchv1.Job) error {
 		Cluster: job.Annotations[clusterAnnotation], UID: job.Annotations[clusterUIDAnnotation], Time: time.Now().Unix(),
 	}
 	if uid := job.Labels[machineLabel]; uid != "" {
-		now.UID, now.Machine = uid, job.Annotations[machineAnnotation]
+		now.UID, now.Machine, now.UntilGone = uid, job.Annotations[machineAnnotation], untilGone(job)
 	}
 	owner := metav1.GetControllerOf(job)
 	if owner == nil {

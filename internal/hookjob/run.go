@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 
@@ -33,7 +34,7 @@ type run struct {
 	namespace, job string // of the Job
 	cluster        types.NamespacedName
 	clusterUID     string                     // empty if the request does not say
-	machine        *unstructured.Unstructured // as it is now; nil for other hooks than UpdateMachine
+	machine        *unstructured.Unstructured // as it is now; nil for hooks about a Cluster
 	request        []byte
 	message        proto.Message
 }
@@ -62,16 +63,25 @@ func (j *Job) newRun(ctx context.Context, request proto.Message, guard policy.Gu
 	}); ok {
 		r.clusterUID = stringAt(about.GetCluster(), "metadata", "uid")
 	}
-	if update, ok := request.(*hooksv1alpha1.UpdateMachineRequest); ok {
-		if r.machine, err = j.cluster.machine(ctx, update.GetDesired().GetMachine()); err != nil {
-			return nil, err
+	switch about := request.(type) {
+	case *hooksv1alpha1.UpdateMachineRequest:
+		r.machine, err = j.cluster.machine(ctx, about.GetDesired().GetMachine())
+	case aboutMachine:
+		r.machine = &unstructured.Unstructured{}
+		if err = json.Unmarshal(about.GetMachine().GetRaw(), &r.machine.Object); err != nil {
+			err = failuref("the Machine of the request is not JSON: %v", err)
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case j.once != nil:
 		r.once, err = policy.NewRequest(r.request, guard).Evaluate(ctx).String(j.once)
-	case r.machine != nil:
+	case j.inPlace:
 		r.once, err = machineOnce(r.machine, request)
+	case r.machine != nil:
+		r.once, err = onceOf(r.machine, request)
 	default:
 		r.once, err = clusterOnce(r.clusterUID, request)
 	}
@@ -92,6 +102,26 @@ func (j *Job) newRun(ctx context.Context, request proto.Message, guard policy.Gu
 	// The name of a Job is a label of its Pods, which has at most 63 characters.
 	r.job = strings.TrimRight(j.name[:min(len(j.name), 63-1-2*keyBytes)], "-") + "-" + r.key
 	return r, nil
+}
+
+// aboutMachine is a request of the hooks of hooks.machines.hookgate.dev, which have the whole Machine.
+type aboutMachine interface {
+	GetMachine() *hooksv1alpha1.RawExtension
+}
+
+// onceOf returns the default value of once for these hooks: the Machine, its remediation, and the attempt.
+func onceOf(machine *unstructured.Unstructured, request proto.Message) (string, error) {
+	once := string(machine.GetUID())
+	if once == "" {
+		return "", failuref("the Machine of the request has no metadata.uid: the HookJob must have spec.once")
+	}
+	if r, ok := request.(interface{ GetRemediationId() string }); ok {
+		once += "/" + r.GetRemediationId()
+	}
+	if r, ok := request.(interface{ GetAttempt() int32 }); ok {
+		once += fmt.Sprintf("/%d", r.GetAttempt())
+	}
+	return once, nil
 }
 
 // clusterOnce returns the default value of once for lifecycle hooks.

@@ -83,11 +83,11 @@ func (c *Cluster) Sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// endUpdate deletes the Job and the record of an update of a Machine that is over.
+// endUpdate deletes the Job and the record of an update of a Machine that is over, or of a Machine that is gone.
 func (c *Cluster) endUpdate(ctx context.Context, job *batchv1.Job, ended bool) error {
 	uid := job.Labels[machineLabel]
 	exists, updating, err := c.updating(ctx, job.Annotations[machineAnnotation], uid)
-	if err != nil || exists && (updating || !ended) {
+	if err != nil || exists && (updating || !ended || untilGone(job)) {
 		return err
 	}
 	key := keyOf(job)
@@ -159,7 +159,7 @@ func (c *Cluster) pruneRecord(
 		case s.Machine != "":
 			if exists, updating, err := c.updating(ctx, s.Machine, s.UID); err != nil {
 				return err
-			} else if !exists || !updating {
+			} else if !exists || !updating && !s.UntilGone {
 				over[key] = s
 			}
 		case gone(s.Cluster, s.UID):

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
@@ -128,7 +129,7 @@ func TestMachineHooks(t *testing.T) {
 	x := &machineHooks{hold: map[string]bool{}}
 	w.startMachinesGateway()
 	w.registerExtension("machines", w.serveMachineHooks(x, "AfterMachineProvisioned", "BeforeMachineDrain",
-		"BeforeMachineTerminate"), nil)
+		"BeforeMachineTerminate", "BeforeMachineRemediation", "RemediateMachine"), nil)
 	for _, o := range read(t, "testdata/machines.yaml") {
 		w.create(o)
 	}
@@ -172,7 +173,8 @@ func TestMachineHooks(t *testing.T) {
 		}
 	}
 
-	w.rollControlPlane(x, w.machinesRun(5))
+	w.remediates(x, w.machinesRun(5))
+	w.rollControlPlane(x)
 	w.logf("the control plane has rolled, each Machine held once, one after the other")
 
 	w.end(w.gateway)
@@ -189,9 +191,85 @@ func TestMachineHooks(t *testing.T) {
 	w.logf("the gateway is gone, and no Machine waits for it")
 }
 
+// remediates has a MachineHealthCheck find a worker unhealthy, which RemediateMachine heals, and then the other, which it
+// cannot heal in two attempts, so that the MachineSet replaces it.
+func (w *fixture) remediates(x *machineHooks, all map[string]types.UID) {
+	w.t.Helper()
+	workers := slices.Sorted(maps.Keys(w.machineUIDs("m", client.MatchingLabels{"tier": "worker"})))
+	x.mu.Lock()
+	x.repair = func(machine string, attempt int) machineAnswer {
+		switch {
+		case machine != workers[0]:
+			return machineAnswer{Status: "Failure", Message: "no power"}
+		case len(x.calls) > 1 && x.calls[len(x.calls)-2] != "RemediateMachine "+machine:
+			return machineAnswer{Status: "Success", Message: "reboots", RetryAfterSeconds: 1}
+		}
+		go w.broken(machine, metav1.ConditionFalse)
+		return machineAnswer{Status: "Success"}
+	}
+	x.mu.Unlock()
+	x.holds("BeforeMachineRemediation "+workers[0], true)
+	w.broken(workers[0], metav1.ConditionTrue)
+	remediation := func(name string) string {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion("machines.hookgate.dev/v1alpha1")
+		o.SetKind("HookgateRemediation")
+		err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+		if client.IgnoreNotFound(err) != nil {
+			w.t.Fatal(err)
+		}
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprint("status: ", o.Object["status"])
+	}
+	w.eventually("the remediation of "+workers[0]+" is held", func() (string, bool) {
+		got := remediation(workers[0])
+		return got, strings.Contains(got, "waits for BeforeMachineRemediation")
+	})
+	x.holds("BeforeMachineRemediation "+workers[0], false)
+	w.eventually(workers[0]+" is healthy, and its remediation is gone", func() (string, bool) {
+		got := remediation(workers[0])
+		return got, got == "" && slices.Contains(x.of(workers[0]), "RemediateMachine")
+	})
+	if now := w.machinesRun(5); !maps.Equal(all, now) {
+		w.t.Errorf("the Machines were %v, and are %v: one was replaced that was healed", all, now)
+	}
+	w.logf("a worker was remediated by RemediateMachine")
+	w.broken(workers[1], metav1.ConditionTrue)
+	w.machinesGone(workers[1])
+	w.machinesRun(5)
+	x.mu.Lock()
+	attempts := 0
+	for _, c := range x.calls {
+		if c == "RemediateMachine "+workers[1] {
+			attempts++
+		}
+	}
+	x.mu.Unlock()
+	if attempts != 2 {
+		w.t.Errorf("RemediateMachine was called %d times for a Machine that it cannot heal, want 2", attempts)
+	}
+	w.logf("the other worker could not be remediated, and was replaced")
+}
+
+// broken sets the condition of a Machine by which the MachineHealthCheck finds it unhealthy.
+func (w *fixture) broken(name string, status metav1.ConditionStatus) {
+	m := &clusterv1.Machine{}
+	err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, m)
+	before := m.DeepCopy()
+	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: "Broken", Status: status, Reason: "Test"})
+	if err == nil {
+		err = w.Status().Patch(w.ctx, m, client.MergeFrom(before))
+	}
+	if err != nil {
+		w.t.Errorf("set the condition of Machine %s: %v", name, err)
+	}
+}
+
 // rollControlPlane gives the control plane another version, and holds each of its Machines once before its drain and
 // once before it is terminated.
-func (w *fixture) rollControlPlane(x *machineHooks, all map[string]types.UID) {
+func (w *fixture) rollControlPlane(x *machineHooks) {
 	w.t.Helper()
 	old := w.machineUIDs("m", client.HasLabels{clusterv1.MachineControlPlaneLabel})
 	for name := range old {

@@ -38,6 +38,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/policy"
@@ -140,7 +141,10 @@ func (s *jobServer) cluster(wrap func(http.RoundTripper) http.RoundTripper) *hoo
 // replica compiles a HookJob as a replica of the gateway does.
 func (s *jobServer) replica(o *v1alpha1.HookJob, cluster *hookjob.Cluster) registry.Local {
 	s.t.Helper()
-	hooks := catalog.New()
+	hooks, err := catalog.With(catalog.Own()...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	cel, err := policy.NewCompiler()
 	if err != nil {
 		s.t.Fatal(err)
@@ -273,7 +277,7 @@ func TestHookJobs(t *testing.T) {
 		run  func(*testing.T, *jobServer)
 	}{
 		{"once", testOnce}, {"failure", testFailure}, {"interrupted", testInterrupted}, {"deleted", testDeleted},
-		{"files", testFiles}, {"in-place", testInPlace}, {"telling", testTelling}, {"pruned", testPruned},
+		{"files", testFiles}, {"in-place", testInPlace}, {"remediation", testRemediation}, {"telling", testTelling}, {"pruned", testPruned},
 		{"refused", testRefused}, {"rerun", testRerun}, {"replicas", testReplicas},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -551,6 +555,65 @@ func testInPlace(t *testing.T, s *jobServer) {
 	if got := s.say(l, to("v1")); !strings.HasSuffix(got, names[0]+" runs") {
 		t.Errorf("the next update to the same state: %s", got)
 	}
+}
+
+// Each attempt of a remediation is a Job, whose failure is that of the attempt. Its success is remembered until the
+// Machine is gone.
+func testRemediation(t *testing.T, s *jobServer) {
+	o := s.apply("reboot", "hook: RemediateMachine\n"+jobTemplate)
+	cluster := s.cluster(nil)
+	l := s.replica(o, cluster)
+	machine := ofKind("Machine")
+	s.create(machine, "broken", "team")
+	attempt := func(n int32) *machinesv1alpha1.RemediateMachineRequest {
+		return &machinesv1alpha1.RemediateMachineRequest{
+			RemediationId: "r", Attempt: n,
+			Machine: &hooksv1alpha1.RawExtension{Raw: fmt.Appendf(nil, `{"kind":"Machine","metadata":{"name":"broken","namespace":"team","uid":%q},`+
+				`"spec":{"clusterName":"c","providerID":"x://1"},"status":{"nodeRef":{"name":"node-1"}}}`, machine.GetUID())},
+		}
+	}
+	s.say(l, attempt(1))
+	first := s.job("reboot")
+	s.awaits(l, attempt(1), "SUCCESS, again after 30 s: Job jobs/"+first.Name+" runs")
+	var variables []string
+	for _, v := range first.Spec.Template.Spec.Containers[0].Env {
+		variables = append(variables, v.Name+"="+v.Value)
+	}
+	if got, want := strings.Join(variables[3:], " "), "HOOKGATE_MACHINE_NAME=broken HOOKGATE_NODE_NAME=node-1 HOOKGATE_PROVIDER_ID=x://1"; got != want {
+		t.Errorf("the variables are %s, want %s", got, want)
+	}
+	s.end(first, 1, "no power")
+	s.awaits(l, attempt(1), "FAILURE: Job jobs/"+first.Name+" failed: no power")
+	eventually(t, "the second attempt has a Job of its own", func() (string, bool) {
+		got := s.say(l, attempt(2))
+		return got, strings.HasPrefix(got, "SUCCESS, again after 30 s: Job jobs/reboot-") && strings.HasSuffix(got, " runs") && !strings.Contains(got, first.Name)
+	})
+	second := s.job("reboot")
+	s.end(second, 0, "rebooted")
+	s.awaits(l, attempt(2), "SUCCESS: rebooted")
+	secret := &corev1.Secret{}
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(second), secret); err != nil || !strings.Contains(string(secret.Data["machine.json"]), "x://1") {
+		t.Errorf("the files are %q, %v", secret.Data, err)
+	}
+	s.delete(second)
+	sweep := func() {
+		t.Helper()
+		if err := errors.Join(cluster.Sweep(t.Context()), cluster.Prune(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	if got := s.say(l, attempt(2)); got != "SUCCESS: " {
+		t.Errorf("when the Job is gone, and the Machine is there: %s", got)
+	}
+	if err := s.client.Delete(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	sweep()
+	if got := s.say(l, attempt(2)); !strings.HasSuffix(got, " runs") {
+		t.Errorf("when the Machine is gone, its record is not: %s", got)
+	}
+	sweep()
 }
 
 // A hook that does not wait is told at once. What becomes of its Job is recorded although nobody asks.
