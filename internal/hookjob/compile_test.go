@@ -18,7 +18,10 @@ import (
 
 func compiler(t testing.TB, allowed *hookjob.Allowed) *hookjob.Compiler {
 	t.Helper()
-	hooks := catalog.New()
+	hooks, err := catalog.With(catalog.Own()...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cel, err := policy.NewCompiler()
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,11 @@ import (
 // The examples are valid, as a gateway with the usual flags sees them, and a shell can read their scripts.
 func TestExamples(t *testing.T) {
 	dir := filepath.Join("..", "..", "examples", "jobs")
-	if problems, err := manifest.Lint([]string{dir}, catalog.New()); err != nil || len(problems) > 0 {
+	hooks, err := catalog.With(catalog.Own()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := manifest.Lint([]string{dir}, hooks); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v, %v", problems, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
