@@ -32,6 +32,7 @@ var notForTheAPIServer = map[string]string{
 	"lint:\n":                        "buf; the example of hooks of one's own has it",
 	"# rack.yaml\n":                  "hookgate check; it describes infrastructure to try",
 	"# Part of a ClusterClass\n":     "Cluster API core, which has the kind",
+	"# A MachineHealthCheck\n":       "Cluster API core, which has the kind; test/e2e has one like it",
 	"# kustomization.yaml\n":         "kustomize; other tests render it, here and in test/clusterctl",
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }
@@ -50,7 +51,7 @@ func TestManifestsOfTheDocs(t *testing.T) {
 	pages = append(pages, filepath.Join(root, "README.md"))
 	s := newServer(t)
 	var definitions []string
-	for _, pattern := range []string{"*_*.yaml", filepath.Join("infrastructure", "*_*.yaml")} {
+	for _, pattern := range []string{"*_*.yaml", filepath.Join("infrastructure", "*_*.yaml"), filepath.Join("machines", "*_*.yaml")} {
 		found, err := filepath.Glob(filepath.Join(root, "deploy", "crd", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%d CRDs of %s: %v", len(found), pattern, err)

@@ -177,7 +177,7 @@ func TestMachineHooks(t *testing.T) {
 	w.rollControlPlane(x)
 	w.logf("the control plane has rolled, each Machine held once, one after the other")
 
-	w.end(w.gateway)
+	w.retire(w.gateway.process)
 	out, err := exec.CommandContext(w.ctx, folder(t, "HOOKGATE_BIN"), "machines", "release",
 		"--kubeconfig", w.kubeconfig, "--gateway-namespace", "default").CombinedOutput()
 	if err != nil {
