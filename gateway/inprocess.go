@@ -26,8 +26,8 @@ func NewInProcess(d *Dispatcher, caller string) *InProcess {
 	return &InProcess{dispatcher: d, caller: caller}
 }
 
-// Call is Dispatcher.Dispatch for a request that names its handler, or none. holders are the handlers and chains that do
-// not let the caller go on: they hold it, refused, or failed.
+// Call is Dispatcher.Dispatch for a request that names its handler, or none. holders are the handlers and chains that
+// do not let the caller go on: they hold it, refused, or failed.
 func (p *InProcess) Call(
 	ctx context.Context, h *catalog.Hook, request proto.Message,
 ) (response proto.Message, holders []string, err error) {

@@ -27,8 +27,8 @@ const (
 	owner = "hookgate"
 )
 
-// annotate sets annotations of an object, and removes those whose value is nil. With strict, it fails with a conflict if
-// the object is not as it was read.
+// annotate sets annotations of an object, and removes those whose value is nil. With strict, it fails with a conflict
+// if the object is not as it was read.
 func annotate(ctx context.Context, c client.Client, o client.Object, values map[string]any, strict bool) error {
 	metadata := map[string]any{"annotations": values}
 	if strict {

@@ -123,7 +123,7 @@ func asked(seconds int32) reconcile.Result {
 // with the time since the beginning, so that a restart need not remember it.
 func failing(since, now time.Time) reconcile.Result {
 	wait := min(max(now.Sub(since)/4, leastWait), slowest)
-	return reconcile.Result{RequeueAfter: wait + rand.N(wait/10)}
+	return reconcile.Result{RequeueAfter: wait + rand.N(wait/10)} //nolint:gosec // replicas need not guess
 }
 
 // quiet is a reconciler whose conflicts are no errors: another writer was faster, and everything is decided again from

@@ -117,7 +117,7 @@ func (c *Controllers) Run(ctx context.Context) error {
 		began := time.Now()
 		err := c.runOnce(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was stopped
 		}
 		if time.Since(began) > 2*time.Minute {
 			pace.Reset()

@@ -194,7 +194,7 @@ func (r *lifecycle) tell(ctx context.Context, s *subject) (reconcile.Result, err
 	request := &machinesv1alpha1.AfterMachineProvisionedRequest{Machine: s.rawMachine, Cluster: s.rawCluster}
 	names, err := r.config.Hooks.Targets(ctx, r.provisioned, request)
 	if err != nil || len(names) == 0 {
-		return reconcile.Result{}, nil // the next sweep looks again
+		return reconcile.Result{}, nil //nolint:nilerr // the next sweep looks again
 	}
 	answer, holders, err := r.config.Hooks.Call(ctx, r.provisioned, request)
 	if _, refused := catalog.FailureOf(answer); err != nil || refused {

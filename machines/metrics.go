@@ -45,10 +45,12 @@ func DocumentMetrics(w io.Writer) error {
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	labels := []string{"hook"}
 	m := &metrics{
-		held:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: documented[0].name, Help: documented[0].help}, labels),
-		overruled: prometheus.NewCounterVec(prometheus.CounterOpts{Name: documented[1].name, Help: documented[1].help}, labels),
-		unknown:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: documented[2].name, Help: documented[2].help}, labels),
-		holds:     map[types.NamespacedName]string{},
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: documented[0].name, Help: documented[0].help}, labels),
+		overruled: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: documented[1].name, Help: documented[1].help}, labels),
+		unknown: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: documented[2].name, Help: documented[2].help}, labels),
+		holds: map[types.NamespacedName]string{},
 	}
 	return m, errors.Join(r.Register(m.held), r.Register(m.overruled), r.Register(m.unknown))
 }

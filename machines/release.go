@@ -5,6 +5,7 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -31,9 +32,10 @@ type Released struct {
 	Clusters int // that have ReleasedAnnotation now, and had not
 }
 
-// Release takes the annotations and the condition of the controllers off all Machines of a namespace, or of all if that
-// is empty. With holdOff, it first puts ReleasedAnnotation on their Clusters, so that controllers that run put none back:
-// it goes along when clusterctl moves a Cluster, which it refuses to do with a paused one. Without holdOff, none may run.
+// Release takes the annotations and the condition of the controllers off all Machines of a namespace, or of all if
+// that is empty. With holdOff, it first puts ReleasedAnnotation on their Clusters, so that controllers that run put
+// none back: it goes along when clusterctl moves a Cluster, which it refuses to do with a paused one. Without holdOff,
+// none may run.
 func Release(ctx context.Context, c client.Client, namespace string, holdOff bool) (released Released, err error) {
 	if holdOff {
 		if released.Clusters, err = mark(ctx, c, namespace, owner); err != nil {
@@ -52,7 +54,8 @@ func Release(ctx context.Context, c client.Client, namespace string, holdOff boo
 		case <-time.After(releasePause):
 		}
 	}
-	return released, fmt.Errorf("release Machines: some have an annotation again each time: a gateway with --machines runs")
+	return released, errors.New("release Machines: some have an annotation again each time: a gateway with --machines " +
+		"runs")
 }
 
 // Resume takes ReleasedAnnotation off the Clusters of a namespace, or of all if that is empty, and returns how many had

@@ -61,7 +61,8 @@ func (c *creation) let(m *infrav1.HookgateMachine) {
 	c.letGo[client.ObjectKeyFromObject(m)] = m.Labels[clusterv1.ClusterNameLabel]
 }
 
-// count returns how many machines of a namespace, and of a Cluster in it, have been let go. listed are all of the cache.
+// count returns how many machines of a namespace, and of a Cluster in it, have been let go. listed are all of the
+// cache.
 func (c *creation) count(namespace, cluster string, listed []infrav1.HookgateMachine) (ofCluster, ofNamespace int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +91,8 @@ func (c *creation) count(namespace, cluster string, listed []infrav1.HookgateMac
 	return ofCluster, ofNamespace
 }
 
-// mayBeMade asks the handlers of BeforeMachineCreate about a machine for which nothing has been recorded. It returns why
-// it must wait, and for how long; nil if it may be made.
+// mayBeMade asks the handlers of BeforeMachineCreate about a machine for which nothing has been recorded. It returns
+// why it must wait, and for how long; nil if it may be made.
 func (r *machines) mayBeMade(ctx context.Context, m *infrav1.HookgateMachine, w *scope) (*block, time.Duration, error) {
 	list := &infrav1.HookgateMachineList{}
 	if err := r.client.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -64,7 +64,9 @@ var subjects = []subject{
 		infrav1.HookgateMachineKind, "ReconcileMachine", "DeleteMachine", infrav1.MachineFinalizer,
 		func() object { return &infrav1.HookgateMachine{} },
 		func(o object) *string { return &o.(*infrav1.HookgateMachine).Spec.ExternalID },
-		func(b *base) reconcile.Reconciler { return &machines{base: b, pace: newScheduler(b.now), creation: newCreation()} },
+		func(b *base) reconcile.Reconciler {
+			return &machines{base: b, pace: newScheduler(b.now), creation: newCreation()}
+		},
 	},
 	{
 		infrav1.HookgateMachinePoolKind, "ReconcileMachinePool", "DeleteMachinePool", infrav1.MachinePoolFinalizer,

@@ -186,7 +186,8 @@ func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachineList{} })),
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
-		Complete(quiet{requeued[infrav1.HookgateMachine](r, &machines{base: r, pace: newScheduler(r.now), creation: newCreation()})})
+		Complete(quiet{requeued[infrav1.HookgateMachine](r,
+			&machines{base: r, pace: newScheduler(r.now), creation: newCreation()})})
 }
 
 func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {

@@ -83,8 +83,8 @@ const (
 	OwnerRemediating Phase = "OwnerRemediating"
 )
 
-// RemediatingCondition is the condition of a remediation: False when the owner of the Machine replaces it. The reason is
-// one of the phases, and the message says what is waited for.
+// RemediatingCondition is the condition of a remediation: False when the owner of the Machine replaces it. The reason
+// is one of the phases, and the message says what is waited for.
 const RemediatingCondition = "Remediating"
 
 // HookgateRemediationStatus says how far a remediation is.

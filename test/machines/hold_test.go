@@ -6,6 +6,7 @@ package machines
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,7 @@ func TestHold(t *testing.T) {
 	before := w.get("m")
 	w.eventually("it was asked again", func() (string, bool) {
 		n := w.called("BeforeMachineDrain", "m")
-		return fmt.Sprint(n), n > 2
+		return strconv.Itoa(n), n > 2
 	})
 	if after := w.get("m"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("a hold that stays the same was written again: %s, then %s", before.ResourceVersion, after.ResourceVersion)
@@ -215,7 +216,7 @@ func TestProvisioned(t *testing.T) {
 		t.Helper()
 		w.eventually(name+" is told", func() (string, bool) {
 			_, ok := w.get(name).Annotations[machines.ProvisionedAnnotation]
-			return fmt.Sprint(w.called("AfterMachineProvisioned", name)), ok
+			return strconv.Itoa(w.called("AfterMachineProvisioned", name)), ok
 		})
 	}
 	w.says("AfterMachineProvisioned", nil)
@@ -309,7 +310,7 @@ func TestManyMachines(t *testing.T) {
 	}
 	w.eventually("ten Machines are annotated", func() (string, bool) {
 		n := annotated()
-		return fmt.Sprint(n), n == few
+		return strconv.Itoa(n), n == few
 	})
 	w.register("BeforeMachineDrain", "BeforeMachineTerminate", "AfterMachineProvisioned")
 	last := w.machine("z", "held") // comes after the others

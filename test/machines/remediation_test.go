@@ -6,6 +6,7 @@ package machines
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -132,7 +133,7 @@ func TestRemediationFails(t *testing.T) {
 	var attempts []string
 	for _, in := range w.remediations() {
 		if strings.Contains(string(in.GetMachine().GetRaw()), `"twice"`) {
-			attempts = append(attempts, fmt.Sprint(in.GetAttempt()))
+			attempts = append(attempts, strconv.Itoa(int(in.GetAttempt())))
 		}
 	}
 	if got := strings.Join(attempts, " "); got != "1 2" {
@@ -157,7 +158,7 @@ func TestRemediationPauses(t *testing.T) {
 	other.unhealthy("m", remediationv1.HookgateRemediationSpec{})
 	other.eventually("it is asked again", func() (string, bool) {
 		n := other.called("RemediateMachine", "m")
-		return fmt.Sprint(n), n > 2
+		return strconv.Itoa(n), n > 2
 	})
 	if n := w.called("RemediateMachine", "m"); n > 0 {
 		t.Errorf("RemediateMachine was called %d times though the Cluster is paused", n)
@@ -171,7 +172,7 @@ func TestRemediationPauses(t *testing.T) {
 	before := other.called("RemediateMachine", "m")
 	other.eventually("the other is asked three times more", func() (string, bool) {
 		now := other.called("RemediateMachine", "m")
-		return fmt.Sprint(now), now > before+2
+		return strconv.Itoa(now), now > before+2
 	})
 	if again := w.called("RemediateMachine", "m"); again > n+1 { // one may have been under way
 		t.Errorf("RemediateMachine was called %d times after the remediation had been deleted", again-n)
