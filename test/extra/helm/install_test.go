@@ -5,6 +5,7 @@ package helm
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,7 @@ func (c *cluster) installInTurn(t *testing.T, ch *chart.Chart, installation stri
 		}
 		t.Run(test.name, func(t *testing.T) {
 			all := render(t, ch, namespace, test.set)
+			maps.DeleteFunc(all, isReleaseHook)
 			act := c.upgrade
 			if last == nil {
 				act = c.install
