@@ -96,6 +96,8 @@ examples-rust: ## Build examples/rust, and the package that it uses, with Cargo
 	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
 examples-typescript: packages-typescript ## Build examples/typescript, with the package, with npm
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
+bench-packages: examples ## Compare what an extension takes until it serves, on the package of each language and on the stubs alone
+	@$(GO) run ./test/hello
 packages: packages-java packages-python packages-rust packages-typescript ## Write the packages for authors of extensions to out/packages/
 packages-java: ## Write the jars and the POM of sdk/java
 	@VERSION='$(RELEASED)' sdk/java/build.sh out/packages

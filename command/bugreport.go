@@ -95,7 +95,7 @@ func (o *bugReportOptions) write(cmd *cobra.Command, c *statusClient) (err error
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	return printEntries(cmd.OutOrStdout(), path, entries)
+	return newScreen(cmd.OutOrStdout()).write(false, func(w io.Writer) error { return printEntries(w, path, entries) })
 }
 
 func printEntries(w io.Writer, path string, entries []bugreport.Entry) error {

@@ -244,10 +244,13 @@ func (o *checkOptions) printChecks(w io.Writer) error {
 	default:
 		return usagef("--list has table and json, not --output %s", o.output)
 	}
-	t := table.New(w)
-	t.Row("CHECK", "LEVEL", "RULE")
-	for _, c := range conformance.Checks() {
-		t.Row(c.ID, string(c.Level), c.Rule)
-	}
-	return t.Flush()
+	return newScreen(w).write(false, func(w io.Writer) error {
+		t := table.New(w)
+		t.Fold()
+		t.Row("CHECK", "LEVEL", "RULE")
+		for _, c := range conformance.Checks() {
+			t.Row(c.ID, string(c.Level), c.Rule)
+		}
+		return t.Flush()
+	})
 }

@@ -37,7 +37,9 @@ type printer func(w io.Writer, body []byte, table func(io.Writer) error) error
 func newPrinter(format string) (printer, error) {
 	switch format {
 	case formatTable:
-		return func(w io.Writer, _ []byte, table func(io.Writer) error) error { return table(w) }, nil
+		return func(w io.Writer, _ []byte, table func(io.Writer) error) error {
+			return newScreen(w).write(false, table)
+		}, nil
 	case formatYAML:
 		return func(w io.Writer, body []byte, _ func(io.Writer) error) error {
 			if c := jsonscan.Count(body); c.Values > yamlValues || c.Indented > indentedBytes {

@@ -253,7 +253,7 @@ func (o *preflightOptions) print(w io.Writer, r *preflight.Report) error {
 		_, err := io.WriteString(w, r.Manifests())
 		return err
 	}
-	return r.WriteTable(w)
+	return newScreen(w).write(false, r.WriteTable)
 }
 
 func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Catalog) (preflight.Inventory, error) {

@@ -242,7 +242,8 @@ func (t *replayTargets) discover(ctx context.Context, group string) *offered {
 func printReplay(w io.Writer, r *replay.Result) error {
 	if len(r.Calls) > 0 {
 		t := table.New(w)
-		t.Row("CALL", "HOOK", "HANDLER", "CLUSTER", "OBJECT", "PATH", "RECORDED", "NOW")
+		t.Optional("CALL", "CLUSTER", "OBJECT")
+		t.Columns("CALL", "HOOK", "HANDLER", "CLUSTER", "OBJECT", "PATH", "RECORDED", "NOW")
 		for _, c := range r.Calls {
 			for _, d := range c.Differences {
 				t.Row(fmt.Sprintf("%s:%d", c.File, c.Line), c.Hook, c.Handler, c.Cluster, d.Object, d.Path, d.Recorded, d.Now)

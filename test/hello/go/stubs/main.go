@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
 
 	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
@@ -46,6 +47,7 @@ func main() {
 	hooks.RegisterDiscoveryServiceServer(server, extension{})
 	hooks.RegisterLifecycleHooksServiceServer(server, extension{})
 	healthv1.RegisterHealthServer(server, health.NewServer())
+	reflection.Register(server)
 	if err := server.Serve(listener); err != nil {
 		log.Fatal(err)
 	}

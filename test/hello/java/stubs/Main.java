@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import dev.hookgate.hooks.v1alpha1.*;
-import io.grpc.netty.NettyServerBuilder;
+import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
 import io.grpc.protobuf.services.HealthStatusManager;
+import io.grpc.protobuf.services.ProtoReflectionServiceV1;
 import io.grpc.stub.StreamObserver;
 import java.net.InetSocketAddress;
 
@@ -31,7 +32,7 @@ public final class Main {
   public static void main(String[] args) throws Exception {
     var at = args[0].split(":");
     NettyServerBuilder.forAddress(new InetSocketAddress(at[0], Integer.parseInt(at[1])))
-        .addService(new Discovery()).addService(new Lifecycle()).addService(new HealthStatusManager().getHealthService())
+        .addService(new Discovery()).addService(new Lifecycle()).addService(new HealthStatusManager().getHealthService()).addService(ProtoReflectionServiceV1.newInstance())
         .build().start().awaitTermination();
   }
 }
