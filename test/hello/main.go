@@ -63,8 +63,11 @@ func run(runs int, only string) error {
 	}
 	all = slices.DeleteFunc(all, func(x hello) bool { return only != "" && x.language != only })
 	samples := map[string][]sample{}
-	for range runs {
-		for _, x := range all { // in turns, so that all have the same noise
+	for round := range runs {
+		// In turns, so that all have the same noise, and each comes first as often as the other one does: what ran before
+		// leaves the caches of the processor in another state.
+		for i := range all {
+			x := all[i^(round&1)]
 			s, err := start(x)
 			if err != nil {
 				return fmt.Errorf("%s on the %s: %w", x.language, x.of, err)
@@ -203,8 +206,12 @@ func start(x hello) (sample, error) {
 	if len(answer.GetHandlers()) != 1 {
 		return sample{}, fmt.Errorf("it has the handlers %v", answer.GetHandlers())
 	}
+	time.Sleep(settle)
 	return look(cmd.Process.Pid)
 }
+
+// settle is how long an extension has to end what it began before it answered.
+const settle = 300 * time.Millisecond
 
 // look reads what a process has taken so far. Its clock ticks a hundred times a second, and so the times of its threads
 // in nanoseconds are added.
