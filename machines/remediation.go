@@ -111,7 +111,7 @@ func (r *remediation) Reconcile(ctx context.Context, req reconcile.Request) (rec
 	state := decision{status: *o.Status.DeepCopy()}
 	switch o.Status.Phase {
 	case remediationv1.OwnerRemediating:
-		return reconcile.Result{}, r.handOver(ctx, m)
+		return r.handOver(ctx, o, m)
 	case remediationv1.Remediating:
 		if !state.timedOut(o, r.now()) {
 			answer, holders, err := r.config.Hooks.Call(ctx, r.remediate, &machinesv1alpha1.RemediateMachineRequest{
@@ -127,7 +127,7 @@ func (r *remediation) Reconcile(ctx context.Context, req reconcile.Request) (rec
 		state.asked(o, outcomeOf(answer, holders, err), r.now())
 	}
 	if state.status.Phase == remediationv1.OwnerRemediating {
-		if err := r.handOver(ctx, m); err != nil {
+		if state.next, err = r.handOver(ctx, o, m); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -161,14 +161,19 @@ func (r *remediation) machineOf(
 	return nil, nil
 }
 
-// handOver asks the owner of a Machine to remediate it, unless it has been asked, or the Machine is healthy.
-func (r *remediation) handOver(ctx context.Context, m *clusterv1.Machine) error {
+// handOver asks the owner of a Machine to remediate it, unless it has been asked. The MachineHealthCheck makes the
+// remediation before it says on the Machine that it is unhealthy: until then, the result says when to look again.
+func (r *remediation) handOver(
+	ctx context.Context, o *remediationv1.HookgateRemediation, m *clusterv1.Machine,
+) (reconcile.Result, error) {
 	asked := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
-	if asked != nil && asked.Status == metav1.ConditionFalse ||
-		!meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) {
-		return nil
+	switch {
+	case asked != nil && asked.Status == metav1.ConditionFalse:
+		return reconcile.Result{}, nil
+	case !meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition):
+		return failing(o.Status.AttemptStartTime.Time, r.now()), nil
 	}
-	return applyConditions(ctx, r.client, m, remediationOwner, []metav1.Condition{{
+	return reconcile.Result{}, applyConditions(ctx, r.client, m, remediationOwner, []metav1.Condition{{
 		Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse,
 		Reason:             clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,
 		LastTransitionTime: metav1.NewTime(r.now()),

@@ -107,7 +107,7 @@ func TestRemediation(t *testing.T) {
 }
 
 // TestRemediationFails hands Machines over to their owners: when each attempt fails, when the Machine does not become
-// healthy, and when nobody can remediate it. It does not if the Machine is healthy by then.
+// healthy, and when nobody can remediate it. It does not while the Machine is healthy.
 func TestRemediationFails(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -130,6 +130,26 @@ func TestRemediationFails(t *testing.T) {
 	for _, name := range []string{"twice", "slow", "nobody"} {
 		w.eventually("the owner of "+name+" is asked", func() (string, bool) { return "", w.ownerRemediates(name) })
 	}
+	// The MachineHealthCheck says that a Machine is unhealthy after it has made the remediation. It is not handed over
+	// before that.
+	late := w.machine("late", "held")
+	o = &remediationv1.HookgateRemediation{Spec: remediationv1.HookgateRemediationSpec{Handler: "other.acme"}}
+	o.Name = "late"
+	o.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "late", UID: late.UID,
+	}}
+	w.create(o)
+	w.remediates("late", remediationv1.OwnerRemediating,
+		`attempt 1: no handler "other.acme": the handlers of RemediateMachine are remediate.acme`+end)
+	if w.ownerRemediates("late") {
+		t.Error("the owner of a healthy Machine is asked to remediate it")
+	}
+	w.status("late", func(s *clusterv1.MachineStatus) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "UnhealthyNode",
+		})
+	})
+	w.eventually("the owner of late is asked", func() (string, bool) { return "", w.ownerRemediates("late") })
 	var attempts []string
 	for _, in := range w.remediations() {
 		if strings.Contains(string(in.GetMachine().GetRaw()), `"twice"`) {
