@@ -86,6 +86,7 @@ func TestRemediation(t *testing.T) {
 	}
 	w.says("BeforeMachineRemediation", nil)
 	w.remediates("m", remediationv1.Remediating, "remediate.acme: reboots")
+	w.event("m", "Remediating: remediate.acme: reboots") // which is written a while after the status
 	w.stop()
 	asked := w.called("BeforeMachineRemediation", "m")
 	working.Store(false)
@@ -103,7 +104,6 @@ func TestRemediation(t *testing.T) {
 	if w.ownerRemediates("m") {
 		t.Error("the owner is asked to remediate a Machine that was remediated")
 	}
-	w.event("m", "Remediating: remediate.acme: reboots")
 }
 
 // TestRemediationFails hands Machines over to their owners: when each attempt fails, when the Machine does not become
