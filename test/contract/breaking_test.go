@@ -27,7 +27,8 @@ type edit struct {
 var importers = []string{
 	"../../infrastructure/v1alpha1/common.proto", "../../infrastructure/v1alpha1/discovery.proto",
 	"../../infrastructure/v1alpha1/cluster.proto", "../../infrastructure/v1alpha1/machine.proto",
-	"../../infrastructure/v1alpha1/machine_pool.proto",
+	"../../infrastructure/v1alpha1/machine_pool.proto", "../../machines/v1alpha1/discovery.proto",
+	"../../machines/v1alpha1/lifecycle.proto", "../../machines/v1alpha1/remediation.proto",
 }
 
 // renamed returns the edits that make the contract one of another package, for those that import it, too.
