@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,7 +80,8 @@ func (o *releaseOptions) run(ctx context.Context, out io.Writer) error {
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		machines.AddToScheme, coordinationv1.AddToScheme, appsv1.AddToScheme, metav1.AddMetaToScheme,
+		machines.AddToScheme, coordinationv1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme,
+		metav1.AddMetaToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return err
@@ -131,7 +133,8 @@ func (o *releaseOptions) stopGateway(ctx context.Context, c client.Client, out i
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: o.scaleDown}}
 	zero := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
-	if err := c.SubResource("scale").Patch(ctx, d, zero); err != nil {
+	body := &client.SubResourcePatchOptions{SubResourceBody: &autoscalingv1.Scale{}}
+	if err := c.SubResource("scale").Patch(ctx, d, zero, body); err != nil {
 		return fmt.Errorf("scale Deployment %s/%s to 0: %w", namespace, o.scaleDown, err)
 	}
 	_, _ = fmt.Fprintf(out, "Deployment %s/%s is scaled to 0.\n", namespace, o.scaleDown)
