@@ -57,8 +57,8 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "infrastructure --gateway grpcs://HOST:PORT",
 		Short: "Run the controllers of an infrastructure provider whose backend is an extension",
-		Long: "Run the controllers of InfrastructureClass, HookgateCluster, HookgateMachine and\n" +
-			"HookgateMachinePool: they keep the contracts of a Cluster API infrastructure provider, and ask the\n" +
+		Long: "Run the controllers of InfrastructureClass, HookgateClusterIdentity, HookgateCluster,\n" +
+			"HookgateMachine and HookgateMachinePool: they keep the contracts of a Cluster API infrastructure provider, and ask the\n" +
 			"extension of a class, through a gateway, to make the machines. They run until SIGTERM or Ctrl-C.\n\n" +
 			"The log goes to standard error.",
 		Args: cobra.NoArgs,
@@ -88,7 +88,7 @@ func (o *infrastructureOptions) addControllerFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; not needed in a Pod")
 	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose objects are watched; all by default")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
-		"watch only objects, InfrastructureClasses among them, whose label cluster.x-k8s.io/watch-filter has this value")
+		"watch only objects, classes and identities among them, whose label cluster.x-k8s.io/watch-filter has this value")
 	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
 	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
 	f.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "how often every object is looked at, at least")
@@ -171,7 +171,7 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 	defer gateway.Close()
 	if err := provider.Setup(ctx, mgr, provider.Config{
 		Gateway: gateway, Catalog: hooks, Calls: o.calls, CallsPerClass: o.callsPerClass,
-		Metrics: provider.NewMetrics(metrics.Registry), Logger: logger, WatchFilter: o.watchFilter,
+		Metrics: provider.NewMetrics(metrics.Registry), Logger: logger, WatchFilter: o.watchFilter, Namespace: namespace,
 		ClassConcurrency: o.classes, ClusterConcurrency: o.clusters, MachineConcurrency: o.machines,
 		PoolConcurrency: o.pools,
 	}); err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,6 +38,8 @@ type base struct {
 	calls       *calls.Client
 	schemas     *parameters.Cache
 	secrets     *secrets
+	namespace   string      // of the controllers, and of the Secrets of identities
+	watch       cache.Cache // of the metadata of these Secrets
 	ids         *providerIDs
 	metrics     *Metrics
 	events      *recorder
@@ -59,6 +62,12 @@ func (w *scope) reachable(handler infrav1.HandlerName, exists bool) *block {
 	case w.class == nil:
 		return stops(infrav1.ClassNotFoundReason,
 			fmt.Sprintf("InfrastructureClass %q does not exist: create it again", w.className))
+	case w.identityName != "" && w.identity == nil:
+		return stops(infrav1.IdentityNotFoundReason,
+			fmt.Sprintf("HookgateClusterIdentity %q does not exist: create it", w.identityName))
+	case w.identity != nil && !w.identityAllowed: // also to delete: the object alone says whose credentials it has used
+		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf("HookgateClusterIdentity %q is not for the namespace "+
+			"of the object: see its spec.allowedNamespaces", w.identityName))
 	case w.foreign != "":
 		return stops(infrav1.CredentialsNotFoundReason, fmt.Sprintf("credentialsRef names the Secret %s: it must be in "+
 			"the namespace of the HookgateCluster", w.foreign))

@@ -95,7 +95,9 @@ func (r *classes) delete(ctx context.Context, c, desired *infrav1.Infrastructure
 	if !hasFinalizer(c, infrav1.ClassFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	user, err := r.user(ctx, c.Name)
+	user, err := r.user(ctx, infrav1.ClassAnnotation, c.Name, func(o *infrav1.HookgateCluster) string {
+		return o.Spec.InfrastructureClassName
+	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -105,15 +107,17 @@ func (r *classes) delete(ctx context.Context, c, desired *infrav1.Infrastructure
 	return r.discover(ctx, c, desired, user)
 }
 
-// user names an object of any namespace that uses a class; it is empty if there is none. It reads past the cache, which
-// may have one namespace.
-func (r *classes) user(ctx context.Context, class string) (string, error) {
+// user names an object of any namespace that uses something, which its annotation or its HookgateCluster names; it is
+// empty if there is none. It reads past the cache, which may have one namespace.
+func (r *base) user(
+	ctx context.Context, annotation, name string, used func(*infrav1.HookgateCluster) string,
+) (string, error) {
 	clusters := &infrav1.HookgateClusterList{}
 	if err := r.live.List(ctx, clusters); err != nil {
 		return "", fmt.Errorf("list HookgateClusters: %w", err)
 	}
 	for i := range clusters.Items {
-		if c := &clusters.Items[i]; c.Spec.InfrastructureClassName == class {
+		if c := &clusters.Items[i]; used(c) == name {
 			return named(infrav1.HookgateClusterKind, c), nil
 		}
 	}
@@ -122,7 +126,7 @@ func (r *classes) user(ctx context.Context, class string) (string, error) {
 		return "", fmt.Errorf("list HookgateMachines: %w", err)
 	}
 	for i := range machines.Items {
-		if m := &machines.Items[i]; m.Annotations[infrav1.ClassAnnotation] == class {
+		if m := &machines.Items[i]; m.Annotations[annotation] == name {
 			return named(infrav1.HookgateMachineKind, m), nil
 		}
 	}
@@ -131,7 +135,7 @@ func (r *classes) user(ctx context.Context, class string) (string, error) {
 		return "", fmt.Errorf("list HookgateMachinePools: %w", err)
 	}
 	for i := range pools.Items {
-		if p := &pools.Items[i]; p.Annotations[infrav1.ClassAnnotation] == class {
+		if p := &pools.Items[i]; p.Annotations[annotation] == name {
 			return named(infrav1.HookgateMachinePoolKind, p), nil
 		}
 	}

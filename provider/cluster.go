@@ -135,14 +135,10 @@ func (r *clusters) carryCredentials(ctx context.Context, desired *infrav1.Hookga
 		return nil
 	}
 	stays, err := r.secrets.carry(ctx, *w.credentials)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case stays != "":
-		set(desired, infrav1.CredentialsMovableCondition, metav1.ConditionFalse, infrav1.NotMovableReason, stays)
-	default:
-		set(desired, infrav1.CredentialsMovableCondition, metav1.ConditionTrue, infrav1.MovableReason, "")
 	}
+	setMovable(desired, stays)
 	return nil
 }
 

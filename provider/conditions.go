@@ -57,6 +57,15 @@ func setPaused(o object, cause string) {
 	set(o, infrav1.PausedCondition, metav1.ConditionTrue, infrav1.PausedReason, cause)
 }
 
+// setMovable sets the condition CredentialsMovable: stays says why the Secret stays behind.
+func setMovable(o object, stays string) {
+	if stays != "" {
+		set(o, infrav1.CredentialsMovableCondition, metav1.ConditionFalse, infrav1.NotMovableReason, stays)
+		return
+	}
+	set(o, infrav1.CredentialsMovableCondition, metav1.ConditionTrue, infrav1.MovableReason, "")
+}
+
 // setSynced records that the last call was answered.
 func setSynced(o object) {
 	set(o, infrav1.SyncedCondition, metav1.ConditionTrue, infrav1.SyncedReason, "")

@@ -9,11 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -159,6 +161,49 @@ func (r *base) byClass(list func() client.ObjectList) func(context.Context, clie
 // recorded returns the objects that have recorded a class.
 func (r *base) recorded(ctx context.Context, list client.ObjectList, class string) []reconcile.Request {
 	return r.listed(ctx, list, client.MatchingFields{classIndex: class})
+}
+
+// byIdentity returns a function that maps an identity to the objects of its HookgateClusters of a list type. Those of
+// HookgateClusters that are gone are looked at when they are called about again.
+func (r *base) byIdentity(
+	toObjects func(context.Context, client.Object) []reconcile.Request,
+) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		list := &infrav1.HookgateClusterList{}
+		if err := r.client.List(ctx, list, client.MatchingFields{identityIndex: o.GetName()}); err != nil {
+			return nil
+		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			requests = append(requests, toObjects(ctx, &list.Items[i])...)
+		}
+		return requests
+	}
+}
+
+// rotated returns a function that maps a Secret to the objects of its identities, and makes the next call read it again.
+func (r *base) rotated(
+	byIdentity func(context.Context, client.Object) []reconcile.Request,
+) handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+		r.secrets.forget(client.ObjectKeyFromObject(o))
+		list := &infrav1.HookgateClusterIdentityList{}
+		if err := r.client.List(ctx, list); err != nil {
+			return nil
+		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			if list.Items[i].Spec.CredentialsRef.Name == o.Name {
+				requests = append(requests, byIdentity(ctx, &list.Items[i])...)
+			}
+		}
+		return requests
+	}
+}
+
+// itself returns the request of an object.
+func itself(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{requestOf(o)}
 }
 
 // classOf returns the class that an object of a Cluster uses or has used; nil for one that uses none.

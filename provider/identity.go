@@ -75,7 +75,7 @@ func identify[T client.Object](
 func recordOf(w *scope) map[string]string {
 	record := map[string]string{
 		infrav1.ClassAnnotation: w.className, infrav1.ClusterExternalIDAnnotation: w.clusterExternalID,
-		infrav1.CredentialsAnnotation: "",
+		infrav1.CredentialsAnnotation: "", infrav1.IdentityAnnotation: w.identityName,
 	}
 	if w.infra != nil && w.infra.Spec.CredentialsRef != nil {
 		record[infrav1.CredentialsAnnotation] = w.infra.Spec.CredentialsRef.Name

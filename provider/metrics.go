@@ -93,6 +93,8 @@ func kindOf(o client.Object) string {
 		return infrav1.HookgateMachineKind
 	case *infrav1.HookgateMachinePool:
 		return infrav1.HookgateMachinePoolKind
+	case *infrav1.HookgateClusterIdentity:
+		return infrav1.HookgateClusterIdentityKind
 	default:
 		return infrav1.InfrastructureClassKind
 	}

@@ -24,9 +24,13 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// namespaceMetadata returns an empty Namespace, of which only the metadata is watched.
-func namespaceMetadata() *metav1.PartialObjectMetadata {
+// namespaceMetadata and secretMetadata return an empty Namespace and Secret, of which only the metadata is read.
+func namespaceMetadata() *metav1.PartialObjectMetadata { return metadataOf("Namespace") }
+
+func secretMetadata() *metav1.PartialObjectMetadata { return metadataOf("Secret") }
+
+func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return o
 }

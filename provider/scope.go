@@ -22,14 +22,16 @@ type scope struct {
 	cluster     *clusterv1.Cluster
 	infra       *infrav1.HookgateCluster // of the cluster
 	class       *infrav1.InfrastructureClass
+	identity    *infrav1.HookgateClusterIdentity
 	machine     *clusterv1.Machine           // of a HookgateMachine
 	pool        *infrav1.HookgateMachinePool // of a HookgateMachine that belongs to one
 	machinePool *clusterv1.MachinePool       // of a HookgateMachinePool, or of pool
 
-	// className, clusterName and clusterExternalID outlive the cluster and infra.
-	className, clusterName, clusterExternalID string
-	// namespaceAllowed reports whether the class may be used in the namespace of the object.
-	namespaceAllowed bool
+	// className, clusterName and clusterExternalID outlive the cluster and infra. identityName is empty without one.
+	className, clusterName, clusterExternalID, identityName string
+	// namespaceAllowed and identityAllowed report whether the class and the identity may be used in the namespace of the
+	// object.
+	namespaceAllowed, identityAllowed bool
 	// credentials names the Secret of the credentials; nil for none.
 	credentials *types.NamespacedName
 	// foreign names a Secret in another namespace that a HookgateCluster must not use.
@@ -166,7 +168,7 @@ func (r *base) observeClass(ctx context.Context, w *scope, o client.Object) erro
 	if w.class, err = get[infrav1.InfrastructureClass](ctx, r.client, "", w.className); err != nil || w.class == nil {
 		return err
 	}
-	if w.namespaceAllowed, err = r.allowed(ctx, w.class, o.GetNamespace()); err != nil {
+	if w.namespaceAllowed, err = r.allowed(ctx, w.class.Spec.AllowedNamespaces, o.GetNamespace()); err != nil {
 		return err
 	}
 	if ref := w.class.Spec.CredentialsRef; ref != nil {
@@ -176,7 +178,10 @@ func (r *base) observeClass(ctx context.Context, w *scope, o client.Object) erro
 		if name := o.GetAnnotations()[infrav1.CredentialsAnnotation]; name != "" {
 			w.credentials = &types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
 		}
-		return nil
+		return r.observeIdentity(ctx, w, o.GetNamespace(), o.GetAnnotations()[infrav1.IdentityAnnotation])
+	}
+	if ref := w.infra.Spec.IdentityRef; ref != nil {
+		return r.observeIdentity(ctx, w, o.GetNamespace(), ref.Name)
 	}
 	if ref := w.infra.Spec.CredentialsRef; ref != nil {
 		if ref.Namespace != "" && ref.Namespace != w.infra.Namespace {
@@ -187,15 +192,27 @@ func (r *base) observeClass(ctx context.Context, w *scope, o client.Object) erro
 	return nil
 }
 
-// allowed reports whether a class may be used in a namespace.
-func (r *base) allowed(ctx context.Context, class *infrav1.InfrastructureClass, name string) (bool, error) {
-	if class.Spec.AllowedNamespaces == nil {
+// observeIdentity observes an identity, unless the name is empty, and whether it may be used in a namespace.
+func (r *base) observeIdentity(ctx context.Context, w *scope, namespace, name string) error {
+	var err error
+	w.identityName = name
+	if w.identity, err = get[infrav1.HookgateClusterIdentity](ctx, r.client, "", name); err != nil || w.identity == nil {
+		return err
+	}
+	w.credentials = r.secretOf(w.identity)
+	w.identityAllowed, err = r.allowed(ctx, w.identity.Spec.AllowedNamespaces, namespace)
+	return err
+}
+
+// allowed reports whether what says a may be used in a namespace.
+func (r *base) allowed(ctx context.Context, a *infrav1.AllowedNamespaces, name string) (bool, error) {
+	if a == nil {
 		return true, nil
 	}
 	namespace := namespaceMetadata()
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read Namespace %s: %w", name, err)
 	}
-	allowed, err := class.Spec.AllowedNamespaces.Allow(name, namespace.Labels)
-	return allowed && err == nil, nil // a selector that is invalid selects nothing; the class says so
+	allowed, err := a.Allow(name, namespace.Labels)
+	return allowed && err == nil, nil // a selector that is invalid selects nothing; the class or identity says so
 }

@@ -56,6 +56,9 @@ func newSecrets(reader client.Reader, writer client.Writer, now func() time.Time
 	return &secrets{reader: reader, writer: writer, now: now, kept: lru.New(credentialsKept)}
 }
 
+// forget makes the next call read a Secret again.
+func (s *secrets) forget(name types.NamespacedName) { s.kept.Remove(name) }
+
 // credentials returns the content of a Secret; nil without one. Callers must not change the map.
 func (s *secrets) credentials(ctx context.Context, name *types.NamespacedName) (map[string]string, *block, error) {
 	if name == nil {
@@ -97,7 +100,7 @@ func (s *secrets) credentials(ctx context.Context, name *types.NamespacedName) (
 
 // movesWithCluster reports whether clusterctl move takes a Secret along with a Cluster. It never does if an owner
 // stays, which is named then.
-func movesWithCluster(secret *corev1.Secret) (moves bool, stays string) {
+func movesWithCluster(secret metav1.Object) (moves bool, stays string) {
 	owners := secret.GetOwnerReferences()
 	for _, o := range owners {
 		group, _, _ := strings.Cut(o.APIVersion, "/")
@@ -106,8 +109,8 @@ func movesWithCluster(secret *corev1.Secret) (moves bool, stays string) {
 			return false, o.Kind + " " + o.Name
 		}
 	}
-	_, labelled := secret.Labels[moveLabel]
-	_, hierarchy := secret.Labels[moveHierarchyLabel]
+	_, labelled := secret.GetLabels()[moveLabel]
+	_, hierarchy := secret.GetLabels()[moveHierarchyLabel]
 	return labelled || hierarchy || len(owners) > 0, ""
 }
 
@@ -121,8 +124,7 @@ func (s *secrets) carry(ctx context.Context, name types.NamespacedName) (string,
 		return "", nil
 	}
 	if c.owner != "" {
-		return fmt.Sprintf("the Secret %s is owned by %s, and clusterctl move leaves both behind: create the Secret in the "+
-			"other management cluster before", name, c.owner), nil
+		return staysWith(name, c.owner), nil
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	err := s.writer.Patch(ctx, secret, client.RawPatch(types.MergePatchType,
@@ -139,6 +141,12 @@ func (s *secrets) carry(ctx context.Context, name types.NamespacedName) (string,
 	c.moves = true
 	s.kept.Add(name, c)
 	return "", nil
+}
+
+// staysWith says that a Secret stays behind, because an owner of it does.
+func staysWith(name types.NamespacedName, owner string) string {
+	return fmt.Sprintf("the Secret %s is owned by %s, and clusterctl move leaves both behind: create the Secret in the "+
+		"other management cluster before", name, owner)
 }
 
 // bootstrap returns the bootstrap data in a Secret, and its format.

@@ -14,6 +14,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
@@ -42,7 +44,7 @@ const (
 	DefaultCallsPerClass = limits.DefaultClassCalls
 )
 
-// Config configures the controllers. Gateway, Catalog, Metrics and Logger are required.
+// Config configures the controllers. Gateway, Catalog, Metrics, Logger and Namespace are required.
 type Config struct {
 	Gateway calls.Caller
 	Catalog *catalog.Catalog // it has the hooks of infrastructure
@@ -52,26 +54,31 @@ type Config struct {
 	Calls, CallsPerClass int
 	// WatchFilter limits the objects to those with this value of the label cluster.x-k8s.io/watch-filter. Empty means all.
 	WatchFilter string
+	// Namespace is the namespace of the controllers, which has the Secrets of HookgateClusterIdentities. The controllers
+	// watch their metadata.
+	Namespace string
 	// The numbers of objects that are reconciled at the same time. Zero means the defaults.
 	ClassConcurrency, ClusterConcurrency, MachineConcurrency, PoolConcurrency int
 }
 
-// classIndex is the name of the indexes of objects by their class, and clusterIndex that of templates by their Cluster.
+// classIndex is the name of the indexes of objects by their class, identityIndex that of HookgateClusters by their
+// identity, and clusterIndex that of templates by their Cluster.
 const (
-	classIndex   = "infrastructureClass"
-	clusterIndex = "cluster"
+	classIndex    = "infrastructureClass"
+	identityIndex = "identity"
+	clusterIndex  = "cluster"
 )
 
 // Webhooks returns the handler of the webhooks that validate the kinds of the provider. The reader needs their classes,
-// HookgateClusters, Clusters and Namespaces; a cache is enough.
+// HookgateClusterIdentities, HookgateClusters, Clusters and Namespaces; a cache is enough.
 func Webhooks(reader client.Reader, logger *slog.Logger) http.Handler {
 	return webhook.New(webhook.Config{Reader: reader, Schemas: parameters.NewCache(), Logger: logger})
 }
 
 // Setup adds the controllers to a manager, whose scheme needs AddToScheme.
 func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
-	if c.Metrics == nil || c.Logger == nil {
-		return errors.New("infrastructure: Metrics and Logger are required")
+	if c.Metrics == nil || c.Logger == nil || c.Namespace == "" {
+		return errors.New("infrastructure: Metrics, Logger and Namespace are required")
 	}
 	gateway, err := calls.New(calls.Config{
 		Caller: c.Gateway, Catalog: c.Catalog, Calls: c.Calls, CallsPerClass: c.CallsPerClass, Observer: c.Metrics,
@@ -87,9 +94,13 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 		secrets: newSecrets(mgr.GetAPIReader(), mgr.GetClient(), time.Now),
 		ids:     newProviderIDs(mgr.GetClient()), metrics: c.Metrics,
 		events: newRecorder(mgr.GetEventRecorder("hookgate-infrastructure"), time.Now),
-		logger: c.Logger, now: time.Now, watchFilter: c.WatchFilter,
+		logger: c.Logger, now: time.Now, watchFilter: c.WatchFilter, namespace: c.Namespace,
+	}
+	if err := b.watchSecrets(mgr); err != nil {
+		return fmt.Errorf("infrastructure: %w", err)
 	}
 	if err := errors.Join(
+		b.setUpIdentities(mgr, cmp.Or(c.ClassConcurrency, DefaultClassConcurrency)),
 		b.setUpClasses(mgr, cmp.Or(c.ClassConcurrency, DefaultClassConcurrency)),
 		b.setUpClusters(mgr, cmp.Or(c.ClusterConcurrency, DefaultClusterConcurrency)),
 		b.setUpMachines(mgr, cmp.Or(c.MachineConcurrency, DefaultMachineConcurrency)),
@@ -116,6 +127,9 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		}),
 		indexer.IndexField(ctx, &infrav1.HookgateCluster{}, classIndex, func(o client.Object) []string {
 			return present(o.(*infrav1.HookgateCluster).Spec.InfrastructureClassName)
+		}),
+		indexer.IndexField(ctx, &infrav1.HookgateCluster{}, identityIndex, func(o client.Object) []string {
+			return present(identityOf(o.(*infrav1.HookgateCluster)))
 		}),
 		indexer.IndexField(ctx, &infrav1.HookgateMachineTemplate{}, clusterIndex, templateCluster),
 		indexer.IndexField(ctx, &infrav1.HookgateMachine{}, classIndex, recorded),
@@ -163,6 +177,31 @@ func (r *base) setUpClasses(mgr manager.Manager, concurrency int) error {
 		Complete(quiet{&classes{base: r, pace: newScheduler(r.now)}})
 }
 
+// watchSecrets adds the watch of the metadata of the Secrets in the namespace of the controllers to a manager.
+func (r *base) watchSecrets(mgr manager.Manager) error {
+	var err error
+	if r.watch, err = cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
+		DefaultNamespaces: map[string]cache.Config{r.namespace: {}}, DefaultTransform: cache.TransformStripManagedFields(),
+	}); err != nil {
+		return fmt.Errorf("watch Secrets: %w", err)
+	}
+	return mgr.Add(r.watch)
+}
+
+// secretsOf returns the source of the objects whose identity has a Secret that changes.
+func (r *base) secretsOf(byIdentity func(context.Context, client.Object) []reconcile.Request) source.Source {
+	return source.Kind(r.watch, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(r.rotated(byIdentity)))
+}
+
+func (r *base) setUpIdentities(mgr manager.Manager, concurrency int) error {
+	return builder.ControllerManagedBy(mgr).Named("hookgateclusteridentity").
+		For(&infrav1.HookgateClusterIdentity{}, builder.WithPredicates(updated(notStatus))).
+		WatchesRawSource(r.secretsOf(itself)).
+		WithOptions(options(concurrency)).
+		Complete(quiet{&identities{base: r}})
+}
+
 func (r *base) setUpClusters(mgr manager.Manager, concurrency int) error {
 	return builder.ControllerManagedBy(mgr).Named("hookgatecluster").
 		For(&infrav1.HookgateCluster{}, builder.WithPredicates(updated(notStatus))).
@@ -170,6 +209,8 @@ func (r *base) setUpClusters(mgr manager.Manager, concurrency int) error {
 		Watches(&infrav1.InfrastructureClass{}, mapped(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.recorded(ctx, &infrav1.HookgateClusterList{}, o.GetName())
 		}), builder.WithPredicates(updated(classChanged))).
+		Watches(&infrav1.HookgateClusterIdentity{}, mapped(r.byIdentity(itself)), builder.WithPredicates(updated(notStatus))).
+		WatchesRawSource(r.secretsOf(r.byIdentity(itself))).
 		Watches(&infrav1.HookgateMachine{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
 		Watches(&infrav1.HookgateMachinePool{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
 		WithOptions(options(concurrency)).
@@ -182,6 +223,8 @@ func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
 		Watches(&clusterv1.Machine{}, mapped(machineToInfra), builder.WithPredicates(updated(notStatus))).
 		Watches(&clusterv1.Cluster{}, mapped(r.toMachines), builder.WithPredicates(updated(clusterChanged))).
 		Watches(&infrav1.HookgateCluster{}, mapped(r.toMachines), builder.WithPredicates(updated(infraChanged))).
+		Watches(&infrav1.HookgateClusterIdentity{}, mapped(r.byIdentity(r.toMachines)), builder.WithPredicates(updated(notStatus))).
+		WatchesRawSource(r.secretsOf(r.byIdentity(r.toMachines))).
 		Watches(&infrav1.InfrastructureClass{},
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachineList{} })),
 			builder.WithPredicates(updated(classChanged))).
@@ -198,6 +241,8 @@ func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
 		Watches(&clusterv1.Machine{}, mapped(r.toPool), builder.WithPredicates(updated(wishChanged))).
 		Watches(&clusterv1.Cluster{}, mapped(r.toPools), builder.WithPredicates(updated(clusterChanged))).
 		Watches(&infrav1.HookgateCluster{}, mapped(r.toPools), builder.WithPredicates(updated(infraChanged))).
+		Watches(&infrav1.HookgateClusterIdentity{}, mapped(r.byIdentity(r.toPools)), builder.WithPredicates(updated(notStatus))).
+		WatchesRawSource(r.secretsOf(r.byIdentity(r.toPools))).
 		Watches(&infrav1.InfrastructureClass{},
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachinePoolList{} })),
 			builder.WithPredicates(updated(classChanged))).

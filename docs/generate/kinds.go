@@ -21,7 +21,7 @@ import (
 
 // kindOrder is the order of the kinds on their page.
 var kindOrder = []string{
-	"InfrastructureClass", "HookgateCluster", "HookgateMachine", "HookgateMachinePool",
+	"InfrastructureClass", "HookgateClusterIdentity", "HookgateCluster", "HookgateMachine", "HookgateMachinePool",
 	"HookgateClusterTemplate", "HookgateMachineTemplate", "HookgateMachinePoolTemplate",
 }
 

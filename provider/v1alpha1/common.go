@@ -11,9 +11,12 @@ const (
 	MachinePoolFinalizer = "infrastructure.hookgate.dev/hookgatemachinepool"
 )
 
-// ClassFinalizer keeps an InfrastructureClass until no object uses it: without its class, nothing that exists outside
-// could be deleted.
-const ClassFinalizer = "infrastructure.hookgate.dev/infrastructureclass"
+// ClassFinalizer and IdentityFinalizer keep an InfrastructureClass and a HookgateClusterIdentity until no object uses
+// them: without its class and its credentials, nothing that exists outside could be deleted.
+const (
+	ClassFinalizer    = "infrastructure.hookgate.dev/infrastructureclass"
+	IdentityFinalizer = "infrastructure.hookgate.dev/hookgateclusteridentity"
+)
 
 // The annotations that the controllers read or write.
 const (
@@ -29,13 +32,15 @@ const (
 	// RevisionAnnotation on a HookgateMachine of a pool is the revision of the pool that it was made from.
 	RevisionAnnotation = "infrastructure.hookgate.dev/revision"
 
-	// ClassAnnotation, ClusterExternalIDAnnotation and CredentialsAnnotation record the InfrastructureClass of a
-	// HookgateMachine or HookgateMachinePool, the externalID of its HookgateCluster, and the Secret that this names, if it
-	// names one. They are written with the externalID, and used once the Cluster or the HookgateCluster is gone: deletion
-	// has to reach the same extension, with the same credentials.
+	// ClassAnnotation, ClusterExternalIDAnnotation, CredentialsAnnotation and IdentityAnnotation record the
+	// InfrastructureClass of a HookgateMachine or HookgateMachinePool, the externalID of its HookgateCluster, and the
+	// Secret or the HookgateClusterIdentity that this names, if it names one. They are written with the externalID, and
+	// used once the Cluster or the HookgateCluster is gone: deletion has to reach the same extension, with the same
+	// credentials.
 	ClassAnnotation             = "infrastructure.hookgate.dev/class"
 	ClusterExternalIDAnnotation = "infrastructure.hookgate.dev/cluster-external-id"
 	CredentialsAnnotation       = "infrastructure.hookgate.dev/credentials"
+	IdentityAnnotation          = "infrastructure.hookgate.dev/identity"
 
 	// VersionAnnotation and FailureDomainAnnotation on a HookgateMachine of a pool are the Kubernetes version and the
 	// failure domain that it is made with. Cluster API makes its Machine later, without them.
@@ -74,6 +79,24 @@ type SecretReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+}
+
+// LocalSecretReference names a Secret with credentials in the namespace of the controllers.
+type LocalSecretReference struct {
+	// name is the name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name,omitempty"`
+}
+
+// IdentityReference names a HookgateClusterIdentity.
+type IdentityReference struct {
+	// name is the name of the HookgateClusterIdentity.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name,omitempty"`
 }
 
 // Initialization holds what Cluster API waits for when it sets up an object.

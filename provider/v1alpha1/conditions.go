@@ -18,7 +18,7 @@ const (
 	// ParametersValidCondition says whether the parameters match the schema that the extension announces.
 	ParametersValidCondition = "ParametersValid"
 	// CredentialsMovableCondition says whether clusterctl move takes along the Secret that credentialsRef of a
-	// HookgateCluster names.
+	// HookgateCluster or of a HookgateClusterIdentity names.
 	CredentialsMovableCondition = "CredentialsMovable"
 	// PausedCondition says whether the object or its Cluster is paused. The extension is not called meanwhile.
 	PausedCondition = clusterv1.PausedCondition
@@ -64,7 +64,10 @@ const (
 	ClassNotFoundReason = "ClassNotFound"
 	// ClassNotReadyReason means that the InfrastructureClass, or its extension, cannot be used yet.
 	ClassNotReadyReason = "ClassNotReady"
-	// NamespaceNotAllowedReason means that the InfrastructureClass may not be used in this namespace.
+	// IdentityNotFoundReason means that the HookgateClusterIdentity does not exist.
+	IdentityNotFoundReason = "IdentityNotFound"
+	// NamespaceNotAllowedReason means that the InfrastructureClass, or the HookgateClusterIdentity, may not be used in
+	// this namespace.
 	NamespaceNotAllowedReason = "NamespaceNotAllowed"
 	// CredentialsNotFoundReason means that the Secret with credentials does not exist, or must not be used from here.
 	CredentialsNotFoundReason = "CredentialsNotFound"

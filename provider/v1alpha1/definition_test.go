@@ -24,6 +24,7 @@ import (
 // kinds are the kinds of the group; true are those of the contracts of Cluster API.
 var kinds = map[string]bool{
 	"InfrastructureClass":         false,
+	"HookgateClusterIdentity":     false,
 	"HookgateCluster":             true,
 	"HookgateClusterTemplate":     true,
 	"HookgateMachine":             true,

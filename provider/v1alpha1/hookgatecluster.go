@@ -45,6 +45,7 @@ type HookgateCluster struct {
 // HookgateClusterSpec is the desired infrastructure of a Cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything outside is named by it"
+// +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: either has the credentials"
 type HookgateClusterSpec struct {
 	// infrastructureClassName is the name of the InfrastructureClass. It is also the class of the Machines and
 	// MachinePools of the Cluster, and must not change.
@@ -66,6 +67,11 @@ type HookgateClusterSpec struct {
 	// used, if there is one.
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
+
+	// identityRef names the HookgateClusterIdentity in whose name the extension acts. Its credentials are sent instead of
+	// those of credentialsRef and of the InfrastructureClass.
+	// +optional
+	IdentityRef *IdentityReference `json:"identityRef,omitempty"`
 
 	// controlPlaneEndpoint is the address of the control plane. The extension answers it, unless a user or a control plane
 	// provider set it before. The controller writes it once and never changes it; Cluster API copies it once.

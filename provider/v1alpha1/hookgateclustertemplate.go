@@ -50,6 +50,7 @@ type HookgateClusterTemplateResource struct {
 // HookgateClusterTemplateResourceSpec is the spec of HookgateClusters, without the fields that the controller writes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || !has(self.credentialsRef.namespace)",message="credentialsRef.namespace must be left out: the Secret is in the namespace of each HookgateCluster"
+// +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: either has the credentials"
 type HookgateClusterTemplateResourceSpec struct {
 	// infrastructureClassName is the name of the InfrastructureClass.
 	// +kubebuilder:validation:MinLength=1
@@ -66,6 +67,10 @@ type HookgateClusterTemplateResourceSpec struct {
 	// credentialsRef names the Secret, in the namespace of each HookgateCluster, whose data is sent to the extension.
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
+
+	// identityRef names the HookgateClusterIdentity in whose name the extension acts.
+	// +optional
+	IdentityRef *IdentityReference `json:"identityRef,omitempty"`
 }
 
 // HookgateClusterTemplateList is a list of HookgateClusterTemplates.

@@ -44,10 +44,18 @@ func fullObjects() map[string]any {
 		}},
 	}
 
+	identity := &v1alpha1.HookgateClusterIdentity{}
+	identity.Spec = v1alpha1.HookgateClusterIdentitySpec{
+		CredentialsRef:    v1alpha1.LocalSecretReference{Name: "s"},
+		AllowedNamespaces: &v1alpha1.AllowedNamespaces{Names: []string{"a"}, Selector: &metav1.LabelSelector{}},
+	}
+	identity.Status.Conditions = conditions
+
 	cluster := &v1alpha1.HookgateCluster{}
 	cluster.Spec = v1alpha1.HookgateClusterSpec{
 		InfrastructureClassName: "acme", Parameters: parameters(), CredentialsRef: &v1alpha1.SecretReference{Name: "s"},
 		ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "h", Port: 6443}, ExternalID: "c-1",
+		IdentityRef: &v1alpha1.IdentityReference{Name: "i"},
 	}
 	cluster.Status = v1alpha1.HookgateClusterStatus{
 		Conditions: conditions, Initialization: initialization, Outputs: parameters(),
@@ -78,6 +86,7 @@ func fullObjects() map[string]any {
 	clusters.Spec.Template = v1alpha1.HookgateClusterTemplateResource{
 		ObjectMeta: metadata, Spec: v1alpha1.HookgateClusterTemplateResourceSpec{
 			InfrastructureClassName: "acme", Parameters: parameters(), CredentialsRef: &v1alpha1.SecretReference{Name: "s"},
+			IdentityRef: &v1alpha1.IdentityReference{Name: "i"},
 		},
 	}
 	machines := &v1alpha1.HookgateMachineTemplate{}
@@ -95,7 +104,7 @@ func fullObjects() map[string]any {
 		},
 	}
 	return map[string]any{
-		v1alpha1.InfrastructureClassKind: class, v1alpha1.HookgateClusterKind: cluster,
+		v1alpha1.InfrastructureClassKind: class, v1alpha1.HookgateClusterIdentityKind: identity, v1alpha1.HookgateClusterKind: cluster,
 		v1alpha1.HookgateMachineKind: machine, v1alpha1.HookgateMachinePoolKind: pool,
 		v1alpha1.HookgateClusterTemplateKind: clusters, v1alpha1.HookgateMachineTemplateKind: machines,
 		v1alpha1.HookgateMachinePoolTemplateKind: pools,

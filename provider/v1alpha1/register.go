@@ -15,6 +15,7 @@ var GroupVersion = schema.GroupVersion{Group: "infrastructure.hookgate.dev", Ver
 // The names of the kinds.
 const (
 	InfrastructureClassKind         = "InfrastructureClass"
+	HookgateClusterIdentityKind     = "HookgateClusterIdentity"
 	HookgateClusterKind             = "HookgateCluster"
 	HookgateClusterTemplateKind     = "HookgateClusterTemplate"
 	HookgateMachineKind             = "HookgateMachine"
@@ -27,6 +28,7 @@ const (
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&InfrastructureClass{}, &InfrastructureClassList{},
+		&HookgateClusterIdentity{}, &HookgateClusterIdentityList{},
 		&HookgateCluster{}, &HookgateClusterList{},
 		&HookgateClusterTemplate{}, &HookgateClusterTemplateList{},
 		&HookgateMachine{}, &HookgateMachineList{},

@@ -195,7 +195,35 @@ func testMoveInfrastructure(t *testing.T, r *repository, from, to *server) {
 		"initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true},
 		"conditions": [{"type": "ControlPlaneInitialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
+	from.apply(t, map[string]any{
+		"apiVersion": "infrastructure.hookgate.dev/v1alpha1", "kind": "HookgateClusterIdentity",
+		"metadata": map[string]any{"name": "team-a", "finalizers": []any{"infrastructure.hookgate.dev/hookgateclusteridentity"}},
+		"spec": map[string]any{
+			"credentialsRef": map[string]any{"name": "team-a"}, "allowedNamespaces": map[string]any{"names": []any{"moves"}},
+		},
+	})
+	identity := from.find(t, infrastructure("HookgateClusterIdentity"), "", "team-a")
+	from.apply(t, map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"token": "secret"},
+		"metadata": map[string]any{
+			"name": "team-a", "namespace": namespace, "ownerReferences": []any{map[string]any{
+				"apiVersion": identity.GetAPIVersion(), "kind": identity.GetKind(), "name": "team-a", "uid": string(identity.GetUID()),
+			}},
+		},
+	})
+
 	r.clusterctlFor(t, from, "move", "--namespace", "moves", "--to-kubeconfig", to.kubeconfig)
+
+	there := to.find(t, infrastructure("HookgateClusterIdentity"), "", "team-a")
+	secret := to.find(t, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, namespace, "team-a")
+	if there == nil || secret == nil || len(secret.GetOwnerReferences()) != 1 || secret.GetOwnerReferences()[0].UID != there.GetUID() {
+		t.Errorf("the identity %v and its Secret %v were not moved together", there, secret)
+	}
+	for kind, ns := range map[schema.GroupVersionKind]string{identity.GroupVersionKind(): "", {Version: "v1", Kind: "Secret"}: namespace} {
+		if from.find(t, kind, ns, "team-a") == nil {
+			t.Errorf("the %s is gone where other Clusters may use it", kind.Kind)
+		}
+	}
 
 	moved := to.find(t, infrastructure("HookgateCluster"), "moves", "moved")
 	if moved == nil {

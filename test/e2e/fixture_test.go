@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -204,7 +205,16 @@ func (w *fixture) as(namespace, account string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	kubeconfig, err := user.KubeConfig()
+	text, err := user.KubeConfig()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	parsed, err := clientcmd.Load(text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	parsed.Contexts[parsed.CurrentContext].Namespace = namespace // as in a Pod
+	kubeconfig, err := clientcmd.Write(*parsed)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -110,6 +110,7 @@ func (s *infrastructureServer) discovery(t *testing.T) {
 	}
 	want := map[string]string{
 		"infrastructureclasses": "infraclass cluster-api", "infrastructureclasses/status": "",
+		"hookgateclusteridentities": "hgci cluster-api", "hookgateclusteridentities/status": "",
 		"hookgateclusters": "hgc cluster-api", "hookgateclusters/status": "", "hookgateclustertemplates": "hgct cluster-api",
 		"hookgatemachines": "hgm cluster-api", "hookgatemachines/status": "",
 		"hookgatemachinetemplates": "hgmt cluster-api", "hookgatemachinetemplates/status": "",
@@ -280,6 +281,18 @@ func TestInfrastructureWebhooks(t *testing.T) {
 	refused(create("InfrastructureClass", "selector", "spec: {extensionRef: {name: a}, allowedNamespaces: {selector: {matchExpressions: [{key: a, operator: Is}]}}}"),
 		"spec.allowedNamespaces.selector")
 
+	refused(create("HookgateClusterIdentity", "selector", "spec: {credentialsRef: {name: s}, allowedNamespaces: {selector: {matchExpressions: [{key: a, operator: Is}]}}}"),
+		"spec.allowedNamespaces.selector")
+	if err := create("HookgateClusterIdentity", "team-a", "spec: {credentialsRef: {name: s}, allowedNamespaces: {names: [team-a]}}"); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{"nobody": "there is no HookgateClusterIdentity", "team-a": "does not allow the namespace"} {
+		s.warnings.list = nil
+		if err := create("HookgateCluster", "of-"+name, "spec: {infrastructureClassName: acme, parameters: {network: n1}, identityRef: {name: "+name+"}}"); err != nil ||
+			len(s.warnings.list) != 1 || !strings.Contains(s.warnings.list[0], want) {
+			t.Errorf("%v, warnings %q, want %q", err, s.warnings.list, want)
+		}
+	}
 	for _, kind := range []string{"HookgateClusterTemplate", "HookgateMachineTemplate", "HookgateMachinePoolTemplate"} {
 		t.Run(kind, func(t *testing.T) { s.immutable(t, kind) })
 	}

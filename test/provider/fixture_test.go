@@ -49,6 +49,8 @@ type fixture struct {
 	cloud     *cloud
 	client    client.Client // reads from the API server
 	namespace string        // also the name of the class and the watch filter
+	system    string        // the namespace of the controllers
+	log       *records      // of the controllers; nil for none
 	metrics   *prometheus.Registry
 	writes    *writes
 	stop      func() // stops the controllers
@@ -90,7 +92,7 @@ func newNamespace(t testing.TB, server *envtest.Environment) *fixture {
 		name = strings.TrimRight(name[:50], "-")
 	}
 	name = fmt.Sprintf("%s-%d", name, worlds.Add(1)) // with -count, a test runs again
-	w := &fixture{t: t, server: server, cloud: newCloud(), client: c, namespace: name}
+	w := &fixture{t: t, server: server, cloud: newCloud(), client: c, namespace: name, system: name}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return w
 }
@@ -147,8 +149,11 @@ func (w *fixture) start() {
 	if testing.Verbose() && os.Getenv("HOOKGATE_TEST_LOG") != "" {
 		logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
+	if w.log != nil {
+		logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	if err := provider.Setup(ctx, mgr, provider.Config{
-		Gateway: caller, Catalog: hooks, Metrics: metrics, Logger: logger, WatchFilter: w.namespace,
+		Gateway: caller, Catalog: hooks, Metrics: metrics, Logger: logger, WatchFilter: w.namespace, Namespace: w.system,
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,7 +198,7 @@ func (w *fixture) place(o client.Object) {
 	labels[clusterv1.WatchLabel] = w.namespace
 	o.SetLabels(labels)
 	switch o.(type) {
-	case *corev1.Namespace, *infrav1.InfrastructureClass:
+	case *corev1.Namespace, *infrav1.InfrastructureClass, *infrav1.HookgateClusterIdentity:
 	default:
 		o.SetNamespace(w.namespace)
 	}

@@ -62,6 +62,13 @@ func (i *installation) live() {
 		r.MachineCapacities = []*infrahooksv1alpha1.MachineCapacity{capacityOf("large", "16", "64Gi", "amd64")}
 	}
 	w.create(secret("creds", "token", "very-secret"))
+	ofIdentity := secret("team-a", "token", "very-secret")
+	ofIdentity.Namespace = installedNamespace
+	if err := w.client.Create(t.Context(), ofIdentity); err != nil {
+		t.Fatal(err)
+	}
+	identity := newIdentity("team-a", w.namespace)
+	w.create(identity)
 	class := w.createClass(func(c *infrav1.InfrastructureClass) {
 		c.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.WatchLabel: w.namespace}},
@@ -119,6 +126,13 @@ func (i *installation) live() {
 	w.gone(m)
 	w.delete(infra)
 	w.gone(infra)
+	_, other := w.readyCluster("of-team-a", func(c *infrav1.HookgateCluster) {
+		c.Spec.IdentityRef = &infrav1.IdentityReference{Name: identity.Name}
+	})
+	w.delete(other)
+	w.gone(other)
+	w.delete(identity)
+	w.gone(identity)
 	w.delete(class)
 	w.gone(class)
 }

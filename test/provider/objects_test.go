@@ -90,9 +90,7 @@ func (w *fixture) newCluster(name string, change ...func(*infrav1.HookgateCluste
 func (w *fixture) readyCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
 	w.t.Helper()
 	cluster, infra := w.newCluster(name, change...)
-	eventually(w, infra, "provisioned", func(c *infrav1.HookgateCluster) bool {
-		return ptr.Deref(c.Status.Initialization.Provisioned, false)
-	})
+	eventually(w, infra, "provisioned", hasInfrastructure)
 	updateStatus(w, cluster, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = new(true) })
 	return cluster, infra
 }
@@ -125,6 +123,10 @@ func (w *fixture) readyMachine(cluster, name string) (*clusterv1.Machine, *infra
 	machine, infra := w.newMachine(cluster, name)
 	eventually(w, infra, "provisioned", isProvisioned)
 	return machine, infra
+}
+
+func hasInfrastructure(c *infrav1.HookgateCluster) bool {
+	return ptr.Deref(c.Status.Initialization.Provisioned, false)
 }
 
 func isProvisioned(m *infrav1.HookgateMachine) bool {

@@ -43,14 +43,45 @@ func (classes) ValidateDelete(context.Context, *v1alpha1.InfrastructureClass) (a
 // problems returns the problems of the spec of a class.
 func (w classes) problems(ctx context.Context, c *v1alpha1.InfrastructureClass) field.ErrorList {
 	var errs field.ErrorList
-	if a := c.Spec.AllowedNamespaces; a != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(a.Selector,
-			metav1validation.LabelSelectorValidationOptions{}, specPath.Child("allowedNamespaces", "selector"))...)
-	}
+	errs = append(errs, allowedProblems(c.Spec.AllowedNamespaces)...)
 	at, d, s := specPath.Child("defaultParameters"), c.Spec.DefaultParameters, c.Status.Schemas
 	errs = append(errs, w.defaults(ctx, c, at.Child("cluster"), raw(d.Cluster), raw(s.Cluster))...)
 	errs = append(errs, w.defaults(ctx, c, at.Child("machine"), raw(d.Machine), raw(s.Machine))...)
 	return append(errs, w.defaults(ctx, c, at.Child("machinePool"), raw(d.MachinePool), raw(s.MachinePool))...)
+}
+
+// allowedProblems returns the problems of spec.allowedNamespaces, which may be nil.
+func allowedProblems(a *v1alpha1.AllowedNamespaces) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	return metav1validation.ValidateLabelSelector(a.Selector, metav1validation.LabelSelectorValidationOptions{},
+		specPath.Child("allowedNamespaces", "selector"))
+}
+
+// identities applies the rules of HookgateClusterIdentities.
+type identities struct{}
+
+var _ admission.Validator[*v1alpha1.HookgateClusterIdentity] = identities{}
+
+// ValidateCreate checks a new identity.
+func (identities) ValidateCreate(_ context.Context, i *v1alpha1.HookgateClusterIdentity) (admission.Warnings, error) {
+	return nil, refusal(v1alpha1.HookgateClusterIdentityKind, i.Name, allowedProblems(i.Spec.AllowedNamespaces))
+}
+
+// ValidateUpdate checks the new state of an identity. It allows one that is being deleted, and one whose spec stays.
+func (w identities) ValidateUpdate(
+	ctx context.Context, before, i *v1alpha1.HookgateClusterIdentity,
+) (admission.Warnings, error) {
+	if !i.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(before.Spec, i.Spec) {
+		return nil, nil
+	}
+	return w.ValidateCreate(ctx, i)
+}
+
+// ValidateDelete allows every deletion: the controllers keep an identity until no object uses it.
+func (identities) ValidateDelete(context.Context, *v1alpha1.HookgateClusterIdentity) (admission.Warnings, error) {
+	return nil, nil
 }
 
 // defaults checks default parameters, which need not be complete.

@@ -9,6 +9,7 @@
 //   - Parameters match the schema that the extension announces in the status of the InfrastructureClass. They are
 //     checked where an update changes them, so that a new schema does not block objects that exist.
 //   - Credentials are in the namespace of their HookgateCluster.
+//   - Selectors of namespaces can be parsed.
 //   - The annotation that makes a HookgateCluster externally managed stays.
 //
 // What may still appear, such as an InfrastructureClass that is applied later, causes a warning: the order in which

@@ -53,16 +53,16 @@ func (l lookup) classOfCluster(ctx context.Context, namespace, name string) stri
 	return infrastructure.Spec.InfrastructureClassName
 }
 
-// allowed reports whether a namespace may use a class.
-func (l lookup) allowed(ctx context.Context, class *v1alpha1.InfrastructureClass, namespace string) bool {
-	if ok, err := class.Spec.AllowedNamespaces.Allow(namespace, nil); ok || err != nil {
+// allowed reports whether a namespace may use what says a.
+func (l lookup) allowed(ctx context.Context, a *v1alpha1.AllowedNamespaces, namespace string) bool {
+	if ok, err := a.Allow(namespace, nil); ok || err != nil {
 		return ok
 	}
 	found := &corev1.Namespace{}
 	if !l.get(ctx, client.ObjectKey{Name: namespace}, found) {
 		return false
 	}
-	ok, _ := class.Spec.AllowedNamespaces.Allow(namespace, found.Labels) // the selector is valid
+	ok, _ := a.Allow(namespace, found.Labels) // the selector is valid
 	return ok
 }
 

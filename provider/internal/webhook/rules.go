@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
@@ -89,7 +90,27 @@ func (r rules) check(ctx context.Context, old *view, v view) (admission.Warnings
 		errs = without(errs, known)
 		warnings = slices.DeleteFunc(warnings, func(w string) bool { return slices.Contains(warned, w) })
 	}
+	if old == nil || old.identity != v.identity {
+		warnings = append(warnings, r.identityWarnings(ctx, v)...)
+	}
 	return warnings, errs
+}
+
+// identityWarnings returns what keeps the identity of an object from being used now.
+func (r rules) identityWarnings(ctx context.Context, v view) admission.Warnings {
+	if v.identity == "" || v.template != nil {
+		return nil
+	}
+	path, i := v.at.Child("identityRef", "name"), &v1alpha1.HookgateClusterIdentity{}
+	switch {
+	case !r.lookup.get(ctx, client.ObjectKey{Name: v.identity}, i):
+		return admission.Warnings{fmt.Sprintf(
+			"%s: there is no HookgateClusterIdentity %q yet; nothing is made until it appears", path, v.identity)}
+	case !r.lookup.allowed(ctx, i.Spec.AllowedNamespaces, v.metadata.Namespace):
+		return admission.Warnings{fmt.Sprintf("%s: HookgateClusterIdentity %q does not allow the namespace %q "+
+			"(spec.allowedNamespaces); nothing is made until it does", path, v.identity, v.metadata.Namespace)}
+	}
+	return nil
 }
 
 // text returns the parameters of a view for a comparison.
@@ -150,7 +171,7 @@ func (r rules) classWarnings(
 	case class == nil:
 		return admission.Warnings{fmt.Sprintf(
 			"%s: there is no InfrastructureClass %q yet; nothing is made until it appears", path, name)}
-	case v.template == nil && !r.lookup.allowed(ctx, class, v.metadata.Namespace):
+	case v.template == nil && !r.lookup.allowed(ctx, class.Spec.AllowedNamespaces, v.metadata.Namespace):
 		return admission.Warnings{fmt.Sprintf("%s: InfrastructureClass %q does not allow the namespace %q "+
 			"(spec.allowedNamespaces); nothing is made until it does", path, name, v.metadata.Namespace)}
 	case !class.Announced():

@@ -20,6 +20,7 @@ type view struct {
 	class       string      // empty if it is the one of the cluster
 	parameters  []byte
 	credentials *v1alpha1.SecretReference
+	identity    string                // the name of the one that is referred to; empty without one
 	template    *clusterv1.ObjectMeta // nil of objects
 	spec        any                   // of the objects of a template; nil of objects
 
@@ -54,10 +55,18 @@ var (
 	templatePath = field.NewPath("spec", "template", "spec")
 )
 
+func nameOf(r *v1alpha1.IdentityReference) string {
+	if r == nil {
+		return ""
+	}
+	return r.Name
+}
+
 func viewCluster(o *v1alpha1.HookgateCluster) view {
 	return view{
 		kind: v1alpha1.HookgateClusterKind, metadata: &o.ObjectMeta, at: specPath,
 		class: o.Spec.InfrastructureClassName, parameters: raw(o.Spec.Parameters), credentials: o.Spec.CredentialsRef,
+		identity: nameOf(o.Spec.IdentityRef),
 	}
 }
 

@@ -29,7 +29,7 @@ func Path(kind string) string {
 
 // Config configures the webhooks. All fields are required.
 type Config struct {
-	// Reader reads InfrastructureClasses, HookgateClusters, Clusters and Namespaces; a cache is enough.
+	// Reader reads InfrastructureClasses, HookgateClusterIdentities, HookgateClusters, Clusters and Namespaces; a cache is enough.
 	Reader client.Reader
 	// Schemas are the schemas of parameters, which the controllers use as well.
 	Schemas *parameters.Cache
@@ -44,6 +44,8 @@ func New(c Config) http.Handler {
 	return webhook.Admissions(map[string]http.Handler{
 		Path(v1alpha1.InfrastructureClassKind): admission.WithValidator[*v1alpha1.InfrastructureClass](
 			scheme, classes{schemas: c.Schemas}),
+		Path(v1alpha1.HookgateClusterIdentityKind): admission.WithValidator[*v1alpha1.HookgateClusterIdentity](
+			scheme, identities{}),
 		Path(v1alpha1.HookgateClusterKind): admission.WithValidator(scheme,
 			objects[*v1alpha1.HookgateCluster]{rules: r, view: viewCluster}),
 		Path(v1alpha1.HookgateClusterTemplateKind): admission.WithValidator(scheme,
