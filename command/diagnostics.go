@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/internal/console"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/status"
 )
 
 // diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
@@ -50,14 +51,24 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 }
 
 // statusHandlers returns what serves the status to programs and to people; page is nil without --ui. hooks returns the
-// address that has the page of the hooks, and nil if there is none.
+// address that has the page of the hooks, and nil if there is none. cluster is nil without one.
 func (o *diagnosticsOptions) statusHandlers(
-	r *observe.Reporter, hooks func() net.Addr, guard func(http.Handler) (http.Handler, error),
+	r *observe.Reporter, hooks func() net.Addr, cluster *rest.Config, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {
 	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
 		return programs, nil, err
 	}
-	page, err = guard(console.New(r, hooks))
+	var infrastructure console.Infrastructure
+	if cluster != nil {
+		reader, err := infrastructureReader(cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		infrastructure = func(ctx context.Context) (*status.Infrastructure, error) {
+			return readInfrastructure(ctx, reader)
+		}
+	}
+	page, err = guard(console.New(r, hooks, infrastructure))
 	return programs, page, err
 }
 

@@ -23,8 +23,9 @@ import (
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get {handlers | extensions | rollouts | rules | jobs | chains | policies | holds | routes}",
-		Short: "List what a gateway knows",
+		Use: "get {handlers | extensions | rollouts | rules | jobs | chains | policies | holds | routes | clusters | " +
+			"machines | pools}",
+		Short: "List what a gateway knows, or the objects of the infrastructure provider",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("cannot get %q: want %s", args[0], gettable)
@@ -35,10 +36,14 @@ func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRolloutsCommand(),
 		newGetRulesCommand(), newGetJobsCommand(), newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand(),
 		newGetRoutesCommand())
+	for _, kind := range infrastructureKinds {
+		cmd.AddCommand(newGetInfrastructureCommand(kind))
+	}
 	return cmd
 }
 
-const gettable = "handlers, extensions, rollouts, rules, jobs, chains, policies, holds or routes"
+const gettable = "handlers, extensions, rollouts, rules, jobs, chains, policies, holds, routes, clusters, " +
+	"machines or pools"
 
 // discover lists the handlers in the answer of a server to discovery.
 func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) error {

@@ -117,7 +117,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 	o.report(metrics, reporter, source)
 	var callers atomic.Pointer[net.Addr] // the address for them, which has the page of the hooks
-	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, o.hooksPage(&callers), in.guard)
+	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, o.hooksPage(&callers), in.cluster.rest, in.guard)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,17 +12,25 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/overview"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
+// scrapeTimeout is how long a scrape waits for the cache. Prometheus waits for 10 seconds by default.
+const scrapeTimeout = 5 * time.Second
+
 // Metrics are the metrics of the controllers. controller-runtime has those of reconciliations, queues and requests to
-// the API server. Series are bounded by the hooks, the kinds of errors, and the kinds of objects.
+// the API server. Series are bounded by the hooks, the kinds of errors, the
+// kinds of objects, and limits.InfrastructureClasses.
 type Metrics struct {
 	calls     *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	abandoned *prometheus.CounterVec
+
+	registerer prometheus.Registerer
 }
 
 // documented is what the documentation says about the metrics.
@@ -45,7 +54,25 @@ func DocumentMetrics(w io.Writer) error {
 		_, more := fmt.Fprintf(w, "| `%s` | %s | `%s` | %s |\n", m.name, m.kind, strings.Join(m.labels, "`, `"), m.help)
 		err = errors.Join(err, more)
 	}
+	for _, d := range overview.Descriptions {
+		_, more := fmt.Fprintf(w, "| `%s` | gauge | `%s` | %s |\n", d.Name, strings.Join(d.Labels, "`, `"), d.Help)
+		err = errors.Join(err, more)
+	}
 	return err
+}
+
+// observe adds the metrics about the objects that a reader has, which may not have started.
+func (m *Metrics) observe(reader client.Reader, options ...client.ListOption) {
+	options = append(options, client.UnsafeDisableDeepCopy)
+	registered[prometheus.Collector](m.registerer, overview.NewCollector(func() (*overview.Objects, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+		defer cancel()
+		objects, err := overview.Read(ctx, reader, options...)
+		if _, ok := errors.AsType[*cache.ErrCacheNotStarted](err); ok {
+			return &overview.Objects{}, nil
+		}
+		return objects, err
+	}, time.Now))
 }
 
 // NewMetrics registers the metrics.
@@ -59,6 +86,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		abandoned: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Name: documented[2].name, Help: documented[2].help}, documented[2].labels),
 	}
+	m.registerer = r
 	m.calls, m.durations, m.abandoned = registered(r, m.calls), registered(r, m.durations), registered(r, m.abandoned)
 	return m
 }

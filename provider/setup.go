@@ -96,6 +96,11 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 		events: newRecorder(mgr.GetEventRecorder("hookgate-infrastructure"), time.Now),
 		logger: c.Logger, now: time.Now, watchFilter: c.WatchFilter, namespace: c.Namespace,
 	}
+	if c.WatchFilter == "" {
+		c.Metrics.observe(mgr.GetClient())
+	} else {
+		c.Metrics.observe(mgr.GetClient(), client.MatchingLabels{clusterv1.WatchLabel: c.WatchFilter})
+	}
 	if err := b.watchSecrets(mgr); err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}

@@ -62,6 +62,7 @@ type Handler struct {
 	streams   chan struct{} // has a place for each live page
 	pages     chan struct{} // has a place for each other page
 	mux       *http.ServeMux
+	objects   objects
 
 	mu     sync.Mutex // held while a source is asked
 	latest moment
@@ -74,17 +75,18 @@ type moment struct {
 	waiting []waiting
 }
 
-// New returns a Handler for the paths below /. hooks returns the address at which the hooks are served with
-// their own page, and nil if there is none.
-func New(source Source, hooks func() net.Addr) *Handler {
+// New returns a Handler for the paths below /. hooks returns the address at which the hooks are served with their own
+// page, and nil if there is none. read is nil without a cluster.
+func New(source Source, hooks func() net.Addr, read Infrastructure) *Handler {
 	h := &Handler{
 		source: source, hooks: hooks, streams: make(chan struct{}, maxStreams), pages: make(chan struct{}, maxPages),
-		mux: http.NewServeMux(),
+		mux: http.NewServeMux(), objects: objects{read: read},
 	}
 	h.templates = template.Must(template.New("").Funcs(functions).ParseFS(page, "page/*.html"))
 	h.mux.HandleFunc("GET /{$}", h.serve(h.overview))
 	h.mux.HandleFunc("GET /extensions/{name}", h.serve(h.extension))
 	h.mux.HandleFunc("GET /clusters/{$}", h.serve(h.clusters))
+	h.mux.HandleFunc("GET /infrastructure/{$}", h.serve(h.infrastructure))
 	h.mux.HandleFunc("GET /clusters/{namespace}/{name}", h.serve(h.cluster))
 	for name, contentType := range map[string]string{
 		"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",

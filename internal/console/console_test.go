@@ -101,7 +101,7 @@ const pageOfHooks = "https://example.com:9443/openapi/"
 
 // newPage returns the page of a gateway whose hooks are served at all addresses of its host.
 func newPage(s Source) *Handler {
-	return New(s, func() net.Addr { return &net.TCPAddr{IP: net.IPv6unspecified, Port: 9443} })
+	return New(s, func() net.Addr { return &net.TCPAddr{IP: net.IPv6unspecified, Port: 9443} }, nil)
 }
 
 // acme is an extension with everything that the page can show, and texts that try to leave their place.
@@ -393,7 +393,7 @@ func TestPageOfHooks(t *testing.T) {
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 		r.Host = host
-		if got := New(&gateways{}, func() net.Addr { return tt.address }).pageOfHooks(r); got != tt.want {
+		if got := New(&gateways{}, func() net.Addr { return tt.address }, nil).pageOfHooks(r); got != tt.want {
 			t.Errorf("%s: got %q, want %q", host, got, tt.want)
 		}
 	}

@@ -34,6 +34,11 @@ var functions = template.FuncMap{
 	"waits":     func(g *status.Gateway, t waitingTable) waitingView { return waitingView{g.Now, t} },
 	"only":      func(rows []waiting) waitingTable { return waitingTable{Rows: rows} },
 	"noted":     render.Noted,
+	"provides":  provides,
+	"instances": func(o status.InfrastructureObject) string { return render.Instances(&o) },
+	"outstanding": func(o status.InfrastructureObject, now time.Time) string {
+		return render.InfrastructureMessage(&o, now)
+	},
 	"reason":    render.Reason,
 	"condition": render.Condition,
 	"rollout":   func(r status.Rollout) string { return cmp.Or(render.RolloutMessage(&r), r.Message) },

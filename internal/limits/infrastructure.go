@@ -76,6 +76,8 @@ const (
 	// Credentials is the number of Secrets with credentials that are kept, each for CredentialAge.
 	Credentials   = 1000
 	CredentialAge = time.Minute
+	// InfrastructureClasses is the number of classes that metrics tell apart. The objects of others are those of Other.
+	InfrastructureClasses = 100
 	// EventInterval is the time between two events of an object with the same reason.
 	EventInterval = 10 * time.Minute
 )

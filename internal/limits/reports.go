@@ -21,11 +21,15 @@ const (
 	SeenClusters          = 10_000
 	SeenClustersPerSecond = 1000
 	// Pages is the number of pages that are sent at a time, FollowingPages that of pages that follow what happens, and
-	// PageTimeout the time to read one, or a change of it. PageAge is the age of the list of extensions in them.
+	// PageTimeout the time to read one, or a change of it. PageAge is the age of the list of extensions in them, and
+	// InfrastructurePageAge that of the objects of infrastructure, which are read within InfrastructurePageTimeout.
 	Pages          = 16
 	FollowingPages = 20
 	PageTimeout    = 10 * time.Second
 	PageAge        = 500 * time.Millisecond
+
+	InfrastructurePageAge     = 10 * time.Second
+	InfrastructurePageTimeout = 5 * time.Second
 )
 
 // The limits of the command line, which reads what another program says.

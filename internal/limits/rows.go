@@ -104,6 +104,7 @@ func counts() []Limit {
 		{"handler, server", "failures in a row", count(DefaultFailuresInARow), circuitOpens, "[`circuit.consecutiveFailures`](extension-policy.md#circuit)", circuitShows},
 		{"handler, server", "failures among the calls of " + long(CircuitWindow) + ", of at least " + count(CircuitCalls), percent(DefaultFailurePercent), circuitOpens, "`circuit.failureRatePercent`", circuitShows},
 		{"process", "calls in flight of `hookgate infrastructure`", count(DefaultInfrastructureCalls), "they wait", "`--max-calls`", "`hookgate_infrastructure_call_duration_seconds`"},
+		{"process", "InfrastructureClasses that metrics tell apart", count(InfrastructureClasses), "the others are `Other`", "", ""},
 		{"InfrastructureClass", "calls in flight", count(DefaultClassCalls), "the object is looked at again after 1 s", "`--max-calls-per-class`", "`hookgate_infrastructure_call_duration_seconds`"},
 
 		{"call", "elements besides Kubernetes objects: of lists and maps, and unknown members", count(Elements), tooLarge + ", " + badAnswer, "", ""},
@@ -254,6 +255,7 @@ func times() []Limit {
 		{"command", "silence of a gateway that records one handler", long(RecordStreamSilence), "the command fails", "", ""},
 		{"process", "a scrape of metrics, until it has been read", long(ScrapeTimeout), closed, "", ""},
 		{"process", "reading a page, or a change of it; age of the list of extensions", long(PageTimeout) + "; " + long(PageAge), "closed; made anew", "", ""},
+		{"process", "age of the objects of infrastructure on a page; reading them", long(InfrastructurePageAge) + "; " + long(InfrastructurePageTimeout), "read anew; the page says so", "", ""},
 		{"webhook", "a request to come", long(WebhookReceiveTimeout), "status 408", "", ""},
 		{"infrastructure object", "a call", long(InfrastructureTimeout), "`Synced` is `False`", "", "`hookgate_infrastructure_call_duration_seconds`"},
 		{"infrastructure object", "between calls that fail", long(LeastRetry) + " at first, at most " + long(LongestRetry), "", "", ""},

@@ -4,6 +4,7 @@
 package monitoring
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/provider"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -160,7 +162,7 @@ func TestRunbooks(t *testing.T) {
 func TestMetricsOfRulesExist(t *testing.T) {
 	var page strings.Builder
 	metrics := observe.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "")
-	if err := metrics.Document(&page); err != nil {
+	if err := errors.Join(metrics.Document(&page), provider.DocumentMetrics(&page)); err != nil {
 		t.Fatal(err)
 	}
 	all, _ := rules(t)

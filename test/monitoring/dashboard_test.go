@@ -21,8 +21,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/infrastructure/overview"
+	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -66,7 +73,7 @@ func TestQueriesOfTheDashboard(t *testing.T) {
 	binary, program := process.Program(t, "HOOKGATE_BIN"), process.Program(t, "HOOKGATE_PROMETHEUS")
 	pair := certificates.New(t)
 	gateway := startGateway(t, binary, pair, startExtension(t, pair))
-	prometheus := startPrometheus(t, program, gateway.Diagnostics)
+	scrapes := startPrometheus(t, program, gateway.Diagnostics, infrastructure(t))
 	client := &http.Client{Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
 	t.Cleanup(client.CloseIdleConnections)
 
@@ -76,7 +83,7 @@ func TestQueriesOfTheDashboard(t *testing.T) {
 			call(t, client, gateway.HTTPS, name)
 		}
 		for name, expr := range missing {
-			if hasData(t, prometheus, expr) {
+			if hasData(t, scrapes, expr) {
 				delete(missing, name)
 			}
 		}
@@ -86,9 +93,9 @@ func TestQueriesOfTheDashboard(t *testing.T) {
 }
 
 // hasData reports whether a query returns a series with a value that is a number.
-func hasData(t *testing.T, prometheus, expr string) bool {
+func hasData(t *testing.T, address, expr string) bool {
 	t.Helper()
-	response, err := http.PostForm(prometheus+"/api/v1/query", url.Values{"query": {expr}})
+	response, err := http.PostForm(address+"/api/v1/query", url.Values{"query": {expr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +120,30 @@ func hasData(t *testing.T, prometheus, expr string) bool {
 	return false
 }
 
-// startPrometheus runs Prometheus, which scrapes the address every two seconds, and returns its URL.
-func startPrometheus(t *testing.T, program, address string) string {
+// infrastructure serves the metrics about a machine that does not become ready, and returns its address.
+func infrastructure(t *testing.T) string {
+	t.Helper()
+	c := infrav1.HookgateCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
+	c.Spec.InfrastructureClassName = "rack"
+	m := infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: c.Labels}}
+	m.Status.Conditions = []metav1.Condition{
+		{Type: infrav1.ReadyCondition, Status: metav1.ConditionFalse, Reason: infrav1.ProvisioningReason},
+		{Type: infrav1.SyncedCondition, Status: metav1.ConditionFalse, Reason: infrav1.CallFailedReason},
+	}
+	all := &overview.Objects{Clusters: []infrav1.HookgateCluster{c}, Machines: []infrav1.HookgateMachine{m}}
+	r := prometheus.NewRegistry()
+	r.MustRegister(overview.NewCollector(func() (*overview.Objects, error) { return all, nil }, time.Now))
+	server := httptest.NewServer(promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// startPrometheus runs Prometheus, which scrapes the addresses every two seconds, and returns its URL.
+func startPrometheus(t *testing.T, program string, addresses ...string) string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "prometheus.yaml")
 	text := "global: {scrape_interval: 2s, scrape_timeout: 2s}\nscrape_configs:\n- job_name: hookgate\n  static_configs: [{targets: ['" +
-		address + "']}]\n"
+		strings.Join(addresses, "', '") + "']}]\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

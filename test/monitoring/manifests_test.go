@@ -126,6 +126,31 @@ func TestServiceMonitor(t *testing.T) {
 	}
 }
 
+// TestInfrastructureServiceMonitor follows the way from the ServiceMonitor to the Pods of the infrastructure provider.
+func TestInfrastructureServiceMonitor(t *testing.T) {
+	var monitor, hub serviceMonitor
+	decode(t, "ServiceMonitor", &monitor, "monitoring", "infrastructure-servicemonitor.yaml")
+	decode(t, "ServiceMonitor", &hub, "monitoring", "servicemonitor.yaml")
+	var service corev1.Service
+	decode(t, "Service", &service, "monitoring", "infrastructure-service.yaml")
+	var deployment appsv1.Deployment
+	decode(t, "Deployment", &deployment, "infrastructure", "deployment.yaml")
+	if !matches(monitor.Spec.Selector.MatchLabels, service.Labels) || matches(hub.Spec.Selector.MatchLabels, service.Labels) {
+		t.Errorf("the Service has %v, which one of the ServiceMonitors must select", service.Labels)
+	}
+	if !matches(service.Spec.Selector, deployment.Spec.Template.Labels) {
+		t.Errorf("the Service selects %v, and Pods have %v", service.Spec.Selector, deployment.Spec.Template.Labels)
+	}
+	endpoint, port := monitor.Spec.Endpoints[0], service.Spec.Ports[0]
+	if endpoint.Port != port.Name || !slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports,
+		func(p corev1.ContainerPort) bool { return p.Name == port.TargetPort.String() }) {
+		t.Errorf("the endpoint is the port %s, the Service has %s, which leads to %s", endpoint.Port, port.Name, &port.TargetPort)
+	}
+	if endpoint.Authorization != hub.Spec.Endpoints[0].Authorization {
+		t.Errorf("the token is %+v, and that of the hub %+v", endpoint.Authorization, hub.Spec.Endpoints[0].Authorization)
+	}
+}
+
 func matches(selector, labels map[string]string) bool {
 	for key, value := range selector {
 		if labels[key] != value {

@@ -131,7 +131,9 @@ func TestIdentity(t *testing.T) {
 	})
 	w.until("the Cluster was reconciled with the new token", func() bool {
 		return slices.ContainsFunc(calls[*infrahooksv1alpha1.ReconcileClusterRequest](w.cloud),
-			func(r *infrahooksv1alpha1.ReconcileClusterRequest) bool { return r.GetSubject().GetCredentials()["token"] == third })
+			func(r *infrahooksv1alpha1.ReconcileClusterRequest) bool {
+				return r.GetSubject().GetCredentials()["token"] == third
+			})
 	})
 
 	w.delete(identity)

@@ -159,7 +159,9 @@ func (i *installation) install(dir string) {
 		case "ClusterRoleBinding":
 			o := &rbacv1.ClusterRoleBinding{}
 			i.decode(text, o)
-			i.bindings = append(i.bindings, rights.Binding{Kind: kind.Kind, Name: o.Name, Role: o.RoleRef, Subjects: o.Subjects})
+			if o.Subjects[0].Name == installedAccount { // another one is the gateway's, for its page
+				i.bindings = append(i.bindings, rights.Binding{Kind: kind.Kind, Name: o.Name, Role: o.RoleRef, Subjects: o.Subjects})
+			}
 			create(o)
 		case "RoleBinding":
 			o := &rbacv1.RoleBinding{}

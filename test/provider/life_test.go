@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
@@ -34,7 +38,6 @@ import (
 func TestInstallation(t *testing.T) {
 	i := newInstallation(t, func(i *installation) { i.version = "v1beta1" })
 	i.live()
-	i.scrape()
 	i.converted()
 	i.end()
 
@@ -82,6 +85,11 @@ func (i *installation) live() {
 	eventually(w, template, "large", offers(map[string]string{"cpu": "16", "memory": "64Gi"}))
 	pool, composed := w.newPool("c", "p", 2)
 	eventually(w, composed, "2 machines", settled(2))
+
+	i.listed("clusters", `\bc +c +Ready +\S+ +3/3 `)
+	i.listed("pools", `\bp +c +Ready +\S+ +2/2 `)
+	i.listed("machines", `\bm +c +Ready +\S+ +1/1 `)
+	i.scrape()
 
 	// A machine of a pool goes with its Machine, if it has one, and otherwise alone.
 	one := w.poolMachines("p")[0]
@@ -135,6 +143,26 @@ func (i *installation) live() {
 	w.gone(identity)
 	w.delete(class)
 	w.gone(class)
+}
+
+// listed checks a row of hookgate get.
+func (i *installation) listed(what, row string) {
+	i.t.Helper()
+	user, err := i.server.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	text, err := user.KubeConfig()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(i.t.TempDir(), "kubeconfig")
+	i.writeFile(kubeconfig, text)
+	out, err := exec.CommandContext(i.t.Context(), process.Program(i.t, "HOOKGATE_BIN"), "get", what,
+		"--kubeconfig", kubeconfig, "-n", i.namespace).CombinedOutput()
+	if err != nil || !regexp.MustCompile(row).Match(out) {
+		i.t.Errorf("hookgate get %s: %v, no %q in\n%s", what, err, row, out)
+	}
 }
 
 // converted checks that the extension has got the objects in the version that it understands, with references to the
@@ -202,7 +230,7 @@ func (i *installation) scrape() {
 		if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
 			t.Fatal(err, closeErr)
 		}
-		if resp.StatusCode != want || (want == http.StatusOK) != strings.Contains(string(body), "hookgate_infrastructure_") {
+		if resp.StatusCode != want || (want == http.StatusOK) != strings.Contains(string(body), "hookgate_infrastructure_objects{") {
 			t.Errorf("metrics for %s: %s, want %d", name, resp.Status, want)
 		}
 	}

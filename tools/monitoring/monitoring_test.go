@@ -32,7 +32,8 @@ func TestDashboardIsUpToDate(t *testing.T) {
 // TestKindsOfTheOperator reads the manifests strictly, by the types of the Prometheus Operator.
 func TestKindsOfTheOperator(t *testing.T) {
 	for name, into := range map[string]any{
-		"servicemonitor.yaml": &monitoringv1.ServiceMonitor{}, "prometheusrule.yaml": &monitoringv1.PrometheusRule{},
+		"servicemonitor.yaml": &monitoringv1.ServiceMonitor{}, "infrastructure-servicemonitor.yaml": &monitoringv1.ServiceMonitor{},
+		"prometheusrule.yaml": &monitoringv1.PrometheusRule{},
 	} {
 		text, err := os.ReadFile(filepath.Join(deployed, name))
 		if err != nil {

@@ -127,6 +127,22 @@ var rows = []row{
 			}},
 		},
 	}},
+	{"Infrastructure", []panel{
+		{
+			title: "Objects that are not ready", description: "`hookgate get machines --failing` and its like say what they wait for.",
+			width: 8, steps: true,
+			queries: []query{{`max by (kind, infrastructure_class) (hookgate_infrastructure_objects{state="NotReady"})`, "{{infrastructure_class}} {{kind}}"}},
+		},
+		{
+			title: "Instances", description: "Those of the backend, as the extension says, and the objects that stand for them.",
+			width: 8, steps: true,
+			queries: []query{{`max by (infrastructure_class, source) (hookgate_infrastructure_instances)`, "{{infrastructure_class}} {{source}}"}},
+		},
+		{
+			title: "Objects whose last call failed", width: 8, steps: true,
+			queries: []query{{`max by (infrastructure_class, hook) (hookgate_infrastructure_failing_objects)`, "{{infrastructure_class}} {{hook}}"}},
+		},
+	}},
 	{"Callers", []panel{
 		{
 			title: "Calls", width: 8, unit: "reqps",
