@@ -58,8 +58,9 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:   "infrastructure --gateway grpcs://HOST:PORT",
 		Short: "Run the controllers of an infrastructure provider whose backend is an extension",
 		Long: "Run the controllers of InfrastructureClass, HookgateClusterIdentity, HookgateCluster,\n" +
-			"HookgateMachine and HookgateMachinePool: they keep the contracts of a Cluster API infrastructure provider, and ask the\n" +
-			"extension of a class, through a gateway, to make the machines. They run until SIGTERM or Ctrl-C.\n\n" +
+			"HookgateMachine and HookgateMachinePool: they keep the contracts of a Cluster API infrastructure\n" +
+			"provider, and ask the extension of a class, through a gateway, to make the machines. They run until\n" +
+			"SIGTERM or Ctrl-C.\n\n" +
 			"The log goes to standard error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

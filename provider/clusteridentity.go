@@ -101,7 +101,9 @@ func (r *identities) adopt(ctx context.Context, i *infrav1.HookgateClusterIdenti
 }
 
 // delete releases an identity that no object uses. Until then, deletions need it.
-func (r *identities) delete(ctx context.Context, i, desired *infrav1.HookgateClusterIdentity) (reconcile.Result, error) {
+func (r *identities) delete(
+	ctx context.Context, i, desired *infrav1.HookgateClusterIdentity,
+) (reconcile.Result, error) {
 	if !hasFinalizer(i, infrav1.IdentityFinalizer) {
 		return reconcile.Result{}, nil
 	}

@@ -181,7 +181,8 @@ func (r *base) byIdentity(
 	}
 }
 
-// rotated returns a function that maps a Secret to the objects of its identities, and makes the next call read it again.
+// rotated returns a function that maps a Secret to the objects of its identities, and makes the next call read it
+// again.
 func (r *base) rotated(
 	byIdentity func(context.Context, client.Object) []reconcile.Request,
 ) handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request] {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -86,10 +87,19 @@ func (r *pools) reconcile(
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	desired = continued(p, desired)
+	announceCapacity(desired, w.class, resolved)
 	if p.OfMachines(w.class) {
 		return r.compose(ctx, p, desired, w)
 	}
 	return r.reconcileGroup(ctx, p, desired, w, resolved)
+}
+
+// announceCapacity records what an instance of a pool has, for an autoscaler, if the extension announces it.
+func announceCapacity(p *infrav1.HookgateMachinePool, class *infrav1.InfrastructureClass, resolved []byte) {
+	p.Status.Capacity, p.Status.NodeInfo = nil, infrav1.NodeInfo{}
+	if c := capacityOf(class.Status.MachineCapacities, resolved); c != nil {
+		p.Status.Capacity, p.Status.NodeInfo = c.Capacity, c.NodeInfo
+	}
 }
 
 // asMachines reports whether the instances of a pool are to be Machines.
@@ -129,8 +139,8 @@ func poolBlock(p *infrav1.HookgateMachinePool, w *scope) *block {
 	case w.cluster == nil:
 		return waits(infrav1.WaitingForOwnerReason, fmt.Sprintf("Cluster %q does not exist", w.clusterName))
 	}
-	handler := w.handlers().ReconcileMachinePool
-	if p.OfMachines(w.class) {
+	handler, ofMachines := w.handlers().ReconcileMachinePool, p.OfMachines(w.class)
+	if ofMachines {
 		handler = w.handlers().ReconcileMachine
 	}
 	if b := w.reachable(handler, p.Spec.ExternalID != ""); b != nil {
@@ -144,6 +154,11 @@ func poolBlock(p *infrav1.HookgateMachinePool, w *scope) *block {
 	}
 	if ptr.Deref(w.machinePool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "" {
 		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")
+	}
+	if ofMachines && !w.replicasAreOurs() {
+		return stops(infrav1.ReplicasManagedReason, fmt.Sprintf("the annotation %s of the MachinePool says that its size is "+
+			"somebody else's, and the pool is made of machines, one by one: its size stays as it is until you remove the "+
+			"annotation, or use a class whose extension has hooks for pools", clusterv1.ReplicasManagedByAnnotation))
 	}
 	return nil
 }

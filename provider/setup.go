@@ -228,7 +228,8 @@ func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
 		Watches(&clusterv1.Machine{}, mapped(machineToInfra), builder.WithPredicates(updated(notStatus))).
 		Watches(&clusterv1.Cluster{}, mapped(r.toMachines), builder.WithPredicates(updated(clusterChanged))).
 		Watches(&infrav1.HookgateCluster{}, mapped(r.toMachines), builder.WithPredicates(updated(infraChanged))).
-		Watches(&infrav1.HookgateClusterIdentity{}, mapped(r.byIdentity(r.toMachines)), builder.WithPredicates(updated(notStatus))).
+		Watches(&infrav1.HookgateClusterIdentity{}, mapped(r.byIdentity(r.toMachines)),
+			builder.WithPredicates(updated(notStatus))).
 		WatchesRawSource(r.secretsOf(r.byIdentity(r.toMachines))).
 		Watches(&infrav1.InfrastructureClass{},
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachineList{} })),
@@ -246,11 +247,12 @@ func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
 		Watches(&clusterv1.Machine{}, mapped(r.toPool), builder.WithPredicates(updated(wishChanged))).
 		Watches(&clusterv1.Cluster{}, mapped(r.toPools), builder.WithPredicates(updated(clusterChanged))).
 		Watches(&infrav1.HookgateCluster{}, mapped(r.toPools), builder.WithPredicates(updated(infraChanged))).
-		Watches(&infrav1.HookgateClusterIdentity{}, mapped(r.byIdentity(r.toPools)), builder.WithPredicates(updated(notStatus))).
+		Watches(&infrav1.HookgateClusterIdentity{}, mapped(r.byIdentity(r.toPools)),
+			builder.WithPredicates(updated(notStatus))).
 		WatchesRawSource(r.secretsOf(r.byIdentity(r.toPools))).
 		Watches(&infrav1.InfrastructureClass{},
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachinePoolList{} })),
-			builder.WithPredicates(updated(classChanged))).
+			builder.WithPredicates(updated(capacitiesChanged))).
 		WithOptions(options(concurrency)).
 		Complete(quiet{requeued[infrav1.HookgateMachinePool](r,
 			&pools{base: r, pace: newScheduler(r.now), missing: newMissing(), absent: newMissing()})})

@@ -215,7 +215,7 @@ func (r *base) classToTemplates(ctx context.Context, o client.Object) []reconcil
 	return requests
 }
 
-// capacitiesChanged reports whether something of a class has changed that templates show.
+// capacitiesChanged reports whether something of a class has changed that templates and pools show.
 func capacitiesChanged(before, after *infrav1.InfrastructureClass) bool {
 	return classChanged(before, after) ||
 		!equality.Semantic.DeepEqual(before.Status.MachineCapacities, after.Status.MachineCapacities)

@@ -60,6 +60,9 @@ const (
 	// HeldByHookReason means that a handler of BeforeMachineCreate holds the machine, or that none could be asked. Nothing
 	// was made for it.
 	HeldByHookReason = "HeldByHook"
+	// ReplicasManagedReason means that the size of a pool is somebody else's, of which Hookgate makes each machine: nobody
+	// then says how many.
+	ReplicasManagedReason = "ReplicasManaged"
 	// ClassNotFoundReason means that the InfrastructureClass does not exist.
 	ClassNotFoundReason = "ClassNotFound"
 	// ClassNotReadyReason means that the InfrastructureClass, or its extension, cannot be used yet.

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -131,6 +132,16 @@ type HookgateMachinePoolStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	InfrastructureMachineKind string `json:"infrastructureMachineKind,omitempty"`
+
+	// capacity is the resources of an instance, as the extension announces them. The cluster autoscaler reads it to scale
+	// from zero.
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 64",message="must have at most 64 resources"
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// nodeInfo is what the Node of an instance says about itself.
+	// +optional
+	NodeInfo NodeInfo `json:"nodeInfo,omitzero"`
 
 	// instances are the instances, for information: of more than 1,000, the first by name.
 	// +listType=map

@@ -76,6 +76,8 @@ func fullObjects() map[string]any {
 	pool.Status = v1alpha1.HookgateMachinePoolStatus{
 		Conditions: conditions, Initialization: initialization, Ready: new(false), Replicas: new(int32(0)),
 		InfrastructureMachineKind: v1alpha1.HookgateMachineKind,
+		Capacity:                  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		NodeInfo:                  v1alpha1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"},
 		Instances: []v1alpha1.MachinePoolInstance{{
 			InstanceName: "i", ProviderID: "acme://1", Ready: new(false), Version: "v1.36.0", Revision: "r",
 			FailureDomain: "a", Addresses: addresses,

@@ -639,6 +639,14 @@ func (in *HookgateMachinePoolStatus) DeepCopyInto(out *HookgateMachinePoolStatus
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Capacity != nil {
+		in, out := &in.Capacity, &out.Capacity
+		*out = make(corev1.ResourceList, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val.DeepCopy()
+		}
+	}
+	out.NodeInfo = in.NodeInfo
 	if in.Instances != nil {
 		in, out := &in.Instances, &out.Instances
 		*out = make([]MachinePoolInstance, len(*in))

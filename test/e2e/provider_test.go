@@ -25,6 +25,7 @@ const ownNamespace = "hookgate-system"
 const (
 	inPython = "python"
 	inGo     = "go"
+	inPools  = "pools" // in Go, whose pools are groups of the cloud
 )
 
 // startCloud starts the fake cloud, and returns its URL.
@@ -40,19 +41,29 @@ func (w *fixture) startCloud() string {
 	return url
 }
 
-// startProviders starts a gateway, the providers with their classes, and the controllers of infrastructure. It returns
-// the providers.
+// startProviders starts a gateway, the providers in Python and Go with their classes, and the controllers of
+// infrastructure. It returns the providers.
 func (w *fixture) startProviders(cloud string) []*server {
+	w.t.Helper()
+	return w.startProvidersOf(cloud, inPython, inGo)
+}
+
+// startProvidersOf is startProviders with these providers.
+func (w *fixture) startProvidersOf(cloud string, names ...string) []*server {
 	w.t.Helper()
 	w.env = append(w.env, "CLOUD_URL="+cloud)
 	hookgate := folder(w.t, "HOOKGATE_BIN")
 	python := filepath.Join("..", "..", "examples", "infrastructure", "python", "run")
-	providers := []*server{newServer(w.t), newServer(w.t)}
-	providers[0].start = func() *process {
-		return w.launch("provider-python", python, loopback(providers[0].port), w.certs)
-	}
-	providers[1].start = func() *process {
-		return w.launch("provider-go", folder(w.t, "HOOKGATE_PROVIDER"), loopback(providers[1].port), w.certs)
+	providers := make([]*server, len(names))
+	for i, name := range names {
+		s := newServer(w.t)
+		providers[i] = s
+		command := map[string][]string{
+			inPython: {python}, inGo: {folder(w.t, "HOOKGATE_PROVIDER")}, inPools: {folder(w.t, "HOOKGATE_PROVIDER"), "-pools"},
+		}[name]
+		s.start = func() *process {
+			return w.launch("provider-"+name, command[0], append(command[1:], loopback(s.port), w.certs)...)
+		}
 	}
 	w.gateway = newServer(w.t)
 	grpc := freePort(w.t)
@@ -74,7 +85,7 @@ func (w *fixture) startProviders(cloud string) []*server {
 		s.process = s.start()
 	}
 	w.ready(w.gateway)
-	for i, name := range []string{inPython, inGo} {
+	for i, name := range names {
 		w.create(object("hookgate.dev/v1alpha1", "ExtensionPolicy", name, map[string]any{
 			"targetRef": map[string]any{"name": name}, "protocol": "GRPC",
 		}))
@@ -82,7 +93,7 @@ func (w *fixture) startProviders(cloud string) []*server {
 	}
 	controllers.process = controllers.start()
 	w.ready(controllers)
-	for _, name := range []string{inPython, inGo} {
+	for _, name := range names {
 		w.create(object("infrastructure.hookgate.dev/v1alpha1", "InfrastructureClass", name, map[string]any{
 			"extensionRef": map[string]any{"name": name},
 		}))

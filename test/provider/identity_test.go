@@ -148,13 +148,15 @@ func TestIdentity(t *testing.T) {
 	w.restart() // instead of a minute
 	w.gone(identity)
 
-	seen := w.log.String()
+	var all strings.Builder
+	all.WriteString(w.log.String())
 	for _, list := range []client.ObjectList{&eventsv1.EventList{}, &infrav1.HookgateMachineList{}, &infrav1.HookgateClusterList{}} {
 		if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
 			t.Fatal(err)
 		}
-		seen += fmt.Sprintf("%+v", list)
+		fmt.Fprintf(&all, "%+v", list)
 	}
+	seen := all.String()
 	if !strings.Contains(seen, "CallFailed") {
 		t.Error("there is no trace of the failure, in which credentials could have been")
 	}

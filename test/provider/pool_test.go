@@ -118,6 +118,37 @@ func settled(n int) func(*infrav1.HookgateMachinePool) bool {
 	}
 }
 
+// A pool shows what its machines have, which an autoscaler reads from the object that the MachinePool refers to. If its
+// size is somebody else's, it stays as it is, because nobody says how many machines to make.
+func TestPoolForAnAutoscaler(t *testing.T) {
+	w := newFixture(t)
+	w.readyCluster("c")
+	pool, infra := w.newPool("c", "p", 2, func(p *infrav1.HookgateMachinePool) { p.Spec.Parameters = jsonOf(`{"size":"large"}`) })
+	eventually(w, infra, "2 machines", settled(2))
+	w.announces(capacityOf("large", "16", "64Gi", "arm64"))
+	eventually(w, infra, "large", func(p *infrav1.HookgateMachinePool) bool {
+		return p.Status.Capacity.Cpu().String() == "16" && p.Status.Capacity.Memory().String() == "64Gi" &&
+			p.Status.NodeInfo.Architecture == "arm64"
+	})
+	w.announces()
+	eventually(w, infra, "without a capacity", func(p *infrav1.HookgateMachinePool) bool { return len(p.Status.Capacity) == 0 })
+
+	update(w, pool, func(p *clusterv1.MachinePool) {
+		p.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "somebody"}
+		p.Spec.Replicas = ptr.To[int32](4)
+	})
+	eventually(w, infra, "refused", func(p *infrav1.HookgateMachinePool) bool {
+		return has(p, infrav1.SyncedCondition, metav1.ConditionFalse, infrav1.ReplicasManagedReason, "remove the annotation") && settled(2)(p)
+	})
+	if made := w.cloud.existing(); len(made) != 2 {
+		t.Errorf("%d machines exist", len(made))
+	}
+	_, other := w.newPool("c", "q", 1)
+	eventually(w, other, "1 machine", settled(1))
+	update(w, pool, func(p *clusterv1.MachinePool) { p.Annotations[clusterv1.ReplicasManagedByAnnotation] = "false" })
+	eventually(w, infra, "4 machines", settled(4))
+}
+
 // Four functions are enough: a pool is made of machines, scaled, rolled to another version, and deleted.
 func TestPoolOfMachines(t *testing.T) {
 	w := newFixture(t)

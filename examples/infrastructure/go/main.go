@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"log"
 	"net/http"
@@ -27,8 +28,10 @@ import (
 const providerIDPrefix = "fake://"
 
 func main() {
-	if len(os.Args) != 3 || os.Getenv("CLOUD_URL") == "" {
-		log.Fatal("usage: CLOUD_URL=http://HOST:PORT go ADDRESS CERT_DIR")
+	pools := flag.Bool("pools", false, "make pools of the cloud's groups, not of machines")
+	flag.Parse()
+	if flag.NArg() != 2 || os.Getenv("CLOUD_URL") == "" {
+		log.Fatal("usage: CLOUD_URL=http://HOST:PORT go [-pools] ADDRESS CERT_DIR")
 	}
 	p := &provider{cloud: os.Getenv("CLOUD_URL"), client: &http.Client{Timeout: 20 * time.Second}}
 	x := &sdk.Extension{}
@@ -37,7 +40,11 @@ func main() {
 	sdk.HandleResponse(x, "delete-cluster", p.deleteCluster)
 	sdk.HandleResponse(x, "reconcile-machine", p.reconcileMachine)
 	sdk.HandleResponse(x, "delete-machine", p.deleteMachine)
-	config := sdk.Config{Address: os.Args[1], CertFile: os.Args[2] + "/tls.crt", KeyFile: os.Args[2] + "/tls.key"}
+	if *pools {
+		p.addPools(x)
+	}
+	address, certs := flag.Arg(0), flag.Arg(1)
+	config := sdk.Config{Address: address, CertFile: certs + "/tls.crt", KeyFile: certs + "/tls.key"}
 	if err := x.Serve(context.Background(), config); err != nil {
 		log.Fatal(err)
 	}
@@ -48,15 +55,22 @@ type provider struct {
 	client *http.Client
 }
 
-// discover announces the parameters of machines.
+// discover announces the parameters of machines and pools, and what machines have.
 func (p *provider) discover(
 	context.Context, *infrastructurev1alpha1.DiscoverInfrastructureRequest,
 ) (*infrastructurev1alpha1.DiscoverInfrastructureResponse, error) {
+	schema := &hooksv1alpha1.JSON{Raw: []byte(`{"type": "object", "properties": {
+		"size": {"type": "string", "enum": ["small", "large"], "default": "small", "description": "The size of the machine."}
+	}}`)}
 	return &infrastructurev1alpha1.DiscoverInfrastructureResponse{
-		ProviderIdPrefix: providerIDPrefix,
-		MachineParameters: &hooksv1alpha1.JSON{Raw: []byte(`{"type": "object", "properties": {
-			"size": {"type": "string", "enum": ["small", "large"], "default": "small", "description": "The size of the machine."}
-		}}`)},
+		ProviderIdPrefix: providerIDPrefix, MachineParameters: schema, MachinePoolParameters: schema,
+		MachineCapacities: []*infrastructurev1alpha1.MachineCapacity{
+			{
+				Parameters: &hooksv1alpha1.JSON{Raw: []byte(`{"size": "large"}`)},
+				Capacity:   map[string]string{"cpu": "16", "memory": "64Gi"}, Architecture: "amd64", OperatingSystem: "linux",
+			},
+			{Capacity: map[string]string{"cpu": "2", "memory": "4Gi"}, Architecture: "amd64", OperatingSystem: "linux"},
+		},
 	}, nil
 }
 

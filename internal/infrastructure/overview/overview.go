@@ -149,7 +149,9 @@ type object interface {
 
 // describe returns what all kinds have.
 func describe(o object, classes map[types.NamespacedName]string) status.InfrastructureObject {
-	row := status.InfrastructureObject{Namespace: o.GetNamespace(), Name: o.GetName(), Cluster: clusterOf(o), State: "Unknown"}
+	row := status.InfrastructureObject{
+		Namespace: o.GetNamespace(), Name: o.GetName(), Cluster: clusterOf(o), State: "Unknown",
+	}
 	row.Class = cmp.Or(classes[types.NamespacedName{Namespace: row.Namespace, Name: row.Cluster}],
 		o.GetAnnotations()[infrav1.ClassAnnotation])
 	conditions := o.GetConditions()

@@ -135,11 +135,12 @@ func TestCollector(t *testing.T) {
 	c := NewCollector(func() (*Objects, error) { return have, nil }, func() time.Time { return clock })
 	const since = "hookgate_infrastructure_instances_differ_since_timestamp_seconds"
 	differ := func(kinds ...string) string {
-		text := "# HELP " + since + " " + Descriptions[4].Help + "\n# TYPE " + since + " gauge\n"
+		var text strings.Builder
+		text.WriteString("# HELP " + since + " " + Descriptions[4].Help + "\n# TYPE " + since + " gauge\n")
 		for _, kind := range kinds {
-			text += since + `{infrastructure_class="rack",kind="` + kind + "\"} 1.767323045e+09\n"
+			text.WriteString(since + `{infrastructure_class="rack",kind="` + kind + "\"} 1.767323045e+09\n")
 		}
-		return text
+		return text.String()
 	}
 	compare := func(want string, names ...string) {
 		t.Helper()

@@ -29,7 +29,8 @@ func Path(kind string) string {
 
 // Config configures the webhooks. All fields are required.
 type Config struct {
-	// Reader reads InfrastructureClasses, HookgateClusterIdentities, HookgateClusters, Clusters and Namespaces; a cache is enough.
+	// Reader reads InfrastructureClasses, HookgateClusterIdentities, HookgateClusters, Clusters and Namespaces; a cache
+	// is enough.
 	Reader client.Reader
 	// Schemas are the schemas of parameters, which the controllers use as well.
 	Schemas *parameters.Cache
