@@ -72,6 +72,10 @@ help: ## List the targets
 run: build ## Start an extension and the gateway, call hooks over REST and gRPC, serve until Ctrl-C
 	@$(GO) build -o $(BIN)/quickstart ./examples/quickstart
 	@exec $(BIN)/quickstart --hookgate $(BIN)/hookgate --extension $(BIN)/rest-extension $(RUNFLAGS)
+run-infrastructure: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud ## Start Cluster API and an example of an infrastructure provider, make a Cluster, and say what to look at, until Ctrl-C
+	@cd test/e2e && $(GO) test -vet=off -c -o $(BIN)/run-infrastructure . && HOOKGATE_LINGER=1 $(SUITE) \
+		HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud HOOKGATE_PROVIDER=$(BIN)/infrastructure-go \
+		$(BIN)/run-infrastructure -test.run '^TestRunInfrastructure$$' -test.timeout 0
 build: ## Build bin/hookgate and bin/rest-extension
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hookgate ./examples/rest-extension
 render: ## Build bin/hookgate-render, which has Cluster API's controllers in it, for hookgate render

@@ -109,7 +109,11 @@ func (o *infrastructureListOptions) run(cmd *cobra.Command, kind *infrastructure
 		return o.cluster != "" && x.Cluster != o.cluster || o.failing && x.Well()
 	})
 	if len(objects) == 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are no %ss like that.\n", kind.kind)
+		like := ""
+		if o.namespace != "" || o.cluster != "" || o.failing {
+			like = " like that"
+		}
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are no %ss%s.\n", kind.kind, like)
 		if forPeople(o.output) {
 			return nil
 		}

@@ -41,6 +41,9 @@ func (w *fixture) launchAs(kubeconfig, name, path string, args ...string) *proce
 	p := &process{name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_IP=127.0.0.1"), w.env...)
+	if lingers() { // Ctrl-C reaches the suite, which ends its programs in turn
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatalf("start %s: %v", name, err)
 	}

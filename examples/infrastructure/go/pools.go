@@ -32,9 +32,9 @@ func (p *provider) reconcileMachinePool(
 			Message: "the groups of this cloud have the size that the MachinePool says, and it says none",
 		}, nil
 	}
-	name := subject.GetName() + "-"
+	name := subject.GetName()
 	if len(name) > groupName {
-		name = strings.TrimRight(name[:groupName-1], "-") + "-"
+		name = strings.TrimRight(name[:groupName], "-")
 	}
 	var group struct {
 		State, Reason, Message string
