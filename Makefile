@@ -229,10 +229,11 @@ performance: build bench-program $(BIN)/proxies/envoy ## Measure anew the tables
 	@scripts/performance $(BENCHFLAGS)
 bench-ratio: build bench-program ## Fail if calls take 15 % more CPU time, or come 15 % slower, than with the gateway of RATIO_AGAINST: the last release, or the commit before
 	@scripts/bench-ratio '$(RATIO_AGAINST)'
-bench-scale: build kubernetes-binaries ## Measure on real API servers: 2,000 ExtensionConfigs of 10 handlers beside 20; then 1,000 machines of the infrastructure provider, also at rest (SCALEFLAGS="-rest 2m")
+bench-scale: build kubernetes-binaries e2e-binaries ## Measure on real API servers: 2,000 ExtensionConfigs of 10 handlers beside 20; then 2,000 machines of the infrastructure provider, also at rest (SCALEFLAGS="-rest 2m"), and those of Cluster API's in-memory provider
 	@$(GO) build -o $(BIN)/scale ./test/scale
 	@$(BIN)/scale --hookgate $(BIN)/hookgate --assets '$(KUBEBUILDER_ASSETS)' $(BENCHFLAGS)
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -timeout 2h -run '^$$' -bench '^BenchmarkScale$$' -benchtime 1x ./test/provider $(if $(SCALEFLAGS),-args $(SCALEFLAGS))
+	@cd test/e2e && $(SUITE) HOOKGATE_E2E_BIN=$(BIN)/e2e $(GO) test -vet=off -count=1 -v -timeout 40m -run '^TestScaleInMemory$$' . -args -clusters 100 -machines 20
 bench-fleet: build kubernetes-binaries e2e-binaries ## Restart the real Cluster API with FLEET (500) Clusters whose patches an extension makes: directly, through the gateway, with its cache
 	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e $(GO) test -vet=off -count=1 -v -timeout 40m -run '^TestFleet$$' . \
 		-args -clusters $(FLEET) -rounds 2 $(FLEETFLAGS)

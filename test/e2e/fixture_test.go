@@ -76,6 +76,7 @@ type fixture struct {
 	running    []*process
 
 	extension, core, controlPlane *server
+	managers                      []*server // of Cluster API and its providers
 	gateway                       *server
 
 	// What the gateway had counted when it was restarted, and the requests of Cluster API that found it away.
@@ -188,6 +189,7 @@ func (w *fixture) startManagement(inMemory, own bool) {
 	}
 	w.awaitRoles()
 
+	w.managers = servers
 	for _, s := range servers {
 		s.process = s.start()
 	}
