@@ -336,7 +336,8 @@ func TestFlagsHaveHelp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
+	commands := append(root.Commands(), newGetHandlersCommand(catalog.New()), newGetInfrastructureCommand(infrastructureKinds[0]))
+	for _, cmd := range commands {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] && !strings.ContainsAny(f.Usage[:2], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 				t.Errorf("%s --%s: help %q is no phrase without a full stop", cmd.Name(), f.Name, f.Usage)
@@ -345,7 +346,7 @@ func TestFlagsHaveHelp(t *testing.T) {
 	}
 	// The pages name flags of hookgate that exist.
 	known := map[string]bool{"--help": true}
-	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
+	for _, cmd := range commands {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
 	}
 	for _, idea := range limits.Table() {

@@ -40,6 +40,7 @@ var builtin = map[string]string{
 	"dockermachinetemplates.infrastructure.cluster.x-k8s.io":     "v1beta2",
 	"dockermachinepools.infrastructure.cluster.x-k8s.io":         "v1beta2",
 	"dockermachinepooltemplates.infrastructure.cluster.x-k8s.io": "v1beta2",
+	"hookgateclusteridentities.infrastructure.hookgate.dev":      "v1alpha1",
 	"hookgateclusters.infrastructure.hookgate.dev":               "v1alpha1",
 	"hookgateclustertemplates.infrastructure.hookgate.dev":       "v1alpha1",
 	"hookgatemachines.infrastructure.hookgate.dev":               "v1alpha1",

@@ -104,7 +104,7 @@ func counts() []Limit {
 		{"handler, server", "failures in a row", count(DefaultFailuresInARow), circuitOpens, "[`circuit.consecutiveFailures`](extension-policy.md#circuit)", circuitShows},
 		{"handler, server", "failures among the calls of " + long(CircuitWindow) + ", of at least " + count(CircuitCalls), percent(DefaultFailurePercent), circuitOpens, "`circuit.failureRatePercent`", circuitShows},
 		{"process", "calls in flight of `hookgate infrastructure`", count(DefaultInfrastructureCalls), "they wait", "`--max-calls`", "`hookgate_infrastructure_call_duration_seconds`"},
-		{"process", "InfrastructureClasses that metrics tell apart", count(InfrastructureClasses), "the others are `Other`", "", ""},
+		{"process", "InfrastructureClasses that metrics tell apart", count(InfrastructureClasses), "the others are counted as one, Other", "", ""},
 		{"InfrastructureClass", "calls in flight", count(DefaultClassCalls), "the object is looked at again after 1 s", "`--max-calls-per-class`", "`hookgate_infrastructure_call_duration_seconds`"},
 
 		{"call", "elements besides Kubernetes objects: of lists and maps, and unknown members", count(Elements), tooLarge + ", " + badAnswer, "", ""},
