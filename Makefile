@@ -96,6 +96,8 @@ examples-java: ## Build examples/java, and the package that it uses, with Maven
 	@mvn -B -q -ntp -f sdk/java/pom.xml install -DskipTests && mvn -B -q -ntp -f examples/java/pom.xml package && echo "examples/java: built in $$SECONDS s"
 examples-python: packages-python ## Build examples/python, with the package, in a virtual environment
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
+examples-ec2: packages-python ## Build examples/infrastructure/ec2, with the package, and moto, which stands in for Amazon EC2 in tests
+	@examples/infrastructure/ec2/build.sh test && echo "examples/infrastructure/ec2: built in $$SECONDS s"
 examples-rust: ## Build examples/rust, and the package that it uses, with Cargo
 	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
 examples-typescript: packages-typescript ## Build examples/typescript, with the package, with npm
@@ -121,7 +123,7 @@ test: test-extension $(READY) ## Run the tests that need only Go: unit tests and
 	@cd cmd/hookgate-render && $(GOTEST) ./...
 	@cd tools && $(GOTEST) ./image ./performance
 	@cd test/extra && $(PROGRAMS) $(PLAINTEST) ./conversion/... # it compares values, which needs no race detector
-test-all: test-extension $(READY) test-all-programs examples-python infrastructure-go ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
+test-all: test-extension $(READY) test-all-programs examples-python examples-ec2 infrastructure-go ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
 	@MAKE='$(MAKE)' scripts/test-all '$(ROW1)' '$(ROW2)'
 test-all-programs: kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize ## Build what test-all needs besides the gateway, which takes some minutes the first time
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
@@ -142,7 +144,7 @@ test-helm: kubernetes-binaries release-generator $(BIN)/gotestsum $(BIN)/kustomi
 	@cd test/extra && $(SUITE) $(PLAINTEST) ./helm # without the race detector: it compares files
 test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it again, which must give the same bytes
 	@$(SUITE) HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTEST) ./test/image
-test-infrastructure: build examples-python $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters, and of the providers in examples/
+test-infrastructure: build examples-python examples-ec2 $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters, and of the providers in examples/
 	@cd test/infrastructure && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate $(PLAINTEST) ./... # without the race detector, to build Kubernetes' packages once
 test-openapi: browser $(AXE) $(READY) $(BIN)/oapi-codegen ## Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
 	@cd test/extra && $(SUITE) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./openapi
@@ -165,7 +167,7 @@ test-packages-python: build packages-python
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/python/test.sh out/packages
 test-packages-typescript: build packages-typescript
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/typescript/test-package out/packages/hookgate-sdk-*.tgz
-test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
+test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python examples-ec2 clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...
 pictures: build browser ## Take the pictures of the page in docs/pictures/ anew

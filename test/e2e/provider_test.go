@@ -53,13 +53,14 @@ func (w *fixture) startProvidersOf(cloud string, names ...string) []*server {
 	w.t.Helper()
 	w.env = append(w.env, "CLOUD_URL="+cloud)
 	hookgate := folder(w.t, "HOOKGATE_BIN")
-	python := filepath.Join("..", "..", "examples", "infrastructure", "python", "run")
+	examples := filepath.Join("..", "..", "examples", "infrastructure")
 	providers := make([]*server, len(names))
 	for i, name := range names {
 		s := newServer(w.t)
 		providers[i] = s
 		command := map[string][]string{
-			inPython: {python}, inGo: {folder(w.t, "HOOKGATE_PROVIDER")}, inPools: {folder(w.t, "HOOKGATE_PROVIDER"), "-pools"},
+			inPython: {filepath.Join(examples, "python", "run")}, inEC2: {filepath.Join(examples, "ec2", "run")},
+			inGo: {folder(w.t, "HOOKGATE_PROVIDER")}, inPools: {folder(w.t, "HOOKGATE_PROVIDER"), "-pools"},
 		}[name]
 		s.start = func() *process {
 			return w.launch("provider-"+name, command[0], append(command[1:], loopback(s.port), w.certs)...)

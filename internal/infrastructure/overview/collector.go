@@ -28,8 +28,9 @@ var Descriptions = [...]Description{
 		"for longest. Paused ones do not count.", []string{"kind", "infrastructure_class"}},
 	{"hookgate_infrastructure_failing_objects", "Objects whose last call to the extension failed.",
 		[]string{"kind", "infrastructure_class", "hook"}},
-	{"hookgate_infrastructure_instances", "Instances of Clusters: source is Backend for those that exist according to the " +
-		"extension's last answers, and Objects for the objects that stand for them.", []string{"infrastructure_class", "source"}},
+	{"hookgate_infrastructure_instances", "Instances of Clusters: source is Backend for those that exist according to " +
+		"the extension's last answers, and Objects for the objects that stand for them.",
+		[]string{"infrastructure_class", "source"}},
 	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "When this process first saw the difference " +
 		"between the instances of the backend and those that the objects say, of the Cluster or pool where it lasts " +
 		"longest. Paused ones do not count.", []string{"kind", "infrastructure_class"}},

@@ -72,7 +72,8 @@ func exists(m *infrav1.HookgateMachine) bool {
 func (o *Objects) Summary(now time.Time) *status.Infrastructure {
 	s := &status.Infrastructure{
 		Now: now, Clusters: make([]status.InfrastructureObject, 0, len(o.Clusters)),
-		Machines: make([]status.InfrastructureObject, 0, len(o.Machines)), Pools: make([]status.InfrastructureObject, 0, len(o.Pools)),
+		Machines: make([]status.InfrastructureObject, 0, len(o.Machines)),
+		Pools:    make([]status.InfrastructureObject, 0, len(o.Pools)),
 	}
 	classes := map[types.NamespacedName]string{} // by the Cluster
 	for i := range o.Clusters {
