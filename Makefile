@@ -145,7 +145,7 @@ test-helm: kubernetes-binaries release-generator $(BIN)/gotestsum $(BIN)/kustomi
 test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it again, which must give the same bytes
 	@$(SUITE) HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTEST) ./test/image
 test-infrastructure: build examples-python examples-ec2 $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters, and of the providers in examples/
-	@cd test/infrastructure && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate $(PLAINTEST) ./... # without the race detector, to build Kubernetes' packages once
+	@cd test/infrastructure && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_MOTO=$(CURDIR)/examples/infrastructure/ec2/build/test/bin/moto_server $(PLAINTEST) ./... # without the race detector, to build Kubernetes' packages once
 test-openapi: browser $(AXE) $(READY) $(BIN)/oapi-codegen ## Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
 	@cd test/extra && $(SUITE) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./openapi
 test-monitoring: $(BIN)/prometheus/promtool $(READY) ## Check the alerts of deploy/monitoring with promtool, and its dashboard with Prometheus

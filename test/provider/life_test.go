@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +91,7 @@ func (i *installation) live() {
 	i.listed("pools", `\bp +c +Ready +\S+ +2/2 `)
 	i.listed("machines", `\bm +c +Ready +\S+ +1/1 `)
 	i.scrape()
+	i.autoscaler()
 
 	// A machine of a pool goes with its Machine, if it has one, and otherwise alone.
 	one := w.poolMachines("p")[0]
@@ -185,6 +187,44 @@ func (i *installation) converted() {
 	check("Machine", machine.GetMachine().GetRaw(), "spec")
 	pool := calls[*infrahooksv1alpha1.ReconcileMachinePoolRequest](i.cloud)[0].GetSubject()
 	check("MachinePool", pool.GetMachinePool().GetRaw(), "spec", "template", "spec")
+}
+
+// autoscaler checks that a service account with the role for it may read what the Cluster Autoscaler does: the object of
+// a MachinePool's or a MachineDeployment's infrastructureRef, whose resource it makes of the kind. It asks for list and
+// watch before.
+func (i *installation) autoscaler() {
+	t, ctx := i.t, i.t.Context()
+	t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "autoscaler"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hookgate-infrastructure-autoscaler"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "autoscaler", Namespace: i.namespace}},
+	}
+	if err := i.client.Create(ctx, binding); err != nil {
+		t.Fatal(err)
+	}
+	var roles []rights.Role
+	for _, r := range i.roles {
+		if r.Name == binding.RoleRef.Name {
+			roles = append(roles, r)
+		}
+	}
+	rights.Await(t, i.server.Config, roles, []rights.Binding{{Kind: "ClusterRoleBinding", Name: binding.Name, Role: binding.RoleRef}}, i.namespace, "autoscaler")
+	for kind, want := range map[string]bool{
+		infrav1.HookgateMachinePoolKind: true, infrav1.HookgateMachineTemplateKind: true, infrav1.HookgateClusterKind: false,
+	} {
+		for _, verb := range []string{"get", "list", "watch"} {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "system:serviceaccount:" + i.namespace + ":autoscaler",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: infrav1.GroupVersion.Group, Resource: strings.ToLower(kind) + "s", Verb: verb, Namespace: i.namespace,
+				},
+			}}
+			if err := i.client.Create(ctx, review); err != nil || review.Status.Allowed != want {
+				t.Errorf("%s %s: allowed %t, %v, want %t", verb, kind, review.Status.Allowed, err, want)
+			}
+		}
+	}
 }
 
 // scrape reads the metrics as a service account that may, and as another.
