@@ -96,7 +96,7 @@ def discover(_: infrastructure.DiscoverInfrastructureRequest) -> infrastructure.
 def reconcile_cluster(request: infrastructure.ReconcileClusterRequest) -> infrastructure.ReconcileClusterResponse:
     """Makes a VPC with subnets in three zones, and a load balancer, which is the endpoint of the API server."""
     subject, name = request.subject, request.subject.external_id
-    cidr = load(subject, "parameters").get("cidr", CIDR)
+    cidr = json.loads(subject.parameters.raw or b"{}").get("cidr", CIDR)
     balancer, outputs = network.make(aws("ec2", subject), aws("elbv2", subject), name, cidr)
     endpoint = request.control_plane_endpoint
     if not request.HasField("control_plane_endpoint"):

@@ -62,7 +62,7 @@ func TestSize(t *testing.T) {
 			tested[filepath.Base(filepath.Dir(program))] = true
 		}
 	}
-	want := map[string]bool{"jobs": true}
+	want := map[string]bool{"jobs": true, "ec2": true}
 	for name := range extensions {
 		want[name] = true
 	}
