@@ -54,10 +54,10 @@ func (w *fixture) startProvidersOf(cloud string, names ...string) []*server {
 	w.env = append(w.env, "CLOUD_URL="+cloud)
 	hookgate := folder(w.t, "HOOKGATE_BIN")
 	examples := filepath.Join("..", "..", "examples", "infrastructure")
-	providers := make([]*server, len(names))
-	for i, name := range names {
+	var providers []*server
+	for _, name := range names {
 		s := newServer(w.t)
-		providers[i] = s
+		providers = append(providers, s)
 		command := map[string][]string{
 			inPython: {filepath.Join(examples, "python", "run")}, inEC2: {filepath.Join(examples, "ec2", "run")},
 			inGo: {folder(w.t, "HOOKGATE_PROVIDER")}, inPools: {folder(w.t, "HOOKGATE_PROVIDER"), "-pools"},
@@ -82,7 +82,7 @@ func (w *fixture) startProvidersOf(cloud string, names ...string) []*server {
 			"--cert", filepath.Join(w.certs, "client.crt"), "--key", filepath.Join(w.certs, "client.key"),
 			"--diagnostics-address", loopback(controllers.diagnostics), "--health-addr", loopback(controllers.health))
 	}
-	for _, s := range append(providers, w.gateway) {
+	for _, s := range slices.Concat(providers, []*server{w.gateway}) {
 		s.process = s.start()
 	}
 	w.ready(w.gateway)

@@ -33,7 +33,7 @@ func TestScaleInMemory(t *testing.T) {
 	w := begin(t, true)
 	var provider *server
 	for _, s := range w.managers {
-		if s.process.name == "infrastructure" {
+		if s.name == "infrastructure" {
 			provider = s
 		}
 	}
