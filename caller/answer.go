@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -135,6 +136,9 @@ func (c *Client) refusal(h *catalog.Hook, r *client.Response) *hook.Error {
 			return hook.Errorf(k, "%s", text.Printable(cmp.Or(message, r.Status))).WithRetryAfter(max(after, 0)).
 				WithCause(fmt.Errorf("%s, call id %q", r.Status, r.Header.Get(callIDHeader)))
 		}
+	}
+	if r.GRPC.Code() == codes.DeadlineExceeded { // the server has noticed it first
+		return hook.Errorf(hook.Timeout, "call %s of gateway %s: no answer in time", h.Hook, c.name).WithCause(r.GRPC.Err())
 	}
 	return hook.Errorf(hook.BadResponse, "call %s: %s answers %s, which is not a gateway's answer: is the URL right?",
 		h.Hook, c.name, r.Status).WithCause(r.GRPC.Err())

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -169,7 +170,7 @@ func (c *Client) failure(ctx context.Context, f *connect.Failure) *connect.Failu
 	switch {
 	case ctx.Err() == context.Canceled:
 		return &connect.Failure{Kind: hook.Canceled, Text: "interrupted", Cause: f}
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, status.Code(f.Cause) == codes.DeadlineExceeded: // gRPC may notice it first
 		return &connect.Failure{Kind: hook.Timeout, Text: "no answer in time", Cause: f}
 	case c.certificateAsked.Load() && (f.Reason == connect.Broken || f.Reason == connect.HandshakeRefused):
 		// How such a connection ends depends on timing.
