@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -179,7 +180,7 @@ func TestMachineHooks(t *testing.T) {
 
 	w.retire(w.gateway.process)
 	out, err := exec.CommandContext(w.ctx, folder(t, "HOOKGATE_BIN"), "machines", "release",
-		"--kubeconfig", w.kubeconfig, "--gateway-namespace", "default").CombinedOutput()
+		"--kubeconfig", w.kubeconfig, "--gateway-namespace", ownNamespace).CombinedOutput()
 	if err != nil {
 		t.Fatalf("hookgate machines release: %v\n%s", err, out)
 	}
@@ -331,12 +332,13 @@ func (w *fixture) rollControlPlane(x *machineHooks) {
 func (w *fixture) startMachinesGateway() {
 	w.t.Helper()
 	deploy := filepath.Join("..", "..", "deploy")
+	w.create(&corev1.Namespace{ObjectMeta: objectMeta("", ownNamespace)})
 	for _, file := range []string{
 		"components/cluster/rbac.yaml", "overlays/hub-beside-core/rbac.yaml", "components/machines/rbac.yaml",
 	} {
 		for _, o := range read(w.t, filepath.Join(deploy, file)) {
 			if o.GetKind() == "Role" || o.GetKind() == "RoleBinding" {
-				o.SetNamespace("default") // where the kubeconfig says that the gateway is
+				o.SetNamespace(ownNamespace) // as kustomize does
 			}
 			w.create(o)
 		}

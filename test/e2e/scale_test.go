@@ -28,7 +28,7 @@ var scaleMachines = flag.Int("machines", 0, "`number` of machines of each Cluste
 // for comparison, and `make bench-scale` runs one after the other.
 func TestScaleInMemory(t *testing.T) {
 	if *scaleMachines == 0 {
-		return // `make bench-scale` says how many
+		t.Skip("`make bench-scale` says how many machines")
 	}
 	w := begin(t, true)
 	var provider *server
