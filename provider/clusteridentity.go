@@ -88,16 +88,8 @@ func (r *identities) adopt(ctx context.Context, i *infrav1.HookgateClusterIdenti
 	if err != nil {
 		return "", fmt.Errorf("own Secret %s: %w", name, err)
 	}
-	err = r.client.Patch(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
-		client.RawPatch(types.MergePatchType, patch))
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Sprintf("clusterctl move leaves the Secret %s behind, and the API server does not let the controllers "+
-			"make the identity its owner: do it", name), nil
-	case client.IgnoreNotFound(err) != nil:
-		return "", fmt.Errorf("own Secret %s: %w", name, err)
-	}
-	return "", nil
+	stays, err := r.secrets.mark(ctx, *name, patch, "make the identity its owner: do it")
+	return stays, client.IgnoreNotFound(err)
 }
 
 // delete releases an identity that no object uses. Until then, deletions need it.

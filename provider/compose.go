@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	"github.com/hookgate/hookgate/internal/limits"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
@@ -66,7 +67,7 @@ func (r *pools) machinesOf(
 	name := p.Labels[clusterv1.MachinePoolNameLabel]
 	if w.machinePool != nil {
 		name = labelValue(w.machinePool.Name)
-	} else if owner := ownerOf(p, clusterv1.GroupVersion.Group, "MachinePool"); owner != "" {
+	} else if owner := clusterapi.OwnerOf(p, clusterv1.GroupVersion.Group, "MachinePool"); owner != "" {
 		name = labelValue(owner)
 	}
 	list := &infrav1.HookgateMachineList{}
@@ -100,7 +101,7 @@ func (r *pools) membersOf(ctx context.Context, list []infrav1.HookgateMachine) (
 // machineOf returns the Machine of a HookgateMachine; nil if Cluster API has not made it yet.
 func (r *pools) machineOf(ctx context.Context, m *infrav1.HookgateMachine) (*clusterv1.Machine, error) {
 	// Cluster API gives the Machine the name of the HookgateMachine, and makes it the owner a moment later.
-	owner := cmp.Or(ownerOf(m, clusterv1.GroupVersion.Group, "Machine"), m.Name)
+	owner := cmp.Or(clusterapi.OwnerOf(m, clusterv1.GroupVersion.Group, "Machine"), m.Name)
 	machine, err := get[clusterv1.Machine](ctx, r.client, m.Namespace, owner)
 	if err != nil || machine == nil || !slices.Contains(machineToInfra(ctx, machine), requestOf(m)) {
 		return nil, err

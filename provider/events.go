@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -117,44 +118,27 @@ func (r *base) listed(ctx context.Context, list client.ObjectList, options ...cl
 	return requests
 }
 
-// clusterName returns the name of the Cluster that an object belongs to, or is.
-func clusterName(o client.Object) string {
-	if cluster, ok := o.(*clusterv1.Cluster); ok {
-		return cluster.Name
-	}
-	if name := ownerOf(o, clusterv1.GroupVersion.Group, clusterv1.ClusterKind); name != "" {
-		return name
-	}
-	return o.GetLabels()[clusterv1.ClusterNameLabel]
-}
-
 // toMachines, toPools and toClusters return the objects of the Cluster that an object belongs to, or is.
 func (r *base) toMachines(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.ofCluster(ctx, &infrav1.HookgateMachineList{}, o.GetNamespace(), clusterName(o))
+	return r.ofCluster(ctx, &infrav1.HookgateMachineList{}, o.GetNamespace(), clusterapi.ClusterName(o))
 }
 
 func (r *base) toPools(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.ofCluster(ctx, &infrav1.HookgateMachinePoolList{}, o.GetNamespace(), clusterName(o))
+	return r.ofCluster(ctx, &infrav1.HookgateMachinePoolList{}, o.GetNamespace(), clusterapi.ClusterName(o))
 }
 
 func (r *base) toClusters(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.ofCluster(ctx, &infrav1.HookgateClusterList{}, o.GetNamespace(), clusterName(o))
+	return r.ofCluster(ctx, &infrav1.HookgateClusterList{}, o.GetNamespace(), clusterapi.ClusterName(o))
 }
 
 // byClass returns a function that maps a class to the objects of its HookgateClusters, and to those without one that
 // have recorded it.
 func (r *base) byClass(list func() client.ObjectList) func(context.Context, client.Object) []reconcile.Request {
+	ofClusters := r.throughClusters(classIndex, func(ctx context.Context, c client.Object) []reconcile.Request {
+		return r.ofCluster(ctx, list(), c.GetNamespace(), clusterapi.ClusterName(c))
+	})
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		infra := &infrav1.HookgateClusterList{}
-		if err := r.client.List(ctx, infra, client.MatchingFields{classIndex: o.GetName()}); err != nil {
-			return nil
-		}
-		var requests []reconcile.Request
-		for i := range infra.Items {
-			c := &infra.Items[i]
-			requests = append(requests, r.ofCluster(ctx, list(), c.Namespace, clusterName(c))...)
-		}
-		return append(requests, r.recorded(ctx, list(), o.GetName())...)
+		return append(ofClusters(ctx, o), r.recorded(ctx, list(), o.GetName())...)
 	}
 }
 
@@ -163,14 +147,21 @@ func (r *base) recorded(ctx context.Context, list client.ObjectList, class strin
 	return r.listed(ctx, list, client.MatchingFields{classIndex: class})
 }
 
-// byIdentity returns a function that maps an identity to the objects of its HookgateClusters of a list type. Those of
-// HookgateClusters that are gone are looked at when they are called about again.
+// byIdentity returns a function that maps an identity to the objects of its HookgateClusters. Those of HookgateClusters
+// that are gone are looked at when they are called about again.
 func (r *base) byIdentity(
 	toObjects func(context.Context, client.Object) []reconcile.Request,
 ) func(context.Context, client.Object) []reconcile.Request {
+	return r.throughClusters(identityIndex, toObjects)
+}
+
+// throughClusters returns a function that maps an object to those of the HookgateClusters that an index has for it.
+func (r *base) throughClusters(
+	index string, toObjects func(context.Context, client.Object) []reconcile.Request,
+) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		list := &infrav1.HookgateClusterList{}
-		if err := r.client.List(ctx, list, client.MatchingFields{identityIndex: o.GetName()}); err != nil {
+		if err := r.client.List(ctx, list, client.MatchingFields{index: o.GetName()}); err != nil {
 			return nil
 		}
 		var requests []reconcile.Request
@@ -232,7 +223,7 @@ func machinePoolToInfra(_ context.Context, o client.Object) []reconcile.Request 
 
 // poolOf returns the HookgateMachinePool of a HookgateMachine.
 func poolOf(_ context.Context, o client.Object) []reconcile.Request {
-	name := ownerOf(o, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind)
+	name := clusterapi.OwnerOf(o, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind)
 	if name == "" {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -337,10 +336,4 @@ func (r *pools) deleteGroup(
 	decideDeleting(desired, cmp.Or(answer.GetMessage(), deletingMessage))
 	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))),
 		r.record(ctx, r.pace, p, desired)
-}
-
-// replicasAreOurs reports whether the MachinePool decides how many replicas the pool has.
-func (w *scope) replicasAreOurs() bool {
-	value, ok := w.machinePool.Annotations[clusterv1.ReplicasManagedByAnnotation]
-	return !ok || value == "false"
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -36,7 +37,7 @@ func (r *pools) sizeOf(
 	ctx context.Context, p *infrav1.HookgateMachinePool, w *scope, machines []infrav1.HookgateMachine,
 ) (size, error) {
 	var s size
-	if w.replicasAreOurs() {
+	if clusterapi.DecidesReplicas(w.machinePool) {
 		s.wanted = new(ptr.Deref(w.machinePool.Spec.Replicas, 1))
 		s.replicas = s.wanted
 	}

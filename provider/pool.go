@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -155,7 +156,7 @@ func poolBlock(p *infrav1.HookgateMachinePool, w *scope) *block {
 	if ptr.Deref(w.machinePool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "" {
 		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")
 	}
-	if ofMachines && !w.replicasAreOurs() {
+	if ofMachines && !clusterapi.DecidesReplicas(w.machinePool) {
 		return stops(infrav1.ReplicasManagedReason, fmt.Sprintf("the annotation %s of the MachinePool says that its size is "+
 			"somebody else's, and the pool is made of machines, one by one: its size stays as it is until you remove the "+
 			"annotation, or use a class whose extension has hooks for pools", clusterv1.ReplicasManagedByAnnotation))

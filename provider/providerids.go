@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -77,7 +78,7 @@ func (p *providerIDs) claim(ctx context.Context, owner ownerKey, id string) (str
 // belongs reports whether a HookgateMachine is one of a pool.
 func belongs(m *infrav1.HookgateMachine, pool types.NamespacedName) bool {
 	return m.Namespace == pool.Namespace &&
-		ownerOf(m, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind) == pool.Name
+		clusterapi.OwnerOf(m, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind) == pool.Name
 }
 
 // forget gives up the claims of an object that is gone.

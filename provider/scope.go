@@ -8,12 +8,11 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -36,17 +35,6 @@ type scope struct {
 	credentials *types.NamespacedName
 	// foreign names a Secret in another namespace that a HookgateCluster must not use.
 	foreign string
-}
-
-// ownerOf returns the name of the owner of a kind; empty if there is none. Owners have the version that wrote them.
-func ownerOf(o metav1.Object, group, kind string) string {
-	for _, owner := range o.GetOwnerReferences() {
-		gv, err := schema.ParseGroupVersion(owner.APIVersion)
-		if err == nil && gv.Group == group && owner.Kind == kind {
-			return owner.Name
-		}
-	}
-	return ""
 }
 
 // get reads an object, and returns nil if the name is empty or the object does not exist.
@@ -72,7 +60,7 @@ func get[T any, P interface {
 func (r *base) observeCluster(ctx context.Context, c *infrav1.HookgateCluster) (*scope, error) {
 	w := &scope{
 		infra: c, className: c.Spec.InfrastructureClassName, clusterExternalID: c.Spec.ExternalID,
-		clusterName: ownerOf(c, clusterv1.GroupVersion.Group, clusterv1.ClusterKind),
+		clusterName: clusterapi.OwnerOf(c, clusterv1.GroupVersion.Group, clusterv1.ClusterKind),
 	}
 	var err error
 	if w.cluster, err = get[clusterv1.Cluster](ctx, r.client, c.Namespace, w.clusterName); err != nil {
@@ -88,19 +76,19 @@ func (r *base) observeCluster(ctx context.Context, c *infrav1.HookgateCluster) (
 func (r *base) observeMachine(ctx context.Context, m *infrav1.HookgateMachine) (*scope, error) {
 	w := &scope{clusterName: m.Labels[clusterv1.ClusterNameLabel]}
 	var err error
-	owner := ownerOf(m, clusterv1.GroupVersion.Group, "Machine")
+	owner := clusterapi.OwnerOf(m, clusterv1.GroupVersion.Group, "Machine")
 	if w.machine, err = get[clusterv1.Machine](ctx, r.client, m.Namespace, owner); err != nil {
 		return nil, err
 	}
 	if w.machine != nil && w.clusterName == "" {
 		w.clusterName = w.machine.Spec.ClusterName
 	}
-	owner = ownerOf(m, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind)
+	owner = clusterapi.OwnerOf(m, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind)
 	if w.pool, err = get[infrav1.HookgateMachinePool](ctx, r.client, m.Namespace, owner); err != nil {
 		return nil, err
 	}
 	if w.pool != nil {
-		owner = ownerOf(w.pool, clusterv1.GroupVersion.Group, "MachinePool")
+		owner = clusterapi.OwnerOf(w.pool, clusterv1.GroupVersion.Group, "MachinePool")
 		if w.machinePool, err = get[clusterv1.MachinePool](ctx, r.client, m.Namespace, owner); err != nil {
 			return nil, err
 		}
@@ -112,7 +100,7 @@ func (r *base) observeMachine(ctx context.Context, m *infrav1.HookgateMachine) (
 func (r *base) observePool(ctx context.Context, p *infrav1.HookgateMachinePool) (*scope, error) {
 	w := &scope{clusterName: p.Labels[clusterv1.ClusterNameLabel]}
 	var err error
-	owner := ownerOf(p, clusterv1.GroupVersion.Group, "MachinePool")
+	owner := clusterapi.OwnerOf(p, clusterv1.GroupVersion.Group, "MachinePool")
 	if w.machinePool, err = get[clusterv1.MachinePool](ctx, r.client, p.Namespace, owner); err != nil {
 		return nil, err
 	}

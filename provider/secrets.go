@@ -126,20 +126,33 @@ func (s *secrets) carry(ctx context.Context, name types.NamespacedName) (string,
 	if c.owner != "" {
 		return staysWith(name, c.owner), nil
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	err := s.writer.Patch(ctx, secret, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"`+moveLabel+`":""}}}`)))
+	stays, err := s.mark(ctx, name, []byte(`{"metadata":{"labels":{"`+moveLabel+`":""}}}`),
+		"label it: give it the label "+moveLabel)
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Sprintf("clusterctl move leaves the Secret %s behind, and the API server does not let the controllers "+
-			"label it: give it the label %s", name, moveLabel), nil
 	case apierrors.IsNotFound(err):
 		return "", nil // the next read says so
-	case err != nil:
-		return "", fmt.Errorf("label Secret %s: %w", name, err)
+	case err != nil || stays != "":
+		return stays, err
 	}
 	c.moves = true
 	s.kept.Add(name, c)
+	return "", nil
+}
+
+// mark patches a Secret, so that clusterctl move takes it along. It returns why the Secret stays behind if the API
+// server refuses that, with what it does not let the controllers do and what to do instead.
+func (s *secrets) mark(
+	ctx context.Context, name types.NamespacedName, patch []byte, refused string,
+) (stays string, err error) {
+	err = s.writer.Patch(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
+		client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return fmt.Sprintf("clusterctl move leaves the Secret %s behind, and the API server does not let the controllers %s",
+			name, refused), nil
+	case err != nil:
+		return "", fmt.Errorf("mark Secret %s: %w", name, err)
+	}
 	return "", nil
 }
 

@@ -96,11 +96,11 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 		events: newRecorder(mgr.GetEventRecorder("hookgate-infrastructure"), time.Now),
 		logger: c.Logger, now: time.Now, watchFilter: c.WatchFilter, namespace: c.Namespace,
 	}
-	if c.WatchFilter == "" {
-		c.Metrics.observe(mgr.GetClient())
-	} else {
-		c.Metrics.observe(mgr.GetClient(), client.MatchingLabels{clusterv1.WatchLabel: c.WatchFilter})
+	var watched []client.ListOption
+	if c.WatchFilter != "" {
+		watched = append(watched, client.MatchingLabels{clusterv1.WatchLabel: c.WatchFilter})
 	}
+	c.Metrics.observe(mgr.GetClient(), watched...)
 	if err := b.watchSecrets(mgr); err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
@@ -263,7 +263,7 @@ func (r *base) setUpTemplates(mgr manager.Manager, concurrency int) error {
 		For(&infrav1.HookgateMachineTemplate{}, builder.WithPredicates(updated(notStatus))).
 		Watches(&clusterv1.Cluster{}, mapped(r.toTemplates), builder.WithPredicates(updated(clusterChanged))).
 		Watches(&infrav1.HookgateCluster{}, mapped(r.toTemplates), builder.WithPredicates(updated(infraChanged))).
-		Watches(&infrav1.InfrastructureClass{}, mapped(r.classToTemplates),
+		Watches(&infrav1.InfrastructureClass{}, mapped(r.throughClusters(classIndex, r.toTemplates)),
 			builder.WithPredicates(updated(capacitiesChanged))).
 		WithOptions(options(concurrency)).
 		Complete(quiet{&templates{base: r}})

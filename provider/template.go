@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -36,7 +37,7 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if !r.watched(t) || unmanaged(t) || !t.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	w := &scope{clusterName: clusterName(t)}
+	w := &scope{clusterName: clusterapi.ClusterName(t)}
 	if w.clusterName == "" {
 		return reconcile.Result{}, nil
 	}
@@ -194,25 +195,12 @@ func (f fields) shows(stored, wanted infrav1.HookgateMachineTemplateStatus) bool
 
 // toTemplates returns the templates of the Cluster that an object belongs to, or is.
 func (r *base) toTemplates(ctx context.Context, o client.Object) []reconcile.Request {
-	name := clusterName(o)
+	name := clusterapi.ClusterName(o)
 	if name == "" {
 		return nil
 	}
 	return r.listed(ctx, &infrav1.HookgateMachineTemplateList{}, client.InNamespace(o.GetNamespace()),
 		client.MatchingFields{clusterIndex: name})
-}
-
-// classToTemplates returns the templates of the Clusters of a class.
-func (r *base) classToTemplates(ctx context.Context, o client.Object) []reconcile.Request {
-	infra := &infrav1.HookgateClusterList{}
-	if err := r.client.List(ctx, infra, client.MatchingFields{classIndex: o.GetName()}); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range infra.Items {
-		requests = append(requests, r.toTemplates(ctx, &infra.Items[i])...)
-	}
-	return requests
 }
 
 // capacitiesChanged reports whether something of a class has changed that templates and pools show.
@@ -223,8 +211,8 @@ func capacitiesChanged(before, after *infrav1.InfrastructureClass) bool {
 
 // templateCluster returns the name of the Cluster of a template for the index.
 func templateCluster(o client.Object) []string {
-	if ownerOf(o, clusterv1.GroupVersion.Group, "ClusterClass") != "" {
+	if clusterapi.OwnerOf(o, clusterv1.GroupVersion.Group, "ClusterClass") != "" {
 		return nil // a template of templates
 	}
-	return present(clusterName(o))
+	return present(clusterapi.ClusterName(o))
 }

@@ -34,7 +34,7 @@ type objects struct {
 func (o *objects) now(ctx context.Context) (*status.Infrastructure, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asked.IsZero() || time.Since(o.asked) >= limits.InfrastructurePageAge {
+	if time.Since(o.asked) >= limits.InfrastructurePageAge {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.InfrastructurePageTimeout)
 		defer cancel()
 		o.latest, o.err = o.read(ctx)

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
-
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/table"
 )
@@ -47,7 +45,7 @@ func Instances(o *status.InfrastructureObject) string {
 // InfrastructureMessage says which hook has failed since when, or else what an object waits for.
 func InfrastructureMessage(o *status.InfrastructureObject, now time.Time) string {
 	if f := o.Failure; f != nil {
-		return fmt.Sprintf("%s fails for %s: %s: %s", f.Hook, duration.HumanDuration(now.Sub(f.Since)), f.Reason, f.Message)
+		return fmt.Sprintf("%s fails for %s: %s: %s", f.Hook, age(&f.Since, now), f.Reason, f.Message)
 	}
 	return o.Message
 }

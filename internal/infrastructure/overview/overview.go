@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
 	"github.com/hookgate/hookgate/internal/status"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
@@ -78,13 +79,14 @@ func (o *Objects) Summary(now time.Time) *status.Infrastructure {
 	classes := map[types.NamespacedName]string{} // by the Cluster
 	for i := range o.Clusters {
 		c := &o.Clusters[i]
-		classes[types.NamespacedName{Namespace: c.Namespace, Name: clusterOf(c)}] = c.Spec.InfrastructureClassName
+		name := types.NamespacedName{Namespace: c.Namespace, Name: clusterapi.ClusterName(c)}
+		classes[name] = c.Spec.InfrastructureClassName
 	}
 	ofCluster, ofPool := map[types.NamespacedName]*count{}, map[types.NamespacedName]*count{}
 	for i := range o.Machines {
 		m := &o.Machines[i]
-		counted(ofCluster, m.Namespace, clusterOf(m)).add(m)
-		if pool := ownerOf(m, infrav1.HookgateMachinePoolKind); pool != "" {
+		counted(ofCluster, m.Namespace, clusterapi.ClusterName(m)).add(m)
+		if pool := clusterapi.OwnerOf(m, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind); pool != "" {
 			counted(ofPool, m.Namespace, pool).add(m)
 		}
 		row := describe(m, classes)
@@ -97,7 +99,7 @@ func (o *Objects) Summary(now time.Time) *status.Infrastructure {
 	wanted := map[types.NamespacedName]int{}
 	for i := range o.MachinePools {
 		p := &o.MachinePools[i]
-		if _, ok := p.Annotations[clusterv1.ReplicasManagedByAnnotation]; !ok && p.DeletionTimestamp.IsZero() {
+		if clusterapi.DecidesReplicas(p) && p.DeletionTimestamp.IsZero() {
 			wanted[client.ObjectKeyFromObject(p)] = int(ptr.Deref(p.Spec.Replicas, 1))
 		}
 	}
@@ -112,7 +114,8 @@ func (o *Objects) Summary(now time.Time) *status.Infrastructure {
 		} else {
 			row.Objects = counted(ofPool, p.Namespace, p.Name).objects
 		}
-		if n, ok := wanted[types.NamespacedName{Namespace: p.Namespace, Name: ownerOf(p, "MachinePool")}]; ok {
+		owner := clusterapi.OwnerOf(p, clusterv1.GroupVersion.Group, "MachinePool")
+		if n, ok := wanted[types.NamespacedName{Namespace: p.Namespace, Name: owner}]; ok {
 			row.Wanted = &n
 		}
 		s.Pools = append(s.Pools, row)
@@ -151,7 +154,7 @@ type object interface {
 // describe returns what all kinds have.
 func describe(o object, classes map[types.NamespacedName]string) status.InfrastructureObject {
 	row := status.InfrastructureObject{
-		Namespace: o.GetNamespace(), Name: o.GetName(), Cluster: clusterOf(o), State: "Unknown",
+		Namespace: o.GetNamespace(), Name: o.GetName(), Cluster: clusterapi.ClusterName(o), State: "Unknown",
 	}
 	row.Class = cmp.Or(classes[types.NamespacedName{Namespace: row.Namespace, Name: row.Cluster}],
 		o.GetAnnotations()[infrav1.ClassAnnotation])
@@ -186,19 +189,4 @@ func hookOf(o object) string {
 	default:
 		return verb + "MachinePool"
 	}
-}
-
-// clusterOf returns the name of the Cluster of an object.
-func clusterOf(o client.Object) string {
-	return cmp.Or(ownerOf(o, clusterv1.ClusterKind), o.GetLabels()[clusterv1.ClusterNameLabel])
-}
-
-// ownerOf returns the name of the owner of a kind; it is empty if there is none.
-func ownerOf(o client.Object, kind string) string {
-	for _, owner := range o.GetOwnerReferences() {
-		if owner.Kind == kind {
-			return owner.Name
-		}
-	}
-	return ""
 }

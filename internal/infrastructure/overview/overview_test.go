@@ -28,6 +28,10 @@ func named(name, cluster string, owners ...metav1.OwnerReference) metav1.ObjectM
 	}
 }
 
+func owner(kind, name string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: name}
+}
+
 func condition(kind string, is bool, reason, message string, since time.Duration) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: ago(since)}
 	if is {
@@ -41,7 +45,7 @@ var ready = condition(infrav1.ReadyCondition, true, infrav1.ReadyReason, "", tim
 func machine(name, cluster, pool, providerID string, conditions ...metav1.Condition) infrav1.HookgateMachine {
 	m := infrav1.HookgateMachine{ObjectMeta: named(name, cluster)}
 	if pool != "" {
-		m.OwnerReferences = []metav1.OwnerReference{{Kind: infrav1.HookgateMachinePoolKind, Name: pool}}
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: infrav1.HookgateMachinePoolKind, Name: pool}}
 	}
 	m.Spec.ProviderID, m.Status.Conditions = providerID, conditions
 	return m
@@ -50,7 +54,7 @@ func machine(name, cluster, pool, providerID string, conditions ...metav1.Condit
 // objects are a Cluster whose machines are as they should be but for one that is gone, one that is being made and one
 // that cannot be deleted; a pool of machines and one of a group that lack an instance; and a Cluster that is paused.
 func objects() *Objects {
-	a := infrav1.HookgateCluster{ObjectMeta: named("infra-a", "a", metav1.OwnerReference{Kind: "Cluster", Name: "a"})}
+	a := infrav1.HookgateCluster{ObjectMeta: named("infra-a", "a", owner("Cluster", "a"))}
 	a.Spec.InfrastructureClassName, a.Status.Conditions = "rack", []metav1.Condition{ready}
 	b := infrav1.HookgateCluster{ObjectMeta: named("b", "b")}
 	b.Spec.InfrastructureClassName = "rack"
@@ -66,14 +70,14 @@ func objects() *Objects {
 		p.Spec.Replicas = &n
 		return p
 	}
-	pool := infrav1.HookgateMachinePool{ObjectMeta: named("pool", "a", metav1.OwnerReference{Kind: "MachinePool", Name: "mp"})}
+	pool := infrav1.HookgateMachinePool{ObjectMeta: named("pool", "a", owner("MachinePool", "mp"))}
 	pool.Status.Replicas = new(int32(1))
-	group := infrav1.HookgateMachinePool{ObjectMeta: named("group", "a", metav1.OwnerReference{Kind: "MachinePool", Name: "mg"})}
+	group := infrav1.HookgateMachinePool{ObjectMeta: named("group", "a", owner("MachinePool", "mg"))}
 	group.Spec.InstanceManagement, group.Spec.ProviderIDList = infrav1.InstanceManagementGroup, []string{"x://7", "x://8"}
 	group.Status.Replicas, group.Status.Conditions = new(int32(1)), []metav1.Condition{ready}
 	managed := size(5, "managed")
 	managed.Annotations = map[string]string{clusterv1.ReplicasManagedByAnnotation: "autoscaler"}
-	own := infrav1.HookgateMachinePool{ObjectMeta: named("own", "a", metav1.OwnerReference{Kind: "MachinePool", Name: "managed"})}
+	own := infrav1.HookgateMachinePool{ObjectMeta: named("own", "a", owner("MachinePool", "managed"))}
 	return &Objects{
 		Clusters: []infrav1.HookgateCluster{b, a},
 		Machines: []infrav1.HookgateMachine{
