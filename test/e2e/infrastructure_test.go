@@ -40,7 +40,7 @@ func TestInfrastructure(t *testing.T) {
 		w.create(o)
 	}
 
-	l := &ledger{w: w, url: cloud, clusters: map[string]client.Client{"c": nil, "t": nil}, nodes: map[string]map[string]string{}}
+	l := w.newLedger(cloud, "c", "t")
 	controlPlane, workers := l.watch("c-control-plane-"), l.watch("c-md-0-")
 	pool, poolControlPlane := l.watch("t-mp-0-"), l.watch("t-")
 	kills := 0

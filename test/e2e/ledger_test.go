@@ -38,6 +38,15 @@ type ledger struct {
 	nodes    map[string]map[string]string
 }
 
+// newLedger returns the ledger of the cloud at a URL, with clusters of these names.
+func (w *fixture) newLedger(cloud string, clusters ...string) *ledger {
+	l := &ledger{w: w, url: cloud, clusters: map[string]client.Client{}, nodes: map[string]map[string]string{}}
+	for _, name := range clusters {
+		l.clusters[name] = nil // until it can be reached
+	}
+	return l
+}
+
 // fleet is a set of machines whose number is watched.
 type fleet struct {
 	prefix string

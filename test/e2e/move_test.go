@@ -38,7 +38,7 @@ func TestMove(t *testing.T) {
 		}
 		from.create(o)
 	}
-	l := &ledger{w: from, url: cloud, clusters: map[string]client.Client{"m": nil}, nodes: map[string]map[string]string{}}
+	l := from.newLedger(cloud, "m")
 	controlPlane, pool := l.watch("m-control-plane-"), l.watch("m-mp-0-")
 	controlPlane.between(0, 3)
 	pool.between(0, 2)

@@ -19,7 +19,7 @@ func TestPools(t *testing.T) {
 	w := begin(t, false)
 	cloud := w.startCloud()
 	providers := w.startProvidersOf(cloud, inPools)
-	l := &ledger{w: w, url: cloud, clusters: map[string]client.Client{"p": nil}, nodes: map[string]map[string]string{}}
+	l := w.newLedger(cloud, "p")
 	controlPlane, pool := l.watch("p-control-plane-"), l.watch("p-mp-0-")
 	controlPlane.between(0, 1)
 	pool.between(0, 2)

@@ -37,6 +37,7 @@ import (
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/provider"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // patience is how long a test waits for a state before it fails.
@@ -50,7 +51,7 @@ type fixture struct {
 	client    client.Client // reads from the API server
 	namespace string        // also the name of the class and the watch filter
 	system    string        // the namespace of the controllers
-	log       *records      // of the controllers; nil for none
+	log       *process.Log  // of the controllers; nil for none
 	metrics   *prometheus.Registry
 	writes    *writes
 	stop      func() // stops the controllers

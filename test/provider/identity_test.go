@@ -4,11 +4,9 @@
 package provider
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -21,25 +19,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 )
-
-// records is a log that is safe for concurrent use.
-type records struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *records) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(p)
-}
-
-func (r *records) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
 
 // newIdentity returns an identity for namespaces, whose Secret has its name.
 func newIdentity(name string, namespaces ...string) *infrav1.HookgateClusterIdentity {
@@ -53,7 +34,7 @@ func newIdentity(name string, namespaces ...string) *infrav1.HookgateClusterIden
 func newTenant(t *testing.T) (*fixture, *infrav1.HookgateClusterIdentity) {
 	t.Helper()
 	w := newFixture(t, func(w *fixture) {
-		w.system, w.log = w.namespace+"-system", &records{}
+		w.system, w.log = w.namespace+"-system", &process.Log{}
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.system}})
 	})
 	identity := newIdentity(w.namespace, w.namespace)

@@ -195,21 +195,11 @@ func (i *installation) converted() {
 func (i *installation) autoscaler() {
 	t, ctx := i.t, i.t.Context()
 	t.Helper()
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "autoscaler"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hookgate-infrastructure-autoscaler"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "autoscaler", Namespace: i.namespace}},
+	n := slices.IndexFunc(i.roles, func(r rights.Role) bool { return r.Name == "hookgate-infrastructure-autoscaler" })
+	if n < 0 {
+		t.Fatal("deploy/infrastructure has no role for the autoscaler")
 	}
-	if err := i.client.Create(ctx, binding); err != nil {
-		t.Fatal(err)
-	}
-	var roles []rights.Role
-	for _, r := range i.roles {
-		if r.Name == binding.RoleRef.Name {
-			roles = append(roles, r)
-		}
-	}
-	rights.Await(t, i.server.Config, roles, []rights.Binding{{Kind: "ClusterRoleBinding", Name: binding.Name, Role: binding.RoleRef}}, i.namespace, "autoscaler")
+	i.bind(i.roles[n], "autoscaler")
 	for kind, want := range map[string]bool{
 		infrav1.HookgateMachinePoolKind: true, infrav1.HookgateMachineTemplateKind: true, infrav1.HookgateClusterKind: false,
 	} {
@@ -227,6 +217,21 @@ func (i *installation) autoscaler() {
 	}
 }
 
+// bind gives a service account a ClusterRole that exists, and waits until it counts.
+func (i *installation) bind(role rights.Role, account string) {
+	i.t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: i.namespace}},
+	}
+	if err := i.client.Create(i.t.Context(), binding); err != nil {
+		i.t.Fatal(err)
+	}
+	rights.Await(i.t, i.server.Config, []rights.Role{role},
+		[]rights.Binding{{Kind: "ClusterRoleBinding", Name: binding.Name, Role: binding.RoleRef}}, i.namespace, account)
+}
+
 // scrape reads the metrics as a service account that may, and as another.
 func (i *installation) scrape() {
 	t, ctx := i.t, i.t.Context()
@@ -234,19 +239,10 @@ func (i *installation) scrape() {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "monitoring"}, Rules: []rbacv1.PolicyRule{
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 	}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "monitoring"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "monitoring"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "monitoring", Namespace: i.namespace}},
-	}
 	if err := i.client.Create(ctx, role); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.client.Create(ctx, binding); err != nil {
-		t.Fatal(err)
-	}
-	rights.Await(t, i.server.Config, []rights.Role{{Kind: "ClusterRole", Name: role.Name, Rules: role.Rules}},
-		[]rights.Binding{{Kind: "ClusterRoleBinding", Name: binding.Name, Role: binding.RoleRef}}, i.namespace, "monitoring")
+	i.bind(rights.Role{Kind: "ClusterRole", Name: role.Name, Rules: role.Rules}, "monitoring")
 	// The controllers serve a certificate of their own making, which they know best.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
