@@ -16,8 +16,8 @@ import (
 // Cluster API computes the name of a definition to find its labels; the definitions must have these names.
 func TestNamesOfInfrastructureDefinitions(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "crd", "infrastructure", "*_*.yaml"))
-	if err != nil || len(files) != 7 {
-		t.Fatalf("%d definitions, %v; want 7", len(files), err)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d definitions, %v", len(files), err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
