@@ -57,6 +57,7 @@ APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|
 ROW1 ?= e2e proxies examples packages
 ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring faults
 
+AUTOSCALER_REPOSITORY ?= https://github.com/kubernetes/autoscaler
 FUZZTIME ?= 30s
 DURATION ?= 1h
 SAMPLE ?= 300
@@ -170,6 +171,10 @@ test-packages-typescript: build packages-typescript
 test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python examples-ec2 clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...
+test-autoscaler: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud $(BIN)/cluster-autoscaler ## Have the Cluster Autoscaler scale machines from zero and back; AUTOSCALER_REPOSITORY has its source, which no module proxy has
+	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
+		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go HOOKGATE_AUTOSCALER=$(BIN)/cluster-autoscaler \
+		$(GO) test -vet=off -count=1 -v -timeout 30m -run '^TestAutoscaler$$' .
 pictures: build browser ## Take the pictures of the page in docs/pictures/ anew
 	@mkdir -p docs/pictures && cd test/extra && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' ./openapi
 
@@ -198,6 +203,8 @@ $(BIN)/skew/test-extension: test/skew/go.mod test/skew/go.sum
 	@scripts/build-skew $@
 $(BIN)/kubernetes/kube-apiserver: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/kubernetes/etcd/main.go
 	@scripts/build-kubernetes $(@D)
+$(BIN)/cluster-autoscaler: scripts/build-cluster-autoscaler
+	@scripts/build-cluster-autoscaler $@ '$(AUTOSCALER_REPOSITORY)'
 $(BIN)/e2e/core: test/e2e/go.mod test/e2e/go.sum
 	@scripts/build-cluster-api $(@D)
 $(BUF): tools/buf/package.json tools/buf/package-lock.json
