@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,6 +36,10 @@ func TestInfrastructure(t *testing.T) {
 	u := w.startUpdater(cloud)
 	w.registerGateway(gateway)
 	say("the classes know their extensions, and Cluster API the gateway")
+	w.create(&corev1.Secret{ObjectMeta: objectMeta(ownNamespace, "team"), StringData: map[string]string{"token": "of-the-team"}})
+	w.create(object("infrastructure.hookgate.dev/v1alpha1", "HookgateClusterIdentity", "team", map[string]any{
+		"credentialsRef": map[string]any{"name": "team"}, "allowedNamespaces": map[string]any{"names": []any{namespace}},
+	}))
 	for _, o := range w.template("clusterclass-hookgate.yaml", nil) {
 		o.SetNamespace(namespace)
 		w.create(o)
@@ -150,13 +155,26 @@ func (w *fixture) poolScenario(l *ledger, controlPlane, f *fleet) []step {
 			f.between(0, 2)
 			for _, o := range w.template("cluster-template-topology.yaml", map[string]string{
 				"CLUSTER_NAME": "t", "NAMESPACE": namespace, "KUBERNETES_VERSION": oldVersion,
-				"HOOKGATE_INFRASTRUCTURE_CLASS": inGo, "HOOKGATE_WORKER_PARAMETERS": "size: large",
+				"HOOKGATE_INFRASTRUCTURE_CLASS": inGo, "HOOKGATE_WORKER_PARAMETERS": "size: large", "HOOKGATE_IDENTITY": "team",
 			}) {
 				set(w.t, o, pool(2), "spec", "topology", "workers")
 				w.create(o)
 			}
 		},
-		done: func() (string, bool) { return w.fleetRuns(l, f, machines, oldVersion, 2, 2) },
+		done: func() (string, bool) {
+			if saw, ok := w.fleetRuns(l, f, machines, oldVersion, 2, 2); !ok {
+				return saw, false
+			}
+			c := &clusterv1.Cluster{}
+			if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "t"}, c); err != nil {
+				w.t.Fatal(err)
+			}
+			h := w.get("infrastructure.hookgate.dev/v1alpha1", "HookgateCluster", namespace, c.Spec.InfrastructureRef.Name)
+			if name, _, _ := unstructured.NestedString(h.Object, "spec", "identityRef", "name"); name != "team" {
+				w.t.Errorf("t: the identity is %q, want team", name)
+			}
+			return "", true
+		},
 	}, {
 		what: "t: the pool was replaced by one of " + newVersion,
 		do: func() {
