@@ -59,7 +59,7 @@ type member struct {
 	// preferred is for those that an autoscaler or a person has marked, leaving for those that are drained already, and
 	// failed for those that a health check wants replaced.
 	preferred, leaving, failed bool
-	gone                       bool // outside; of an instance of a group
+	gone, absent               bool // outside, and from the last answer alone; of an instance of a group
 	created                    time.Time
 }
 

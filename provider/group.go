@@ -144,7 +144,11 @@ func (r *pools) reconcileGroup(
 			return reconcile.Result{}, err
 		}
 	}
-	return later(r.pace.answered(key, in, interval(usual, retryAfter(answer)))), nil
+	next := r.pace.answered(key, in, interval(usual, retryAfter(answer)))
+	if size.early {
+		next = min(next, time.Second) // to choose what goes, without another call
+	}
+	return later(next), nil
 }
 
 // holdGroup keeps a group that is about to grow from being moved, until all its instances have been recorded. It

@@ -29,6 +29,7 @@ type size struct {
 	wanted   *int32   // what the MachinePool wants; nil if something else decides
 	replicas *int32   // what the extension is asked for: more while Nodes are drained, or in a rollout
 	remove   []string // the provider IDs of instances whose Nodes have been drained
+	early    bool     // nothing was chosen to go, because the process has had no answer
 }
 
 // sizeOf decides what the extension is asked for, and has the Machines deleted that are to go. Without Machines, the
@@ -44,12 +45,18 @@ func (r *pools) sizeOf(
 	if !asMachines(p) {
 		return s, nil
 	}
-	revision := revisionOf(p, w.machinePool)
 	members, err := r.membersOf(ctx, machines)
 	if err != nil {
 		return s, err
 	}
-	todo := planInstances(members, revision, s.wanted)
+	absent := r.absent.of(client.ObjectKeyFromObject(p))
+	for i := range members {
+		_, members[i].absent = absent[members[i].name]
+	}
+	todo := planInstances(members, revisionOf(p, w.machinePool), s.wanted)
+	if absent == nil { // nobody knows yet what the backend has replaced
+		s.early, todo.remove = true, nil
+	}
 	alive := 0
 	for i := range machines {
 		m := &machines[i]
@@ -59,7 +66,7 @@ func (r *pools) sizeOf(
 				s.remove = append(s.remove, m.Spec.ProviderID)
 			}
 			continue
-		case !members[i].gone:
+		case !members[i].gone && !members[i].absent:
 			alive++
 		}
 		if slices.Contains(todo.remove, m.Name) {
@@ -69,6 +76,9 @@ func (r *pools) sizeOf(
 		}
 	}
 	slices.Sort(s.remove)
+	if s.early {
+		alive = min(alive, int(ptr.Deref(p.Status.Replicas, 0)))
+	}
 	if s.replicas != nil {
 		s.replicas = new(max(*s.wanted, int32(alive+todo.create)))
 	}
@@ -76,14 +86,15 @@ func (r *pools) sizeOf(
 }
 
 // planInstances decides what brings a group closer to the wanted number of instances of a revision, which is nil if
-// something else decides. Instances that are gone outside go first, and count for nothing: the backend replaces them.
+// something else decides. Instances that are gone outside go first, and count for nothing: the backend replaces them. It
+// may have replaced those that its last answer lacks: they count for nothing, too, and stay.
 func planInstances(members []member, revision string, wanted *int32) todo {
 	var gone []string
 	present := slices.DeleteFunc(slices.Clone(members), func(m member) bool {
 		if m.gone && !m.deleting {
 			gone = append(gone, m.name)
 		}
-		return m.gone || m.deleting
+		return m.gone || m.absent || m.deleting
 	})
 	old := slices.ContainsFunc(present, func(m member) bool { return m.revision != revision })
 	var t todo

@@ -17,8 +17,8 @@ import (
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
-// TestPlanInstances has the words of TestPlan, and - for an instance that is gone outside. A wanted number below zero
-// means that something else decides.
+// TestPlanInstances has the words of TestPlan, - for an instance that is gone outside, and ? for one that the last answer
+// lacks. A wanted number below zero means that something else decides.
 func TestPlanInstances(t *testing.T) {
 	for _, c := range []struct {
 		reason, members string
@@ -29,6 +29,9 @@ func TestPlanInstances(t *testing.T) {
 		{"removes what is gone, and lacks it", "n+ n-", 2, "create 1 remove 1"},
 		{"removes what is gone before all else", "n+ n+ n-", 1, "remove 2 0"},
 		{"leaves what is gone and being deleted", "n+ n-x", 1, ""},
+		{"removes none for one that the backend has replaced", "n+? n+ n+", 2, ""},
+		{"lacks one that is not replaced yet", "n+? n+", 2, "create 1"},
+		{"removes what was not listed once it is gone", "n-? n+ n+", 2, "remove 0"},
 		{"removes nothing if something else decides", "n+ n+ n", -1, ""},
 		{"but what is gone", "n+ n-", -1, "remove 1"},
 		{"and one of an old revision", "o+ o+ n+", -1, "remove 0"},
@@ -39,7 +42,7 @@ func TestPlanInstances(t *testing.T) {
 		for i, word := range strings.Fields(c.members) {
 			members = append(members, member{
 				name: strconv.Itoa(i), revision: word[:1], ready: strings.Contains(word, "+"), gone: strings.Contains(word, "-"),
-				preferred: strings.Contains(word, "!"), deleting: strings.Contains(word, "x"), created: time.Unix(int64(i), 0),
+				absent: strings.Contains(word, "?"), preferred: strings.Contains(word, "!"), deleting: strings.Contains(word, "x"), created: time.Unix(int64(i), 0),
 			})
 		}
 		var wanted *int32

@@ -224,27 +224,50 @@ func TestGroupGoesAfterTheDrain(t *testing.T) {
 	}
 }
 
+// lists has a pool answered with instances of these names.
+func (m *memory) lists(names ...string) {
+	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+		a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
+		a.Instances, a.InstanceCount = nil, new(int32(len(names)))
+		for _, name := range names {
+			a.Instances = append(a.Instances, &infrahooksv1alpha1.Instance{Name: name, ProviderId: "fake://" + name, Phase: ready})
+		}
+		return nil
+	}
+}
+
+// An instance that the backend has replaced by itself is counted once, also by another process: no more instances are
+// asked for, and none has to go for it.
+func TestReplacedInstanceIsCountedOnce(t *testing.T) {
+	m, _ := newMemoryOfPool(t, false)
+	m.lists("j")
+	answer := m.answer
+	m.answer = func(req, out proto.Message) *gatewayclient.Response {
+		if r := req.(*infrahooksv1alpha1.ReconcileMachinePoolRequest); r.GetReplicas() != 1 {
+			t.Errorf("%d instances are asked for, want 1", r.GetReplicas())
+		}
+		return answer(req, out)
+	}
+	for _, restart := range []bool{false, true, false, false, false, false} {
+		if restart {
+			m.controller = m.subject.controller(m.base)
+		}
+		m.must(2 * missingFor)
+		m.must(time.Second) // the process has had an answer
+		for _, i := range m.instances() {
+			if i.Annotations[infrav1.InstanceAnnotation] == "j" && i.DeletionTimestamp != nil {
+				t.Error("the new instance has to go")
+			}
+		}
+	}
+	if list := m.instances(); len(list) != 1 {
+		t.Errorf("there are %d HookgateMachines, want that of the new instance alone", len(list))
+	}
+}
+
 // An instance leaves a pool after two answers that lack it, half a minute apart. A list without any is not believed.
 func TestInstancesLeaveAfterTwoAnswers(t *testing.T) {
 	m, _ := newMemoryOfPool(t, false)
-	wants := &clusterv1.MachinePool{}
-	if err := m.server.Get(t.Context(), theRequest.NamespacedName, wants); err != nil {
-		t.Fatal(err)
-	}
-	wants.Spec.Replicas = new(int32(2)) // so that none is removed because there are too many
-	if err := m.server.Update(t.Context(), wants); err != nil {
-		t.Fatal(err)
-	}
-	lists := func(names ...string) {
-		m.answer = func(_, out proto.Message) *gatewayclient.Response {
-			a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
-			a.Instances, a.InstanceCount = nil, new(int32(len(names)))
-			for _, name := range names {
-				a.Instances = append(a.Instances, &infrahooksv1alpha1.Instance{Name: name, ProviderId: "fake://" + name, Phase: ready})
-			}
-			return nil
-		}
-	}
 	look := func(reason, want string) {
 		t.Helper()
 		m.must(2 * missingFor)
@@ -260,11 +283,11 @@ func TestInstancesLeaveAfterTwoAnswers(t *testing.T) {
 			t.Errorf("%s: the pool has %s, want %s", reason, text, want)
 		}
 	}
-	lists()
+	m.lists()
 	for range 3 {
 		look("an answer without any", "fake://i | i")
 	}
-	lists("j")
+	m.lists("j")
 	look("one answer", "fake://i fake://j | i j")
 	look("two answers", "fake://j | i is gone j")
 	look("it is removed", "fake://j | i is gone j")

@@ -187,17 +187,24 @@ func (l *ledger) counts() counts {
 	return c
 }
 
-// vanish takes a machine away without a trace, as a failure of its host does.
-func (l *ledger) vanish(m machine) {
+// vanish takes a machine of a fleet away without a trace, as a failure of its host does.
+func (l *ledger) vanish(f *fleet) {
 	l.w.t.Helper()
-	resp, err := http.Post(l.url+"/machines/"+m.ID+"/vanish", "", nil)
-	if err != nil {
-		l.w.t.Fatal(err)
+	for _, m := range l.machines() {
+		if l.fleetOf(m.Name) != f {
+			continue
+		}
+		resp, err := http.Post(l.url+"/machines/"+m.ID+"/vanish", "", nil)
+		if err != nil {
+			l.w.t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusNoContent {
+			l.w.t.Fatalf("make machine %s vanish: %s", m.Name, resp.Status)
+		}
+		return
 	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		l.w.t.Fatalf("make machine %s vanish: %s", m.Name, resp.Status)
-	}
+	l.w.t.Fatalf("there is no machine of %s", f.prefix)
 }
 
 // ask decodes an answer of the cloud.

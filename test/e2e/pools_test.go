@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,7 +15,7 @@ import (
 )
 
 // TestPools scales and upgrades a pool that is a group of the cloud, whose instances are Machines to Cluster API, while
-// the extension is killed again and again. Nothing is made twice, and nothing is left.
+// the extension is killed again and again, and once an instance vanishes. Nothing is made twice, and nothing is left.
 func TestPools(t *testing.T) {
 	w := begin(t, false)
 	cloud := w.startCloud()
@@ -23,10 +24,9 @@ func TestPools(t *testing.T) {
 	controlPlane, pool := l.watch("p-control-plane-"), l.watch("p-mp-0-")
 	controlPlane.between(0, 1)
 	pool.between(0, 2)
+	ofPool := client.MatchingLabels{clusterv1.MachinePoolNameLabel: "p-mp-0"}
 	runs := func(version string, want, made int) func() (string, bool) {
-		return func() (string, bool) {
-			return w.fleetRuns(l, pool, client.MatchingLabels{clusterv1.MachinePoolNameLabel: "p-mp-0"}, version, want, made)
-		}
+		return func() (string, bool) { return w.fleetRuns(l, pool, ofPool, version, want, made) }
 	}
 	scale := func(n int64) func() {
 		return func() {
@@ -57,12 +57,30 @@ func TestPools(t *testing.T) {
 	}, {
 		what: "the pool has two machines again", do: scale(2), done: runs(oldVersion, 2, 4),
 	}, {
+		what: "the cloud has replaced an instance that vanished, and no other one",
+		do: func() {
+			pool.between(1, 2)
+			l.vanish(pool)
+		},
+		done: func() (string, bool) {
+			list := &clusterv1.MachineList{}
+			if err := w.List(w.ctx, list, client.InNamespace(namespace), ofPool); err != nil {
+				w.t.Fatal(err)
+			}
+			for _, m := range list.Items {
+				if !slices.ContainsFunc(l.machines(), func(i machine) bool { return i.ProviderID == m.Spec.ProviderID }) {
+					return "the Machine " + m.Name + " of what has vanished is there", false
+				}
+			}
+			return runs(oldVersion, 2, 5)()
+		},
+	}, {
 		what: "the pool has the newer version, one machine after the other",
 		do: func() {
 			pool.between(2, 4) // a new one may be made while an old one is being deleted
 			w.patch("MachinePool", "p-mp-0", newVersion, "spec", "template", "spec", "version")
 		},
-		done: runs(newVersion, 2, 6),
+		done: runs(newVersion, 2, 7),
 	}, {
 		what: "the pool says what an autoscaler reads, and has as many instances as it should",
 		do:   func() {},
@@ -78,7 +96,7 @@ func TestPools(t *testing.T) {
 		t.Error("the extension was never killed")
 	}
 	got := l.counts()
-	if want := (tally{Created: 7, Deleted: 7}); got.Machines != want || got.Groups != (tally{Created: 1, Deleted: 1}) ||
+	if want := (tally{Created: 8, Deleted: 7, Vanished: 1}); got.Machines != want || got.Groups != (tally{Created: 1, Deleted: 1}) ||
 		got.Networks != (tally{Created: 1, Deleted: 1}) || len(got.Repeated) > 0 {
 		t.Errorf("the cloud has counted %+v, want machines %+v, and one group", got, want)
 	}
