@@ -86,8 +86,8 @@ func (r *pools) sizeOf(
 }
 
 // planInstances decides what brings a group closer to the wanted number of instances of a revision, which is nil if
-// something else decides. Instances that are gone outside go first, and count for nothing: the backend replaces them. It
-// may have replaced those that its last answer lacks: they count for nothing, too, and stay.
+// something else decides. Instances that are gone outside go first, and count for nothing: the backend replaces them.
+// Those that its last answer lacks count for nothing, too, since it may have replaced them, but they stay.
 func planInstances(members []member, revision string, wanted *int32) todo {
 	var gone []string
 	present := slices.DeleteFunc(slices.Clone(members), func(m member) bool {

@@ -77,7 +77,7 @@ type fixture struct {
 
 	extension, core, controlPlane *server
 	managers                      []*server // of Cluster API and its providers
-	gateway                       *server
+	gateway, infrastructure       *server
 
 	// What the gateway had counted when it was restarted, and the requests of Cluster API that found it away.
 	callsBefore, requestsBefore []sample

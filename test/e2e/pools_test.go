@@ -15,7 +15,8 @@ import (
 )
 
 // TestPools scales and upgrades a pool that is a group of the cloud, whose instances are Machines to Cluster API, while
-// the extension is killed again and again, and once an instance vanishes. Nothing is made twice, and nothing is left.
+// the extension and the controllers are killed again and again, and once an instance vanishes. Nothing is made twice, and
+// nothing is left.
 func TestPools(t *testing.T) {
 	w := begin(t, false)
 	cloud := w.startCloud()
@@ -37,8 +38,12 @@ func TestPools(t *testing.T) {
 	kills := 0
 	w.sideBySide(w.logf, func() {
 		l.follow()
-		if rand.IntN(20) == 0 { // every few seconds
+		switch rand.IntN(100) { // every few seconds the extension, and now and then the controllers
+		case 0, 1, 2, 3, 4:
 			w.kill(providers[0])
+			kills++
+		case 5:
+			w.kill(w.infrastructure)
 			kills++
 		}
 	}, []step{{
@@ -91,9 +96,9 @@ func TestPools(t *testing.T) {
 			return fmt.Sprint(capacity, replicas), capacity["cpu"] == "16" && replicas == 2
 		},
 	}, w.deletion("p", controlPlane, pool)})
-	w.logf("the extension was killed %d times", kills)
+	w.logf("%d times something was killed", kills)
 	if kills == 0 {
-		t.Error("the extension was never killed")
+		t.Error("nothing was ever killed")
 	}
 	got := l.counts()
 	if want := (tally{Created: 8, Deleted: 7, Vanished: 1}); got.Machines != want || got.Groups != (tally{Created: 1, Deleted: 1}) ||

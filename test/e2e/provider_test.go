@@ -75,6 +75,7 @@ func (w *fixture) startProvidersOf(cloud string, names ...string) []*server {
 			"--health-addr", loopback(w.gateway.health), "--gateway-address", loopback(w.gateway.port))
 	}
 	controllers := newServer(w.t)
+	w.infrastructure = controllers
 	controllers.kubeconfig = w.as(ownNamespace, "hookgate-infrastructure")
 	controllers.start = func() *process {
 		return w.launch("hookgate-infrastructure", hookgate, "infrastructure", "--kubeconfig", controllers.kubeconfig,
