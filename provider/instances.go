@@ -76,8 +76,8 @@ func (r *pools) sizeOf(
 		}
 	}
 	slices.Sort(s.remove)
-	if s.early {
-		alive = min(alive, int(ptr.Deref(p.Status.Replicas, 0)))
+	if n := p.Status.Replicas; s.early && n != nil { // clusterctl move takes no status along
+		alive = min(alive, int(*n))
 	}
 	if s.replicas != nil {
 		s.replicas = new(max(*s.wanted, int32(alive+todo.create)))
