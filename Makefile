@@ -50,6 +50,8 @@ GOTEST := $(if $(RACE),CGO_ENABLED=1) $(PLAINTEST) $(if $(RACE),-race)
 PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension
 SUITE := HOOKGATE_COMPLETE=1 KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl \
 	HOOKGATE_KUSTOMIZE=$(BIN)/kustomize HOOKGATE_RELEASE=$(BIN)/release HOOKGATE_SKEW_BIN=$(BIN)/skew $(PROGRAMS)
+E2E := $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
+	HOOKGATE_PROVIDER=$(BIN)/infrastructure-go
 
 # These packages need more than Go: `make test-all` runs them. It runs the suites of each row one after the other, and both
 # rows side by side. The faults come last, when the other row has ended: their latencies are printed.
@@ -74,8 +76,7 @@ run: build ## Start an extension and the gateway, call hooks over REST and gRPC,
 	@$(GO) build -o $(BIN)/quickstart ./examples/quickstart
 	@exec $(BIN)/quickstart --hookgate $(BIN)/hookgate --extension $(BIN)/rest-extension $(RUNFLAGS)
 run-infrastructure: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud ## Start Cluster API and an example of an infrastructure provider, make a Cluster, and say what to look at, until Ctrl-C
-	@cd test/e2e && $(GO) test -vet=off -c -o $(BIN)/run-infrastructure . && HOOKGATE_LINGER=1 $(SUITE) \
-		HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud HOOKGATE_PROVIDER=$(BIN)/infrastructure-go \
+	@cd test/e2e && $(GO) test -vet=off -c -o $(BIN)/run-infrastructure . && HOOKGATE_LINGER=1 $(E2E) \
 		$(BIN)/run-infrastructure -test.run '^TestRunInfrastructure$$' -test.timeout 0
 build: ## Build bin/hookgate and bin/rest-extension
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hookgate ./examples/rest-extension
@@ -169,12 +170,9 @@ test-packages-python: build packages-python
 test-packages-typescript: build packages-typescript
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/typescript/test-package out/packages/hookgate-sdk-*.tgz
 test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python examples-ec2 clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
-	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
-		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...
+	@cd test/e2e && $(E2E) HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...
 test-autoscaler: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud $(BIN)/cluster-autoscaler ## Have the Cluster Autoscaler scale machines from zero and back; AUTOSCALER_REPOSITORY has its source, which no module proxy has
-	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
-		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go HOOKGATE_AUTOSCALER=$(BIN)/cluster-autoscaler \
-		$(GO) test -vet=off -count=1 -v -timeout 30m -run '^TestAutoscaler$$' .
+	@cd test/e2e && $(E2E) HOOKGATE_AUTOSCALER=$(BIN)/cluster-autoscaler $(GO) test -vet=off -count=1 -v -timeout 30m -run '^TestAutoscaler$$' .
 pictures: build browser ## Take the pictures of the page in docs/pictures/ anew
 	@mkdir -p docs/pictures && cd test/extra && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' ./openapi
 

@@ -63,6 +63,9 @@ type member struct {
 	created                    time.Time
 }
 
+// present reports whether an instance of a group counts.
+func (m member) present() bool { return !m.gone && !m.absent && !m.deleting }
+
 // A todo is how many machines to make, and which to remove.
 type todo struct {
 	create int

@@ -66,7 +66,7 @@ func (r *pools) sizeOf(
 				s.remove = append(s.remove, m.Spec.ProviderID)
 			}
 			continue
-		case !members[i].gone && !members[i].absent:
+		case members[i].present():
 			alive++
 		}
 		if slices.Contains(todo.remove, m.Name) {
@@ -90,12 +90,15 @@ func (r *pools) sizeOf(
 // Those that its last answer lacks count for nothing, too, since it may have replaced them, but they stay.
 func planInstances(members []member, revision string, wanted *int32) todo {
 	var gone []string
-	present := slices.DeleteFunc(slices.Clone(members), func(m member) bool {
+	var present []member
+	for _, m := range members {
 		if m.gone && !m.deleting {
 			gone = append(gone, m.name)
 		}
-		return m.gone || m.absent || m.deleting
-	})
+		if m.present() {
+			present = append(present, m)
+		}
+	}
 	old := slices.ContainsFunc(present, func(m member) bool { return m.revision != revision })
 	var t todo
 	switch {

@@ -72,8 +72,9 @@ func TestPools(t *testing.T) {
 			if err := w.List(w.ctx, list, client.InNamespace(namespace), ofPool); err != nil {
 				w.t.Fatal(err)
 			}
+			exist := l.machines()
 			for _, m := range list.Items {
-				if !slices.ContainsFunc(l.machines(), func(i machine) bool { return i.ProviderID == m.Spec.ProviderID }) {
+				if !slices.ContainsFunc(exist, func(i machine) bool { return i.ProviderID == m.Spec.ProviderID }) {
 					return "the Machine " + m.Name + " of what has vanished is there", false
 				}
 			}

@@ -74,14 +74,13 @@ func (w *fixture) startProvidersOf(cloud string, names ...string) []*server {
 			"--grpc-address", loopback(grpc), "--diagnostics-address", loopback(w.gateway.diagnostics),
 			"--health-addr", loopback(w.gateway.health), "--gateway-address", loopback(w.gateway.port))
 	}
-	controllers := newServer(w.t)
-	w.infrastructure = controllers
-	controllers.kubeconfig = w.as(ownNamespace, "hookgate-infrastructure")
-	controllers.start = func() *process {
-		return w.launch("hookgate-infrastructure", hookgate, "infrastructure", "--kubeconfig", controllers.kubeconfig,
+	w.infrastructure = newServer(w.t)
+	w.infrastructure.kubeconfig = w.as(ownNamespace, "hookgate-infrastructure")
+	w.infrastructure.start = func() *process {
+		return w.launch("hookgate-infrastructure", hookgate, "infrastructure", "--kubeconfig", w.infrastructure.kubeconfig,
 			"--gateway", "grpcs://"+loopback(grpc), "--ca", filepath.Join(w.certs, "ca.crt"),
 			"--cert", filepath.Join(w.certs, "client.crt"), "--key", filepath.Join(w.certs, "client.key"),
-			"--diagnostics-address", loopback(controllers.diagnostics), "--health-addr", loopback(controllers.health))
+			"--diagnostics-address", loopback(w.infrastructure.diagnostics), "--health-addr", loopback(w.infrastructure.health))
 	}
 	for _, s := range slices.Concat(providers, []*server{w.gateway}) {
 		s.process = s.start()
@@ -93,8 +92,8 @@ func (w *fixture) startProvidersOf(cloud string, names ...string) []*server {
 		}))
 		w.registerExtension(name, providers[i].port, nil)
 	}
-	controllers.process = controllers.start()
-	w.ready(controllers)
+	w.infrastructure.process = w.infrastructure.start()
+	w.ready(w.infrastructure)
 	for _, name := range names {
 		w.create(object("infrastructure.hookgate.dev/v1alpha1", "InfrastructureClass", name, map[string]any{
 			"extensionRef": map[string]any{"name": name},
