@@ -34,7 +34,7 @@ func cache(extensions *extensionstate.States, o *observe.Observer) extension.Lin
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			ttl := cacheTTL(c.Handler)
-			if ttl == 0 || !isDeterministic(c.Request) || c.PolicyError != nil {
+			if ttl == 0 || !isDeterministic(c.Request) || c.PolicyError != nil || c.Comparison {
 				return next(ctx, c)
 			}
 			key, ok, err := keyOf(ctx, c)

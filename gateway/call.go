@@ -142,7 +142,7 @@ func warnDeprecated(o *observe.Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			in := callFrom(ctx)
-			if in == nil || c.Hook.Singleton() || c.PolicyError != nil {
+			if in == nil || c.Hook.Singleton() || c.PolicyError != nil || c.Comparison {
 				return next(ctx, c)
 			}
 			h, ok := c.Hook.In(c.Handler.Handler.Hook.Version)

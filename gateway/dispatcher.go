@@ -91,10 +91,13 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, er
 }
 
 // dispatchIn is Dispatch to the handlers of a snapshot.
-func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot, r Request) (proto.Message, error) {
+func (d *Dispatcher) dispatchIn(
+	ctx context.Context, snapshot *registry.Snapshot, r Request,
+) (response proto.Message, err error) {
 	if !snapshot.Ready() {
 		return nil, notReady(snapshot)
 	}
+	defer func() { d.failed(snapshot, r, response, err) }()
 	if r.Hook.Singleton() && r.Handler == "" {
 		return d.discovery(snapshot, r.Hook, r.via), nil
 	}
@@ -105,7 +108,7 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 	var one target
 	var targets []target
 	isOne := isNamed(snapshot, r.Hook, r.Handler)
-	err := heavy(ctx, func() (err error) {
+	err = heavy(ctx, func() (err error) {
 		defer m.release(ctx)
 		if err = m.read(r); err != nil {
 			return err
@@ -175,7 +178,7 @@ func (d *Dispatcher) callHandler(ctx context.Context, r Request, t target) (exte
 	c := extension.Call{
 		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
 		Request: r.Message, Partial: r.Partial, Elements: r.elements, Body: r.Body,
-		PolicyError: t.policyError, Via: r.via.Next(d.config.Gateway, t.entry.Name),
+		PolicyError: t.policyError, Via: r.via.Next(d.config.Gateway, t.entry.Name), Comparison: r.compares,
 	}
 	if merged := withSettings(r.Message, t.allSettings()); merged != r.Message {
 		c.Request, c.Body = merged, nil

@@ -40,6 +40,8 @@ type Request struct {
 	via via.Way
 	// trial keeps the answers of handlers; nil for a call whose answer alone counts.
 	trial *trial
+	// compares marks a call of a Rollout's candidate whose answer is compared, and not used.
+	compares bool
 	// heard, which may be nil, is called with the answer of each handler, and of each chain. It may be called by several
 	// goroutines at the same time.
 	heard func(handler string, response proto.Message, err error)

@@ -12,9 +12,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/answerdiff"
+	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/rollout"
 	"github.com/hookgate/hookgate/internal/subject"
 	"github.com/hookgate/hookgate/internal/text"
@@ -160,76 +164,142 @@ func (d *Dispatcher) answered(ctx context.Context, r Request, t target, answer p
 			of.Assignment.Answered(true)
 		}
 	case err == nil && r.Hook.Asks():
-		size := int64(len(r.Body))
-		if in := callFrom(ctx); in != nil {
-			size = max(size, in.Received)
-		}
 		of.Assignment.Compare(registry.Comparison{
-			Namespace: of.namespace, Cluster: of.cluster, Labels: of.labels,
-			Handler: t.entry.Handler.Name, Bytes: comparedPart * (size + callBytes),
-			Ask: func() func(context.Context) registry.Compared { return d.ask(r, t, answer) },
+			Namespace: of.namespace, Cluster: of.cluster, Labels: of.labels, Handler: t.entry.Handler.Name,
+			Bytes: kept(r, answer), Keep: keepMemory(ctx),
+			Ask: func() func(context.Context) registry.Compared { return d.ask(ctx, r, t, answer) },
 		})
 	}
 }
 
-// comparedPart is how many times the size of a request a comparison takes: its body, its message, and the objects as
-// patched by both answers.
-const comparedPart = 4
+// failed lets Rollouts know that a call of a reconcile has failed, so that Cluster API asks no more in it.
+func (d *Dispatcher) failed(s *registry.Snapshot, r Request, answer proto.Message, err error) {
+	if len(s.Rollouts()) == 0 || r.trial != nil || !r.Hook.Asks() {
+		return
+	}
+	if _, refused := catalog.FailureOf(answer); err == nil && !refused {
+		return
+	}
+	message := r.Message
+	if message == nil {
+		message = r.Partial
+	}
+	if namespace, cluster := subject.Cluster(message); len(namespace)+len(cluster) <= limits.NameBytes {
+		for _, of := range s.Rollouts() {
+			of.Assignment.Failed(namespace, cluster)
+		}
+	}
+}
+
+// kept returns about how many bytes a request and its answer take while they wait to be compared.
+func kept(r Request, answer proto.Message) int64 {
+	size := int64(len(r.Body))
+	if r.Body == nil {
+		size = messageCost * int64(proto.Size(r.Message))
+	}
+	return size + messageCost*int64(proto.Size(answer)) + callBytes
+}
+
+// messageCost is how many times its encoded size a message may take.
+const messageCost = 4
+
+// comparisons is the account of the memory that comparisons take. No caller has such a name.
+const comparisons = "\x00comparisons"
 
 // ask keeps a request and the answer of the stable member, and returns the function that asks the candidate and
 // compares.
-func (d *Dispatcher) ask(r Request, t target, answer proto.Message) func(ctx context.Context) registry.Compared {
-	body, stable := bytes.Clone(r.Body), proto.Clone(answer)
-	kept := Request{Hook: r.Hook, via: r.via}
+func (d *Dispatcher) ask(
+	ctx context.Context, r Request, t target, answer proto.Message,
+) func(ctx context.Context) registry.Compared {
+	body, stable, id := bytes.Clone(r.Body), proto.Clone(answer), callID(ctx)
+	kept := Request{Hook: r.Hook, via: r.via, compares: true}
 	if body == nil {
 		kept.Message = proto.Clone(r.Message)
 	}
 	return func(ctx context.Context) registry.Compared {
-		if kept.Message == nil {
-			kept.Message = r.Hook.Request.New().Interface()
-			if err := d.config.Codec.Decode(body, kept.Message); err != nil {
-				return registry.Compared{Err: err}
-			}
+		in := &call{Call: observe.Call{ID: id, Hook: r.Hook, Received: int64(len(body))}}
+		var err error
+		if in.memory, err = d.config.Memory.Reserve(ctx, budget.Caller(comparisons), callBytes); err != nil {
+			return registry.Compared{Dropped: true}
 		}
-		return d.compareWith(ctx, kept, t, stable)
+		defer in.memory.Release()
+		ctx = withCall(ctx, in)
+		in.work = in.memory.Work(ctx)
+		defer in.work.End()
+		compared, err := d.compareKept(ctx, kept, body, t, stable)
+		if kind := hook.KindOf(err); err != nil && (kind == hook.Overloaded || kind == hook.Canceled) {
+			compared.Dropped = true // it is no fault of the candidate
+			return compared
+		}
+		compared.Err = err
+		return compared
 	}
 }
 
-// compareWith asks the candidate, and compares its answer with the stable one.
-func (d *Dispatcher) compareWith(ctx context.Context, r Request, t target, stable proto.Message) registry.Compared {
-	not := func(why string) registry.Compared {
-		return registry.Compared{Differences: []registry.Difference{{Candidate: why}}}
+// compareKept asks the candidate what was kept, and compares its answer with the stable one.
+func (d *Dispatcher) compareKept(
+	ctx context.Context, r Request, body []byte, t target, stable proto.Message,
+) (compared registry.Compared, err error) {
+	guard := guardOf(ctx)
+	if r.Message == nil {
+		r.Message = r.Hook.Request.New().Interface()
+		decoding := codec.Guard{Step: guard.Step, Reserve: guard.Reserve}
+		if _, err := d.config.Codec.DecodeGuarded(body, r.Message, decoding); err != nil {
+			return compared, err
+		}
+	}
+	var asks bool
+	if compared.Question, compared.Content, asks = rollout.Identify(r.Hook, r.Message); !asks {
+		return compared, nil
+	}
+	err = d.compareWith(ctx, r, t, stable, &compared)
+	return compared, err
+}
+
+// compareWith asks the candidate, and compares its answer with the stable one. An error is one of asking.
+func (d *Dispatcher) compareWith(
+	ctx context.Context, r Request, t target, stable proto.Message, compared *registry.Compared,
+) error {
+	not := func(why string) error {
+		compared.Differences = []registry.Difference{{Candidate: why}}
+		return nil
 	}
 	candidate := t.member.CandidateEntry
 	if candidate == nil {
 		return not(fmt.Sprintf("%s has no handler of this name", t.member.Candidate))
 	}
 	m := d.newMatcher()
+	defer m.release(ctx)
 	if err := m.read(r); err != nil {
-		return registry.Compared{Err: err}
+		return err
 	}
 	switch v := m.judge(ctx, candidate); {
 	case v.policyError != nil:
-		return registry.Compared{Err: v.policyError}
+		return v.policyError
 	case v.excluded():
 		return not(m.exclusion(v, candidate.Registration.Describe(), candidate.Registration.NamespaceSelector).Message)
 	}
 	t.entry, t.member, t.policyError = candidate, nil, nil
 	result, err := d.callHandler(ctx, r, t)
 	if err = cmp.Or(err, result.Ignored); err != nil {
-		return registry.Compared{Err: err}
+		return err
 	}
-	comparer := answerdiff.Comparer{Codec: d.config.Codec}
+	comparer := answerdiff.Comparer{Codec: d.config.Codec, Guard: guardOf(ctx)}
 	differences, err := comparer.Compare(r.Message, stable, result.Response)
-	if err != nil {
-		return registry.Compared{Err: err}
+	switch failure, failed := catalog.FailureOf(result.Response); {
+	case err != nil && hook.KindOf(err) == hook.Overloaded:
+		return err
+	case err != nil:
+		compared.Unproven = "the answers cannot be compared: " + err.Error()
+	case len(differences) == 0 && failed:
+		compared.Unproven = "Failure: " + failure
 	}
-	compared := registry.Compared{Omitted: max(0, len(differences)-limits.RolloutDifferences)}
+	compared.Omitted = max(0, len(differences)-limits.RolloutDifferences)
 	for _, f := range differences[:len(differences)-compared.Omitted] {
 		compared.Differences = append(compared.Differences, registry.Difference{
 			Object: f.Object, Path: f.Path, Stable: f.Before, Candidate: f.After,
 			Machines: rollout.Machines(r.Message, f.UID, f.Path),
 		})
 	}
-	return compared
+	return nil
 }

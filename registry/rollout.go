@@ -40,6 +40,8 @@ type Assignment interface {
 	Look(ctx context.Context, namespace, cluster string) (bool, error)
 	// Compare takes a call that the stable member has answered, to compare the answer with that of the candidate.
 	Compare(c Comparison)
+	// Failed notes that a call about a Cluster has failed, to whichever handler, of a hook whose answers are compared.
+	Failed(namespace, cluster string)
 	// Answered notes whether a call of the candidate has failed, other than a comparison.
 	Answered(failed bool)
 }
@@ -52,17 +54,26 @@ type Comparison struct {
 	Labels labels.Set
 	// Handler is the name of the handler, without that of a member.
 	Handler string
-	// Bytes is about what Ask keeps.
+	// Bytes is what Ask keeps. Keep reserves that until release is called, and reports whether there is some to spare. Nil
+	// bounds nothing.
 	Bytes int64
-	// Ask keeps what it needs of the call, and returns the function that asks the candidate, to be called later. It must
-	// be called before Compare returns, or never.
+	Keep  func(bytes int64) (release func(), ok bool)
+	// Ask keeps what it needs of the call, and returns the function that asks the candidate, to be called later, as often
+	// as is wanted. It must be called before Compare returns, or never.
 	Ask func() func(ctx context.Context) Compared
 }
 
 // Compared is what came of a comparison.
 type Compared struct {
-	// Err says why the candidate did not answer, or not in a way that can be compared.
+	// Question identifies what was asked, among the questions to one handler, and Content the request. Without a question,
+	// the request asked nothing, or it could not be read.
+	Question, Content string
+	// Dropped means that there was no room to compare, which is no fault of the candidate.
+	Dropped bool
+	// Err says why the candidate did not answer.
 	Err error
+	// Unproven says why the answers prove nothing, although they do not differ, such as two Failures.
+	Unproven string
 	// Differences are the first values that differ; Omitted is the number of the others. None means that both answers mean
 	// the same.
 	Differences []Difference

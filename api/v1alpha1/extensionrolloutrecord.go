@@ -39,7 +39,7 @@ type RolloutState string
 const (
 	// RolloutStateEqual means that both versions have answered alike.
 	RolloutStateEqual RolloutState = "Equal"
-	// RolloutStateDifferent means that they have not.
+	// RolloutStateDifferent means that they have not, or that their answers prove nothing, such as two Failures.
 	RolloutStateDifferent RolloutState = "Different"
 	// RolloutStateMoved means that the candidate answers for the Cluster.
 	RolloutStateMoved RolloutState = "Moved"
@@ -113,6 +113,13 @@ type RolloutDifference struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Handler string `json:"handler,omitempty"`
+
+	// question identifies what the handler was asked: the hook, and a digest of the settings and of the objects in the
+	// request. It is absent in records of releases that did not tell questions apart.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Question string `json:"question,omitempty"`
 
 	// object is the object that the patches of the answers change. It is absent for a value of the answer itself.
 	// +kubebuilder:validation:MinLength=1

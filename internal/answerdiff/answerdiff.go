@@ -5,12 +5,15 @@
 package answerdiff
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/handlerchain"
 	"github.com/hookgate/hookgate/internal/jsonpatch"
@@ -34,16 +37,22 @@ type Comparer struct {
 	Codec *codec.Codec
 	// Ignore reports whether the value at a JSON pointer may differ. Nil ignores nothing.
 	Ignore func(pointer string) bool
+	// Guard bounds the work. The zero value adds no bound to those of a single object.
+	Guard jsonpatch.Guard
 }
 
 // Compare returns what differs between two answers to a request: values of the answers, and what their patches make of
-// the objects. An error is one of the first answer.
+// the objects. What is built for it is counted before. An error is one of the first answer, or, if it is a *hook.Error
+// of kind TooLarge, or of the Guard, says that the answers cannot be compared.
 func (c *Comparer) Compare(request, was, now proto.Message) ([]Difference, error) {
-	before, err := handlerchain.After(request, was, jsonpatch.Guard{})
+	before, err := handlerchain.After(request, was, c.Guard)
 	if err != nil {
 		return nil, fmt.Errorf("the patches cannot be applied: %w", err)
 	}
-	after, err := handlerchain.After(request, now, jsonpatch.Guard{})
+	after, err := handlerchain.After(request, now, c.Guard)
+	if bounded := (*hook.Error)(nil); errors.As(err, &bounded) {
+		return nil, err
+	}
 	if err != nil {
 		problem := cut("the patches cannot be applied: " + err.Error())
 		return []Difference{{After: problem}}, nil //nolint:nilerr // it is a difference
@@ -59,7 +68,7 @@ func (c *Comparer) Compare(request, was, now proto.Message) ([]Difference, error
 		if !o.Changed && !after[i].Changed {
 			continue
 		}
-		more, err := handlerchain.Differences(o.JSON, after[i].JSON)
+		more, err := handlerchain.DifferencesWithin(o.JSON, after[i].JSON, c.Guard)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Name, err)
 		}
@@ -83,28 +92,26 @@ func (c *Comparer) answers(was, now proto.Message, patches bool) ([]Difference, 
 	if err != nil {
 		return nil, err
 	}
-	more, err := handlerchain.Differences(before, after)
+	more, err := handlerchain.DifferencesWithin(before, after, c.Guard)
 	return c.add(nil, handlerchain.Object{}, more), err
 }
 
 // members returns the JSON of an answer.
 func (c *Comparer) members(answer proto.Message, patches bool) ([]byte, error) {
-	body, err := c.Codec.Append(nil, answer)
-	if err != nil || !patches {
-		return body, err
+	if patches {
+		without := catalog.Shallow(answer.ProtoReflect())
+		for fields, i := without.Descriptor().Fields(), 0; i < fields.Len(); i++ {
+			if name := fields.Get(i).Name(); name == "items" || strings.HasSuffix(string(name), "_patch") {
+				without.Clear(fields.Get(i))
+			}
+		}
+		answer = without.Interface()
 	}
-	v, err := jsonpatch.Guard{}.Parse(body)
+	body, err := c.Codec.EncodeWithin(answer, math.MaxInt64, codec.Guard{Reserve: c.Guard.Reserve})
 	if err != nil {
 		return nil, err
 	}
-	if members, ok := v.(map[string]any); ok {
-		for name := range members {
-			if name == "items" || strings.HasSuffix(name, "Patch") {
-				delete(members, name)
-			}
-		}
-	}
-	return jsonpatch.Append(nil, v), nil
+	return body.AppendTo(make([]byte, 0, body.Size())), nil
 }
 
 // add adds differences, but for those that may be.

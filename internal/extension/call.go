@@ -37,6 +37,8 @@ type Call struct {
 	Memory *budget.Charge
 	// Via is the way of the call, this gateway included.
 	Via via.Way
+	// Comparison marks a call whose answer is compared with that of another version, and not used.
+	Comparison bool
 }
 
 // Result is what came of a Call. All of it but Response is valid for a failed call too.

@@ -19,18 +19,18 @@ var unescaped = strings.NewReplacer("~0", "~", "~1", "/")
 // missing stands for a value that does not exist, which is not null.
 type missing struct{}
 
-// differences returns the JSON pointers of the values that differ between a and b, in order, each as far down as there
-// are objects. Lists differ as a whole.
-func differences(at string, a, b any) []string {
+// differences appends the JSON pointers of the values that differ between a and b, in order, each as far down as there
+// are objects. Lists differ as a whole. The meter counts the pointers, each of which has the names above it.
+func differences(found []string, at string, a, b any, m *jsonpatch.Meter) ([]string, error) {
 	inA, isA := a.(map[string]any)
 	inB, isB := b.(map[string]any)
 	_, noA := a.(missing)
 	_, noB := b.(missing)
 	if deeper := isA && isB || isA && noB && len(inA) > 0 || noA && isB && len(inB) > 0; !deeper {
 		if jsonpatch.Equal(a, b) {
-			return nil
+			return found, nil
 		}
-		return []string{at}
+		return append(found, at), nil
 	}
 	all := map[string]struct{}{}
 	for _, names := range []map[string]any{inA, inB} {
@@ -38,11 +38,17 @@ func differences(at string, a, b any) []string {
 			all[name] = struct{}{}
 		}
 	}
-	var found []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		found = append(found, differences(at+"/"+escaped.Replace(name), member(inA, name), member(inB, name))...)
+		below := at + "/" + escaped.Replace(name)
+		err := m.Pointer(len(below))
+		if err == nil {
+			found, err = differences(found, below, member(inA, name), member(inB, name), m)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return found
+	return found, nil
 }
 
 // Difference is a value that differs between two JSON texts. Got or Want is empty where the value does not exist.
@@ -50,19 +56,36 @@ type Difference struct{ Pointer, Got, Want string }
 
 // Differences returns what differs between two JSON texts, in order, each as far down as there are objects.
 func Differences(got, want []byte) ([]Difference, error) {
-	a, err := jsonpatch.Guard{}.Parse(got)
-	if err != nil {
-		return nil, err
+	return DifferencesWithin(got, want, jsonpatch.Guard{})
+}
+
+// DifferencesWithin is Differences under a Guard. What is in the texts is counted before it is built; an error that is
+// a *hook.Error is one of the Guard, or says that a text has too much in it.
+func DifferencesWithin(got, want []byte, g jsonpatch.Guard) ([]Difference, error) {
+	values := make([]any, 2)
+	var m jsonpatch.Meter
+	for i, text := range [][]byte{got, want} {
+		m = jsonpatch.Meter{Guard: g} // the limits are for one text
+		v, err := m.Parse(text)
+		if err == nil {
+			err = m.Flush()
+		}
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
 	}
-	b, err := jsonpatch.Guard{}.Parse(want)
+	pointers, err := differences(nil, "", values[0], values[1], &m)
 	if err != nil {
 		return nil, err
 	}
 	var found []Difference
-	for _, pointer := range differences("", a, b) {
-		found = append(found, Difference{Pointer: pointer, Got: textAt(a, pointer), Want: textAt(b, pointer)})
+	for _, pointer := range pointers {
+		found = append(found, Difference{
+			Pointer: pointer, Got: textAt(values[0], pointer), Want: textAt(values[1], pointer),
+		})
 	}
-	return found, nil
+	return found, m.Flush()
 }
 
 // textAt returns the JSON of the value at a pointer.

@@ -161,7 +161,7 @@ func (c *InPlace) differences(o *inPlaceObject, a, b *object) ([]string, error) 
 			values[i] = v
 		}
 	}
-	return differences(o.pointer+c.place, values[0], values[1]), nil
+	return differences(nil, o.pointer+c.place, values[0], values[1], &jsonpatch.Meter{Guard: c.guard})
 }
 
 // Uncovered returns the pointers of what counts and still differs between the current and the desired objects, in

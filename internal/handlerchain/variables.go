@@ -40,7 +40,11 @@ func Variables(
 			if err != nil {
 				return nil, fmt.Errorf("handler %q: %w", names[i], err)
 			}
-			if differ := differences("", one, two); len(differ) > 0 {
+			differ, err := differences(nil, "", one, two, &jsonpatch.Meter{Guard: g})
+			if err != nil {
+				return nil, err
+			}
+			if len(differ) > 0 {
 				return nil, fmt.Errorf("handlers %q and %q define variable %q differently: %s is not the same",
 					other.handler, names[i], text.Cut(v.GetName(), limits.QuotedBytes), text.Cut(differ[0], limits.QuotedBytes))
 			}

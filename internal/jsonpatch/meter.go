@@ -44,6 +44,7 @@ func (g Guard) step() error {
 type Meter struct {
 	Guard    Guard
 	elements int
+	pointers int // bytes
 	bytes    int // to be allocated and not reserved yet
 }
 
@@ -55,6 +56,16 @@ func (m *Meter) Element(bytes int) error {
 	if m.elements++; m.elements > limits.ObjectElements {
 		return hook.Errorf(hook.TooLarge, "it has more than %d elements in lists and maps, and unknown members",
 			limits.ObjectElements)
+	}
+	return m.add(bytes)
+}
+
+// Pointer counts a JSON pointer that is made: those of the members of an object have all names above them, so that they
+// may be much longer together than its text.
+func (m *Meter) Pointer(bytes int) error {
+	if m.pointers += bytes; m.pointers > limits.ObjectPointers {
+		return hook.Errorf(hook.TooLarge, "the JSON pointers of its members have more than %d MiB",
+			limits.ObjectPointers>>20)
 	}
 	return m.add(bytes)
 }

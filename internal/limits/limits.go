@@ -49,6 +49,9 @@ const (
 	// that is converted. The API server takes objects of at most 1.5 MiB, and the longest lists in the schemas have 2,000
 	// elements.
 	ObjectElements = 50_000
+	// ObjectPointers is the size of the JSON pointers of the values that differ between two objects, and of those above
+	// them. Each repeats the names above it: 1 MiB of text can have 20 GiB of them.
+	ObjectPointers = 8 << 20
 	// Namespaces is the number of namespaces that the items of a request may be of. Cluster API sends the templates of
 	// one Cluster, which are in its namespace. Each is looked up for each handler with a namespaceSelector.
 	Namespaces = 100

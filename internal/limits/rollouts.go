@@ -19,6 +19,21 @@ const (
 	RolloutQueueBytes = 64 << 20
 	// RolloutComparisons is the number of calls that are compared at the same time.
 	RolloutComparisons = 4
+	// RolloutWaiting is the number of calls about one Cluster that wait to be compared.
+	RolloutWaiting = 64
+	// RolloutQuestions is the number of requests about one Cluster whose comparisons are known, and RolloutEvidenceBytes
+	// the memory that those of all Clusters take. A Cluster with five patches has six.
+	RolloutQuestions     = 500
+	RolloutEvidenceBytes = 32 << 20
+	// RolloutAnswers is how often in a row the candidate has to answer a request as stable does, and how often it is asked
+	// the same at most. After each answer that is another one than before, it is twice as often.
+	RolloutAnswers = 4
+	// RolloutForgotten is the number of reconciles that do not ask a question any more before it is forgotten. The first
+	// may be a part of the one that has asked it.
+	RolloutForgotten = 4
+	// RolloutPause is how long after the end of a reconcile the Cluster may move: two of its calls may have asked the same,
+	// with others to come. It is the default timeout of a handler.
+	RolloutPause = 10 * time.Second
 	// RolloutSettle is how long a Cluster has to be without calls before equal answers count for all its handlers, unless
 	// one of these is asked again before.
 	RolloutSettle = 30 * time.Second

@@ -19,7 +19,10 @@ func (e *Engine) Readable() bool { return e.readable() }
 func (e *Engine) Reconsider(cluster types.NamespacedName) {
 	for _, s := range e.all() {
 		s.mu.Lock()
-		_, known := s.clusters[cluster]
+		c, known := s.clusters[cluster]
+		if known {
+			c.evidence.changed = true
+		}
 		s.mu.Unlock()
 		if known {
 			e.write(write{rollout: s.name, cluster: cluster})
@@ -35,6 +38,7 @@ func (e *Engine) Gone(cluster types.NamespacedName) (records []*v1alpha1.Extensi
 		switch c := s.clusters[cluster]; {
 		case c == nil:
 		case c.record == nil:
+			c.evidence.clear()
 			delete(s.clusters, cluster)
 		default:
 			c.isGone = true

@@ -112,6 +112,7 @@ func TestGoneCluster(t *testing.T) {
 			t.Error("a new Cluster has moved")
 		}
 		f.call("c1", "patch", equal)
+		time.Sleep(wait)
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"ns/c1 Equal: the answers are equal", "ns/c1 Moved: the answers are equal"}, f.store.stored()); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)

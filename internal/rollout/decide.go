@@ -4,8 +4,6 @@
 package rollout
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -32,16 +30,22 @@ func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
 		s.mu.Unlock()
 		return nil
 	}
-	stored, found, before := c.record, c.judge(r.candidate), metav1.ObjectMeta{}
-	s.mu.Unlock()
+	stored, before := c.record, metav1.ObjectMeta{}
 	if stored != nil { // with its version, so that another replica's record is not replaced unseen
 		before = *stored.ObjectMeta.DeepCopy()
 	}
 	if stored != nil && stored.Spec.Candidate != r.candidate {
 		stored = nil // of an earlier rollout
 	}
-	if found == nil {
-		return nil
+	found := c.judge(stored != nil && stored.Spec.State == v1alpha1.RolloutStateEqual && s.engine.config.Shared)
+	s.mu.Unlock()
+	may, approved := r.mayMove(w.cluster, found.labels)
+	canMove := w.cluster.Name != "" && r.mayMoveAny() && found.isSeen && found.isAnswered
+	if found.state == "" {
+		if !canMove || !approved {
+			return nil
+		}
+		found.state, found.message = v1alpha1.RolloutStateDifferent, provesNothing
 	}
 	next := r.record(w.cluster, found.state, found.message, found.differences, found.omitted)
 	if before.Name != "" {
@@ -50,15 +54,12 @@ func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
 	if stored == nil || !same(stored, next) {
 		return next // first the comparison, so that a record shows what was known when the Cluster moved
 	}
-	if w.cluster.Name == "" || !found.settled || !r.mayMoveAny() {
-		return nil
-	}
 	isEqual := found.state == v1alpha1.RolloutStateEqual
-	if isEqual && !s.engine.waited(stored, time.Now()) {
+	if !canMove || isEqual && (!found.isProven && !approved || !s.engine.waited(stored, time.Now())) {
 		return nil // settle asks again
 	}
-	may, approved := r.mayMove(w.cluster, found.labels)
-	if !may || !isEqual && !approved && r.spec.OnDifference != v1alpha1.OnDifferenceMove {
+	anyway := r.spec.OnDifference == v1alpha1.OnDifferenceMove && found.isComplete && !found.provesNothing
+	if !may || !isEqual && !approved && !anyway {
 		return nil
 	}
 	why := "the answers are equal"
@@ -79,57 +80,69 @@ func same(a, b *v1alpha1.ExtensionRolloutRecord) bool {
 	return equality.Semantic.DeepEqual(was, is)
 }
 
-// found is what comparisons have shown of a Cluster.
+// found is what comparisons have shown of a Cluster. Its state is empty if that is nothing yet.
 type found struct {
-	state       v1alpha1.RolloutState
-	message     string
-	differences []v1alpha1.RolloutDifference
-	omitted     int
-	settled     bool
-	labels      labels.Set
+	verdict
+
+	state         v1alpha1.RolloutState
+	message       string
+	differences   []v1alpha1.RolloutDifference
+	omitted       int
+	provesNothing bool // some answers are no evidence
+	labels        labels.Set
 }
 
-// judge returns what comparisons have shown of a Cluster, or nil if that is not certain: a candidate that did not
-// answer shows nothing.
-func (c *cluster) judge(candidate string) *found {
-	f := &found{state: v1alpha1.RolloutStateEqual, settled: c.settled, labels: c.labels}
-	size := 0
-	add := func(d v1alpha1.RolloutDifference) {
-		size += len(d.Object) + len(d.Path) + len(d.Stable) + len(d.Candidate) + len(d.Machines)
-		if len(f.differences) == limits.RolloutDifferences || size > limits.RolloutDifferencesBytes {
-			f.omitted++
-			return
+// The messages of records.
+const (
+	differ        = "the answers differ"
+	provesNothing = "the answers prove nothing"
+)
+
+// judge returns what comparisons have shown of a Cluster. A candidate that did not answer shows nothing, unless the
+// Cluster is about to move by what another process has stored, which has to be contradicted.
+func (c *cluster) judge(contradict bool) *found {
+	f := &found{verdict: c.evidence.verdict(time.Now()), labels: c.labels, message: provesNothing}
+	f.list(c.evidence)
+	if contradict && len(f.differs) == 0 {
+		for _, k := range f.fails {
+			f.differences = append(f.differences, unproven(k, c.evidence.asked[k].err.Error()))
 		}
-		f.differences = append(f.differences, d)
+		f.differences = f.differences[:min(len(f.differences), limits.RolloutDifferences)]
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
-		h := c.handlers[name]
-		if h.compared == nil || h.compared.Err != nil {
-			if h.compared != nil {
-				return nil
-			}
-			continue
-		}
-		f.omitted += h.compared.Omitted
-		for _, d := range h.compared.Differences {
-			add(differenceOf(name, d))
-		}
-	}
-	// What another replica, or this one before a restart, has seen of other handlers still holds.
-	if c.record != nil && c.record.Spec.Candidate == candidate {
-		for _, d := range c.record.Spec.Differences {
-			if h := c.handlers[d.Handler]; h == nil || h.compared == nil {
-				add(d)
-			}
+	for _, d := range f.differences {
+		if isUnproven(d) {
+			f.provesNothing = true
+		} else {
+			f.message = differ
 		}
 	}
 	switch {
 	case len(f.differences) > 0:
-		f.state, f.message = v1alpha1.RolloutStateDifferent, "the answers differ"
-	case !c.settled:
-		return nil
-	default:
-		f.message = "the answers are equal"
+		f.state = v1alpha1.RolloutStateDifferent
+	case f.isEqual && f.isSeen && f.isComplete:
+		f.state, f.message = v1alpha1.RolloutStateEqual, "the answers are equal"
 	}
 	return f
+}
+
+// list lists differences, with room for some of each question.
+func (f *found) list(v *evidence) {
+	most, size := max(1, limits.RolloutDifferences/max(len(f.differs), 1)), 0
+	listed := map[v1alpha1.RolloutDifference]bool{}
+	for _, k := range f.differs {
+		a := v.asked[k]
+		f.omitted += a.omitted
+		for i, d := range a.differences {
+			if listed[d] {
+				continue // of the same question with other content
+			}
+			size += len(d.Object) + len(d.Path) + len(d.Stable) + len(d.Candidate) + len(d.Machines)
+			if i >= most || len(f.differences) == limits.RolloutDifferences || size > limits.RolloutDifferencesBytes {
+				f.omitted++
+				continue
+			}
+			listed[d] = true
+			f.differences = append(f.differences, d)
+		}
+	}
 }

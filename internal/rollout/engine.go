@@ -68,10 +68,11 @@ type Engine struct {
 	config Config
 	settle time.Duration
 
-	read   atomic.Bool
-	queue  chan *comparison
-	queued atomic.Int64        // bytes
-	writes *notify.Set[string] // keys of records that may have to be stored
+	read     atomic.Bool
+	queue    chan *comparison
+	queued   atomic.Int64        // bytes
+	evidence atomic.Int64        // bytes
+	writes   *notify.Set[string] // keys of records that may have to be stored
 
 	mu     sync.Mutex
 	states map[string]*state // by rollout
@@ -131,7 +132,7 @@ func (e *Engine) Use(rollouts []registry.Rollout) {
 
 // Set takes a record that is stored, as the store has it now.
 func (e *Engine) Set(record *v1alpha1.ExtensionRolloutRecord) {
-	e.stateOf(record.Spec.Rollout).set(record)
+	e.stateOf(record.Spec.Rollout).set(record, false)
 }
 
 // Remove takes note that a record is not stored any more.
@@ -147,7 +148,7 @@ func (e *Engine) put(ctx context.Context, record *v1alpha1.ExtensionRolloutRecor
 	if err := e.config.Store.Put(ctx, record); err != nil {
 		return err
 	}
-	e.Set(record)
+	e.stateOf(record.Spec.Rollout).set(record, true)
 	if e.config.Changed != nil {
 		e.config.Changed(record)
 	}
@@ -162,7 +163,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		running.Go(func() { e.compareAll(ctx) })
 	}
 	running.Go(func() { e.storeAll(ctx) })
-	ticker := time.NewTicker(e.settle / 4)
+	ticker := time.NewTicker(limits.RolloutPause / 4)
 	defer ticker.Stop()
 	for {
 		select {
@@ -178,31 +179,54 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // comparison is a call that waits to be compared.
 type comparison struct {
-	rollout *Rollout
-	cluster types.NamespacedName
-	handler string
-	bytes   int64
-	ask     func(ctx context.Context) registry.Compared
+	rollout  *Rollout
+	cluster  types.NamespacedName
+	handler  string
+	called   time.Time
+	mayMove  bool // the Cluster may move if the answers are equal
+	bytes    int64
+	evidence *evidence
+	release  func()
+	ask      func(ctx context.Context) registry.Compared
 }
 
-// add makes a call wait to be compared, unless there is no room for it, or one to the same handler about the Cluster
-// waits already.
-func (e *Engine) add(r *Rollout, of types.NamespacedName, c registry.Comparison) {
-	if !r.state.begin(r, of, c.Handler, c.Labels) {
+// add makes a call wait to be compared, unless there is no room for it.
+func (e *Engine) add(r *Rollout, of types.NamespacedName, c registry.Comparison, mayMove bool) {
+	v, room := r.state.begin(r, of, c.Labels)
+	if v == nil {
 		return
 	}
-	added := &comparison{rollout: r, cluster: of, handler: c.Handler, bytes: c.Bytes}
-	if e.queued.Add(c.Bytes) <= limits.RolloutQueueBytes && len(e.queue) < cap(e.queue) {
-		added.ask = c.Ask()
-		select {
-		case e.queue <- added:
+	if room {
+		added := &comparison{
+			rollout: r, cluster: of, handler: c.Handler, called: time.Now(), mayMove: mayMove, bytes: c.Bytes, evidence: v,
+		}
+		if e.enqueue(added, c) {
 			return
-		default:
+		}
+		r.state.dropped(added)
+	}
+	e.count(r, ResultDropped)
+}
+
+// enqueue makes a call wait if there is room for it, and memory to spare.
+func (e *Engine) enqueue(added *comparison, c registry.Comparison) bool {
+	if e.queued.Add(c.Bytes) <= limits.RolloutQueueBytes && len(e.queue) < cap(e.queue) {
+		ok := true
+		if added.release = func() {}; c.Keep != nil {
+			added.release, ok = c.Keep(c.Bytes)
+		}
+		if ok {
+			added.ask = c.Ask()
+			select {
+			case e.queue <- added:
+				return true
+			default:
+				added.release()
+			}
 		}
 	}
 	e.queued.Add(-c.Bytes)
-	r.state.end(added, nil)
-	e.count(r, ResultDropped)
+	return false
 }
 
 func (e *Engine) count(r *Rollout, result string) {
@@ -223,24 +247,33 @@ func (e *Engine) compareAll(ctx context.Context) {
 	}
 }
 
-// compare compares a call.
+// compare compares a call. It asks until it is known that the candidate answers alike each time, and not too often.
 func (e *Engine) compare(ctx context.Context, c *comparison) {
 	defer e.queued.Add(-c.bytes)
-	asking, cancel := context.WithTimeout(ctx, limits.Timeout)
-	defer cancel()
-	compared := c.ask(asking)
-	if ctx.Err() != nil && errors.Is(compared.Err, ctx.Err()) {
-		return
+	defer c.release()
+	var compared registry.Compared
+	for asks, again := 1, true; again; asks++ {
+		asking, cancel := context.WithTimeout(ctx, limits.Timeout)
+		compared = c.ask(asking)
+		cancel()
+		if ctx.Err() != nil && errors.Is(compared.Err, ctx.Err()) {
+			return
+		}
+		again = c.rollout.state.take(c, &compared, asks)
 	}
 	switch {
+	case compared.Dropped:
+		e.count(c.rollout, ResultDropped)
+		return
 	case compared.Err != nil:
 		e.count(c.rollout, ResultFailed)
-	case len(compared.Differences) > 0:
+	case len(compared.Differences) > 0 || compared.Unproven != "":
 		e.count(c.rollout, ResultDifferent)
+	case compared.Question == "":
+		return // it asked nothing
 	default:
 		e.count(c.rollout, ResultEqual)
 	}
-	c.rollout.state.end(c, &compared)
 	c.rollout.state.count(c.rollout, compared.Err != nil)
 }
 

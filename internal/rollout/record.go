@@ -70,11 +70,39 @@ func (r *Rollout) newRecord(name string, s v1alpha1.RolloutState, message string
 	return record
 }
 
-// differenceOf returns a difference as records have it.
-func differenceOf(handler string, d registry.Difference) v1alpha1.RolloutDifference {
-	cut := func(s string) string { return text.Cut(s, limits.RolloutValueBytes) }
-	return v1alpha1.RolloutDifference{
-		Handler: handler, Object: cut(d.Object), Path: cut(d.Path), Stable: cut(d.Stable), Candidate: cut(d.Candidate),
-		Machines: cut(d.Machines),
+// differencesOf returns what a comparison has shown as records have it: nothing for equal answers.
+func differencesOf(k ask, c *registry.Compared) (differences []v1alpha1.RolloutDifference, omitted int) {
+	if c.Unproven != "" {
+		return []v1alpha1.RolloutDifference{unproven(k, c.Unproven)}, 0
 	}
+	omitted = c.Omitted
+	size := 0
+	for _, d := range c.Differences {
+		cut := func(s string) string {
+			s = text.Cut(s, limits.RolloutValueBytes)
+			size += len(s)
+			return s
+		}
+		one := v1alpha1.RolloutDifference{
+			Handler: k.handler, Question: k.question, Object: cut(d.Object), Path: cut(d.Path), Stable: cut(d.Stable),
+			Candidate: cut(d.Candidate), Machines: cut(d.Machines),
+		}
+		if len(differences) == limits.RolloutDifferences || size > limits.RolloutDifferencesBytes {
+			omitted++
+			continue
+		}
+		differences = append(differences, one)
+	}
+	return differences, omitted
+}
+
+// unproven returns what stands for answers that are no evidence, and why.
+func unproven(k ask, why string) v1alpha1.RolloutDifference {
+	why = text.Cut(why, limits.RolloutValueBytes)
+	return v1alpha1.RolloutDifference{Handler: k.handler, Question: k.question, Stable: why, Candidate: why}
+}
+
+// isUnproven reports whether a difference stands for answers that are no evidence.
+func isUnproven(d v1alpha1.RolloutDifference) bool {
+	return d.Object == "" && d.Path == "" && d.Stable != "" && d.Stable == d.Candidate
 }

@@ -236,8 +236,14 @@ func (r *Rollout) Compare(c registry.Comparison) {
 		return
 	}
 	if may, _ := r.mayMove(of, c.Labels); may || r.spec.Compare {
-		r.state.engine.add(r, of, c)
+		r.state.engine.add(r, of, c, may)
 	}
+}
+
+// Failed notes that a call about a Cluster has failed, of this ExtensionRollout or another handler: the reconcile that
+// it is of asks no more.
+func (r *Rollout) Failed(namespace, cluster string) {
+	r.state.failed(types.NamespacedName{Namespace: namespace, Name: cluster})
 }
 
 // Answered counts a call of the candidate.

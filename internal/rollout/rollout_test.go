@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,10 @@ import (
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
+
+// wait is how long a Cluster stays after a reconcile whose end is seen: longer than the pause, and shorter than what ends
+// one by itself.
+const wait = limits.RolloutPause * 3 / 2
 
 // memory is a Store that keeps records in memory, as an API server would.
 type memory struct {
@@ -109,6 +114,9 @@ func (f *fixture) use(spec v1alpha1.ExtensionRolloutSpec) {
 // call makes a call about a Cluster to a handler, which compares as said if it is compared.
 func (f *fixture) call(cluster, handler string, compared registry.Compared) (candidate bool) {
 	f.t.Helper()
+	if compared.Question == "" {
+		compared.Question, compared.Content = "GeneratePatches/"+handler, "1"
+	}
 	candidate, err := f.of.Candidate(f.t.Context(), "ns", cluster)
 	if err != nil {
 		f.t.Fatal(err)
@@ -136,6 +144,7 @@ func (f *fixture) wantStored(want ...string) {
 var (
 	everyone = &v1alpha1.RolloutClusters{}
 	equal    = registry.Compared{}
+	equalOne = registry.Compared{Question: "GeneratePatches/1", Content: "1"} // for those that fixture.call does not name
 	differs  = registry.Compared{Differences: []registry.Difference{{
 		Object: "KubeadmControlPlane", Path: "/spec", Stable: `"v6"`, Candidate: `"v7"`, Machines: "replaces 3 Machines",
 	}}}
@@ -156,6 +165,8 @@ func TestEqualAnswersMove(t *testing.T) {
 		if f.call("c1", "patch", equal) {
 			t.Fatal("the second round is the one that is compared")
 		}
+		f.wantStored()
+		time.Sleep(wait)
 		f.wantStored("ns/c1 Equal: the answers are equal", "ns/c1 Moved: the answers are equal")
 		if !f.call("c1", "patch", equal) {
 			t.Error("the Cluster has moved")
@@ -208,6 +219,7 @@ func TestOnDifferenceMove(t *testing.T) {
 		f := start(t, v1alpha1.ExtensionRolloutSpec{CandidateFor: everyone, OnDifference: v1alpha1.OnDifferenceMove})
 		f.call("c1", "patch", differs)
 		f.call("c1", "patch", differs)
+		time.Sleep(wait)
 		f.wantStored("ns/c1 Different: the answers differ", "ns/c1 Moved: onDifference is Move")
 	})
 }
@@ -258,6 +270,7 @@ func TestWhoMayMove(t *testing.T) {
 						f.call(fmt.Sprintf("c%d", i), "patch", equal)
 					}
 				}
+				time.Sleep(wait)
 				synctest.Wait()
 				moved, equals := 0, 0
 				for _, line := range f.store.stored() {
@@ -296,6 +309,7 @@ func TestAnnotationApproves(t *testing.T) {
 			f.call("approved", "patch", differs)
 			f.call("other", "patch", differs)
 		}
+		time.Sleep(wait)
 		f.wantStored("ns/approved Different: the answers differ", "ns/approved Moved: the differences are approved")
 	})
 }
@@ -384,13 +398,15 @@ func TestAbort(t *testing.T) {
 			t.Errorf("aborted: %q", got)
 		}
 		f.call("c1", "patch", equal)
+		time.Sleep(wait)
 		f.wantStored("/ Aborted: more than 5 % of the last calls of v7 have failed", "ns/c1 Equal: the answers are equal")
 		f.Remove(f.store.records[AbortedName("acme")]) // resumed
 		if got := f.Aborted("acme"); got != "" {
 			t.Errorf("resumed, and aborted: %q", got)
 		}
 		f.call("c2", "patch", equal)
-		if got := f.store.stored(); got[len(got)-1] != "ns/c2 Moved: the answers are equal" {
+		time.Sleep(wait)
+		if got := f.store.stored(); !slices.Contains(got, "ns/c2 Moved: the answers are equal") {
 			t.Errorf("stored: %q", got)
 		}
 	})
@@ -402,6 +418,8 @@ func TestCandidateIsNotKnown(t *testing.T) {
 		for range 2 {
 			f.call("c1", "patch", equal)
 		}
+		time.Sleep(wait)
+		synctest.Wait()
 		for name, tc := range map[string]struct {
 			reason            string
 			stable, candidate string
@@ -458,35 +476,42 @@ func TestNewClusters(t *testing.T) {
 	})
 }
 
-// Equal answers count only if they are those to the last call: what it asked may be new.
-func TestLastCallIsCompared(t *testing.T) {
+// Nothing is decided while a comparison is under way, and a call that is not compared may have asked something else.
+func TestAllCallsAreCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, v1alpha1.ExtensionRolloutSpec{CandidateFor: everyone})
 		f.call("c1", "patch", equal)
 		block := make(chan struct{})
-		compare := func(bytes int64) {
+		for range 2 {
 			f.of.Compare(registry.Comparison{
-				Namespace: "ns", Cluster: "c1", Handler: "patch", Bytes: bytes,
+				Namespace: "ns", Cluster: "c1", Handler: "patch", Bytes: 1,
 				Ask: func() func(context.Context) registry.Compared {
-					return func(context.Context) registry.Compared { <-block; return equal }
+					return func(context.Context) registry.Compared { <-block; return equalOne }
 				},
 			})
-			synctest.Wait()
 		}
-		compare(1)
-		compare(1) // while the one before waits
+		time.Sleep(limits.Timeout - time.Second)
+		f.wantStored()
 		close(block)
 		time.Sleep(2 * limits.RolloutSettle)
-		f.wantStored()
-		f.call("c1", "patch", equal)
 		f.wantStored("ns/c1 Equal: the answers are equal", "ns/c1 Moved: the answers are equal")
 
-		f.call("c2", "patch", equal)
-		f.of.Compare(registry.Comparison{
-			Namespace: "ns", Cluster: "c2", Handler: "patch", Bytes: 2 * limits.RolloutQueueBytes, // for which there is no room
-		})
-		time.Sleep(2 * limits.RolloutSettle)
-		f.wantStored("ns/c1 Equal: the answers are equal", "ns/c1 Moved: the answers are equal")
+		for _, dropped := range []registry.Comparison{
+			{Bytes: 2 * limits.RolloutQueueBytes}, // for which there is no room
+			{Keep: func(int64) (func(), bool) { return nil, false }},
+			{Ask: func() func(context.Context) registry.Compared {
+				return func(context.Context) registry.Compared { return registry.Compared{Dropped: true} }
+			}},
+			{Ask: func() func(context.Context) registry.Compared {
+				return func(context.Context) registry.Compared { return unreachable } // before it was read
+			}},
+		} {
+			f.call("c2", "patch", equal)
+			dropped.Namespace, dropped.Cluster, dropped.Handler = "ns", "c2", "patch"
+			f.of.Compare(dropped)
+			time.Sleep(2 * limits.RolloutSettle)
+			f.wantStored("ns/c1 Equal: the answers are equal", "ns/c1 Moved: the answers are equal")
+		}
 	})
 }
 
@@ -526,7 +551,7 @@ func TestQueueIsBounded(t *testing.T) {
 			f.of.Compare(registry.Comparison{
 				Namespace: "ns", Cluster: fmt.Sprintf("c%d", i), Handler: "patch", Bytes: 1,
 				Ask: func() func(context.Context) registry.Compared {
-					return func(context.Context) registry.Compared { <-block; return equal }
+					return func(context.Context) registry.Compared { <-block; return equalOne }
 				},
 			})
 			if i < limits.RolloutComparisons {

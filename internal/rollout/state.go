@@ -37,28 +37,22 @@ type cluster struct {
 	isOld  bool                             // it was there before anything was known of it
 	isGone bool                             // it was deleted, and its record is to be
 
-	// What comparisons with the current candidate have shown.
-	handlers map[string]*handler
+	evidence *evidence  // of comparisons with the current candidate
 	labels   labels.Set // as the last call had them
-	called   time.Time  // the last call
-	settled  bool       // all handlers that are called for the Cluster have been compared
-}
-
-// handler is what comparisons of the answers of one handler have shown.
-type handler struct {
-	waits    bool
-	missed   bool               // a call came while another one waited, and was not compared
-	compared *registry.Compared // nil if the last call has not been compared
-	rounds   int                // comparisons without an error
 }
 
 // of returns what is known of a Cluster; if it is not known and there is room, it is added. The mutex is held.
 func (s *state) of(name types.NamespacedName) *cluster {
 	c := s.clusters[name]
 	if c == nil && len(s.clusters) < limits.RolloutClusters {
-		c = &cluster{handlers: map[string]*handler{}}
-		s.clusters[name] = c
+		c = s.newCluster(name)
 	}
+	return c
+}
+
+func (s *state) newCluster(name types.NamespacedName) *cluster {
+	c := &cluster{evidence: newEvidence(&s.engine.evidence)}
+	s.clusters[name] = c
 	return c
 }
 
@@ -116,18 +110,34 @@ func (s *state) use(r *Rollout) {
 	if before == nil || r == nil || before.candidate != r.candidate || before.stable != r.stable {
 		s.called = 0
 		for _, c := range s.clusters {
-			c.handlers, c.settled = map[string]*handler{}, false
+			c.evidence = c.evidence.clear()
+			s.hold(c)
 		}
 	}
 	all := slices.Collect(maps.Keys(s.clusters))
+	for _, c := range s.clusters {
+		c.evidence.changed = true
+	}
 	s.mu.Unlock()
 	for _, of := range all {
 		s.engine.write(write{rollout: s.name, cluster: of})
 	}
 }
 
-// set takes a record as it is stored.
-func (s *state) set(record *v1alpha1.ExtensionRolloutRecord) {
+// hold makes the record of a Cluster a part of what is known of it. The mutex is held.
+func (s *state) hold(c *cluster) {
+	if s.current == nil {
+		return
+	}
+	var differences []v1alpha1.RolloutDifference
+	if c.record != nil && c.record.Spec.Candidate == s.current.candidate && !c.hasMoved() {
+		differences = c.record.Spec.Differences
+	}
+	c.evidence.hold(differences, time.Now())
+}
+
+// set takes a record as it is stored, and whether this process has just stored it.
+func (s *state) set(record *v1alpha1.ExtensionRolloutRecord, isOwn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if record.Spec.State == v1alpha1.RolloutStateAborted {
@@ -137,14 +147,18 @@ func (s *state) set(record *v1alpha1.ExtensionRolloutRecord) {
 	name := clusterOf(record)
 	c := s.of(name)
 	if c == nil { // never leave out what says that a Cluster has moved
-		c = &cluster{handlers: map[string]*handler{}}
-		s.clusters[name] = c
+		c = s.newCluster(name)
 	}
 	if isOlder(record, c.record) {
 		return
 	}
+	isKnown := isOwn || c.record != nil && c.record.UID == record.UID && record.ResourceVersion != "" &&
+		c.record.ResourceVersion == record.ResourceVersion
 	c.isGone = c.isGone && c.record != nil && c.record.UID == record.UID
-	c.record = record
+	if c.record = record; !isKnown {
+		s.hold(c)
+		s.engine.write(write{rollout: s.name, cluster: name}) // what another process has stored may not be all
+	}
 }
 
 // isOlder reports whether a record was stored before another one, which may be nil: what this process has written, also
@@ -167,89 +181,90 @@ func (s *state) remove(record *v1alpha1.ExtensionRolloutRecord) {
 	}
 	if c := s.clusters[clusterOf(record)]; c != nil && c.record != nil && c.record.UID == record.UID {
 		if c.hasMoved() { // back: what was compared before counts no more
-			c.handlers, c.settled = map[string]*handler{}, false
+			c.evidence = c.evidence.clear()
 		}
 		c.record, c.isOld = nil, true
-		if c.isGone {
+		if s.hold(c); c.isGone {
+			c.evidence.clear()
 			delete(s.clusters, clusterOf(record))
 		}
 	}
 }
 
-// begin notes a call about a Cluster, and reports whether its answer is to be compared.
-func (s *state) begin(r *Rollout, of types.NamespacedName, name string, labels labels.Set) bool {
+// begin notes a call about a Cluster whose answer is to be compared. It returns what the comparison will be evidence of,
+// or nil if there is none, and reports whether there is room for one more.
+func (s *state) begin(r *Rollout, of types.NamespacedName, labels labels.Set) (v *evidence, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.of(of)
 	if c == nil || s.current != r {
-		return false
+		return nil, false
 	}
-	c.called, c.labels = time.Now(), labels
-	h := c.handlers[name]
-	if h == nil {
-		h = &handler{}
-		c.handlers[name] = h
-		c.settled = false
+	c.labels, v = labels, c.evidence
+	if v.waiting >= limits.RolloutWaiting {
+		v.fail(time.Now())
+		return v, false
 	}
-	if h.waits {
-		h.missed = true
-		return false
-	}
-	h.waits = true
-	return true
+	v.waiting++
+	return v, true
 }
 
-// end takes what came of a comparison, nil if there was none, and decides. Equal answers to an earlier call say nothing
-// about the last one, if that was not compared.
-func (s *state) end(of *comparison, compared *registry.Compared) {
+// dropped notes that a call is not compared, although it was begun.
+func (s *state) dropped(of *comparison) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.clusters[of.cluster]
-	if c == nil || s.current == nil || s.current.candidate != of.rollout.candidate ||
-		s.current.stable != of.rollout.stable || c.handlers[of.handler] == nil {
-		return
+	of.evidence.waiting--
+	of.evidence.fail(of.called)
+}
+
+// failed notes that a call about a Cluster has failed: Cluster API asks no more in this reconcile.
+func (s *state) failed(of types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clusters[of]; c != nil {
+		c.evidence.fail(time.Now())
 	}
-	h := c.handlers[of.handler]
-	if compared != nil {
-		h.compared = compared
+}
+
+// take takes what came of asking the candidate so often, and reports whether it has to be asked again. The comparison has
+// ended if not.
+func (s *state) take(of *comparison, compared *registry.Compared, asks int) (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, k := of.evidence, ask{of.handler, compared.Question, compared.Content}
+	switch {
+	case compared.Dropped, k.question == "" && compared.Err != nil:
+		v.fail(of.called)
+	case k.question == "": // it asks nothing
+	case asks == 1:
+		again = v.take(k, of.called, compared) && of.mayMove
+	default:
+		v.answered(k, compared)
+		again = true
 	}
-	if isEqual := h.compared != nil && h.compared.Err == nil && len(h.compared.Differences) == 0; isEqual &&
-		(compared == nil || h.missed) {
-		h.compared, c.settled = nil, false
+	if again && asks < limits.RolloutAnswers && v.wants(k) {
+		return true
 	}
-	h.waits, h.missed = false, false
-	if h.compared == nil || compared == nil {
-		return
-	}
-	if compared.Err == nil {
-		h.rounds++
-	}
-	if h.rounds > 1 {
-		c.settled = c.allCompared()
+	v.waiting--
+	if c := s.clusters[of.cluster]; c == nil || c.evidence != v {
+		v.clear() // of another candidate
+		return false
 	}
 	s.engine.write(write{rollout: s.name, cluster: of.cluster})
+	return false
 }
 
-// allCompared reports whether the last comparison of each handler has ended, without an error.
-func (c *cluster) allCompared() bool {
-	for _, h := range c.handlers {
-		if h.waits || h.compared == nil || h.compared.Err != nil {
-			return false
-		}
-	}
-	return len(c.handlers) > 0
-}
-
-// settle decides about the Clusters that have had no calls for a while: all handlers that are called for them are
-// known. It also decides about those whose answers have been equal for a while.
+// settle decides about the Clusters of which more is known than when they were decided about, and about those whose
+// answers have been equal for a while.
 func (s *state) settle(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, c := range s.clusters {
+		c.evidence.rest(now)
 		switch {
-		case !c.settled && c.allCompared() && now.Sub(c.called) >= s.engine.settle:
-			c.settled = true
-		case c.settled && s.engine.waited(c.record, now) && !s.engine.waited(c.record, now.Add(-s.engine.settle)):
+		case c.evidence.changed && c.evidence.verdict(now).isSeen:
+			c.evidence.changed = false
+		case s.engine.config.Shared && s.engine.waited(c.record, now) && !s.engine.waited(c.record, now.Add(-s.engine.settle)):
 		default:
 			continue
 		}

@@ -87,9 +87,9 @@ func (e *Engine) Aborted(rollout string) string {
 // failure says why the last call of the candidate about a Cluster has failed, or nothing.
 func (c *cluster) failure() string {
 	worst := ""
-	for name, h := range c.handlers {
-		if h.compared != nil && h.compared.Err != nil {
-			if says := name + ": " + h.compared.Err.Error(); worst == "" || says < worst {
+	for k, a := range c.evidence.asked {
+		if a.err != nil {
+			if says := k.handler + ": " + a.err.Error(); worst == "" || says < worst {
 				worst = says
 			}
 		}
