@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -87,9 +88,13 @@ func (o *diagnosticsOptions) recordings(
 	return guard(r)
 }
 
-// registeredName returns the registered name of a handler, or an error if there is none of that name.
+// registeredName returns the name of a handler that callers know, or of one of a version in an ExtensionRollout, or an
+// error if there is none of that name.
 func registeredName(s *registry.Snapshot, name string) (string, error) {
 	if e, ok := s.Handler(name); ok {
+		return e.Name, nil
+	}
+	if e, ok := s.Registered(strings.ToLower(name)); ok {
 		return e.Name, nil
 	}
 	var names []string

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,8 +45,9 @@ func newReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 			"other, and say which answers are not as they were recorded. Patches are compared by what they make of\n" +
 			"the objects, not by their text. \"-\" is standard input.\n\n" +
 			"Hooks that act are left out without --all-hooks: UpdateMachine, those that begin with After, those of\n" +
-			"infrastructure and of other groups, and calls that HookJobs have answered. The exit status is 0 if no\n" +
-			"answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was wrong.",
+			"infrastructure and of other groups, and calls that HookJobs have answered. So are calls that a gateway\n" +
+			"has made to compare the versions of a rollout, unless --handler names the version. The exit status is 0\n" +
+			"if no answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was wrong.",
 		Example: "  hookgate replay recording/*.jsonl --server https://127.0.0.1:9443 --ca dev-ca.crt\n" +
 			"  hookgate replay calls.jsonl --server grpcs://acme-v7.example:9090 --handler patch.acme-v6 --as patch \\\n" +
 			"    --ignore /message --ignore /spec/template/metadata/annotations",
@@ -59,7 +61,8 @@ func newReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.handler, "handler", "",
-		"replay the calls of this handler alone: its registered name, such as patch.acme, or the extension's own name")
+		"replay the calls of this handler alone: its registered name, such as patch.acme, that of a version in a rollout, "+
+			"such as patch.acme-v7, or the extension's own name")
 	f.StringVar(&o.as, "as", "",
 		"call this handler instead; needs --handler; by default the one of the same name, of an extension the one with "+
 			"the extension's own name for it")
@@ -204,8 +207,8 @@ func (t *replayTargets) target(ctx context.Context, h *catalog.Hook, r *recordin
 		return "", o.err
 	case o.handlers[strings.ToLower(h.Hook+"/"+r.Name)]:
 		return r.Name, nil
-	case o.isGateway:
-		return r.Handler, nil
+	case o.isGateway: // which callers know by other names than those of the versions in an ExtensionRollout
+		return cmp.Or(r.CalledAs, r.Handler), nil
 	}
 	return "", fmt.Errorf("the server has no handler %q of this hook: say --handler and --as", r.Name)
 }
@@ -269,7 +272,8 @@ func printReplay(w io.Writer, r *replay.Result) error {
 		n    int
 		what string
 	}{
-		{r.Failed, "could not be replayed"}, {r.Acting, "of hooks that act left out (--all-hooks)"},
+		{r.Failed, "could not be replayed"}, {r.Comparisons, "that compared versions of a rollout left out"},
+		{r.Acting, "of hooks that act left out (--all-hooks)"},
 		{r.Unanswered, "without a recorded answer left out"}, {r.Filtered, "not asked for"},
 		{r.Redacted, "replayed without values that were redacted, so that their answers may differ"},
 	} {

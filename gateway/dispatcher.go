@@ -178,7 +178,11 @@ func (d *Dispatcher) callHandler(ctx context.Context, r Request, t target) (exte
 	c := extension.Call{
 		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
 		Request: r.Message, Partial: r.Partial, Elements: r.elements, Body: r.Body,
-		PolicyError: t.policyError, Via: r.via.Next(d.config.Gateway, t.entry.Name), Comparison: r.compares,
+		PolicyError: t.policyError, Via: r.via.Next(d.config.Gateway, t.entry.Name),
+		CalledAs: r.calledAs, Comparison: r.calledAs != "",
+	}
+	if t.member != nil {
+		c.CalledAs = t.seen()
 	}
 	if merged := withSettings(r.Message, t.allSettings()); merged != r.Message {
 		c.Request, c.Body = merged, nil

@@ -40,8 +40,9 @@ type Request struct {
 	via via.Way
 	// trial keeps the answers of handlers; nil for a call whose answer alone counts.
 	trial *trial
-	// compares marks a call of a Rollout's candidate whose answer is compared, and not used.
-	compares bool
+	// calledAs is the name of a Rollout's handler whose candidate is called to compare its answer, which is not used;
+	// empty for every other call.
+	calledAs string
 	// heard, which may be nil, is called with the answer of each handler, and of each chain. It may be called by several
 	// goroutines at the same time.
 	heard func(handler string, response proto.Message, err error)

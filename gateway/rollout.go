@@ -212,7 +212,7 @@ func (d *Dispatcher) ask(
 	ctx context.Context, r Request, t target, answer proto.Message,
 ) func(ctx context.Context) registry.Compared {
 	body, stable, id := bytes.Clone(r.Body), proto.Clone(answer), callID(ctx)
-	kept := Request{Hook: r.Hook, via: r.via, compares: true}
+	kept := Request{Hook: r.Hook, via: r.via, calledAs: t.seen()}
 	if body == nil {
 		kept.Message = proto.Clone(r.Message)
 	}

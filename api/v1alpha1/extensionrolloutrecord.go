@@ -114,8 +114,7 @@ type RolloutDifference struct {
 	// +required
 	Handler string `json:"handler,omitempty"`
 
-	// question identifies what the handler was asked: the hook, and a digest of the settings and of the objects in the
-	// request. It is absent in records of releases that did not tell questions apart.
+	// question is the hook and a digest of the settings and the objects that it was asked about. Old records lack it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

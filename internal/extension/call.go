@@ -37,6 +37,9 @@ type Call struct {
 	Memory *budget.Charge
 	// Via is the way of the call, this gateway included.
 	Via via.Way
+	// CalledAs is the name by which the caller knows the handler, if that is another one than its own: that of the
+	// ExtensionRollout which stands for it.
+	CalledAs string
 	// Comparison marks a call whose answer is compared with that of another version, and not used.
 	Comparison bool
 }

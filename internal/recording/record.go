@@ -36,6 +36,10 @@ type head struct {
 	Extension string `json:"extension"`
 	Handler   string `json:"handler"`
 	Name      string `json:"name"`
+	// CalledAs is the name by which callers know the handler, if an ExtensionRollout stands for it. Comparison marks a call
+	// whose answer was compared with that of the stable version, and not used.
+	CalledAs   string `json:"calledAs,omitempty"`
+	Comparison bool   `json:"comparison,omitempty"`
 	// Kind is that of a handler without a server, such as HookJob.
 	Kind         string  `json:"kind,omitempty"`
 	Milliseconds float64 `json:"milliseconds"`
@@ -51,7 +55,7 @@ func (e *entry) appendLine(dst []byte, r *Redactor) ([]byte, error) {
 	begin, err := json.Marshal(head{
 		Time: e.began.UTC(), CallID: c.ID, Hook: c.Hook.Hook, APIVersion: c.Hook.APIVersion(),
 		Extension: c.Handler.Registration.Name, Handler: c.Handler.Name, Name: c.Handler.Handler.Name,
-		Kind: kind, Milliseconds: float64(e.took.Microseconds()) / 1000,
+		CalledAs: c.CalledAs, Comparison: c.Comparison, Kind: kind, Milliseconds: float64(e.took.Microseconds()) / 1000,
 	})
 	if err != nil {
 		return dst, err

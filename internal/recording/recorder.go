@@ -96,14 +96,14 @@ func (r *Recorder) Link(keep Keep) extension.Link {
 			return next
 		}
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
-			if r.config.Files == nil && r.streamsOf(c.Handler.Name) == nil {
+			if r.config.Files == nil && r.streamsOf(&c) == nil {
 				return next(ctx, c)
 			}
 			began := time.Now()
 			result, err := next(ctx, c)
 			e := &entry{call: c, began: began, took: time.Since(began)}
 			if reason := r.add(e, keep(ctx), result.Response, err); reason != "" {
-				r.lost(c.Handler.Name, reason, nil)
+				r.lost(&c, reason, nil)
 			}
 			return result, err
 		}
@@ -174,9 +174,9 @@ func encodingReason(err error) string {
 	return Form
 }
 
-// lost counts a call of a handler that neither a file nor a stream has.
-func (r *Recorder) lost(handler, reason string, cause error) {
-	for _, s := range r.streamsOf(handler) {
+// lost counts a call that neither a file nor a stream has.
+func (r *Recorder) lost(c *extension.Call, reason string, cause error) {
+	for _, s := range r.streamsOf(c) {
 		s.dropped()
 	}
 	r.drop(reason, cause)
@@ -274,14 +274,14 @@ func (r *Recorder) line(w *writer, e *entry) {
 	switch {
 	case err != nil:
 		w.lines = lines[:before]
-		r.lost(e.call.Handler.Name, Form, fmt.Errorf("call of %s: %w", e.call.Handler.Name, err))
+		r.lost(&e.call, Form, fmt.Errorf("call of %s: %w", e.call.Handler.Name, err))
 		return
 	case len(lines)-before > limits.RecordLineBytes:
 		w.lines = lines[:before]
-		r.lost(e.call.Handler.Name, TooLarge, nil)
+		r.lost(&e.call, TooLarge, nil)
 		return
 	}
-	for _, s := range r.streamsOf(e.call.Handler.Name) {
+	for _, s := range r.streamsOf(&e.call) {
 		if !s.add(lines[before:]) {
 			r.drop(SlowReader, nil)
 		}

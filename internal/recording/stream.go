@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // Order says which calls a stream has.
 type Order struct {
-	// Handler is the registered name of a handler.
+	// Handler is the name of a handler as callers know it, or the registered one of a version in an ExtensionRollout.
 	Handler string
 	// For is how long its calls are recorded, and Bytes the size of their lines together.
 	For   time.Duration
@@ -132,14 +133,15 @@ func (s *stream) take(read []byte) ([]byte, Progress) {
 	return lines, s.progress
 }
 
-// streamsOf returns the streams of a handler.
-func (r *Recorder) streamsOf(handler string) (of []*stream) {
+// streamsOf returns the streams that have a call. Those of a handler as callers know it have no comparisons, whose
+// answers no caller gets.
+func (r *Recorder) streamsOf(c *extension.Call) (of []*stream) {
 	all := r.streams.Load()
 	if all == nil {
 		return nil
 	}
 	for _, s := range *all {
-		if s.handler == handler {
+		if s.handler == c.CalledAs && !c.Comparison || s.handler == c.Handler.Name && s.handler != c.CalledAs {
 			of = append(of, s)
 		}
 	}

@@ -62,6 +62,9 @@ type Result struct {
 	Different int `json:"different"`
 	// Failed is the number of records that could not be replayed or compared, each with a Note.
 	Failed int `json:"failed"`
+	// Comparisons is the number of calls that were left out because a gateway has made them to compare two versions of an
+	// extension, and nobody got their answers.
+	Comparisons int `json:"comparisons,omitempty"`
 	// Acting is the number of calls that were left out because their hooks or handlers act, Unanswered that of those that
 	// have no recorded answer, and Filtered that of others that were not asked for. Cut is the number of lines that are
 	// cut off.
@@ -156,9 +159,13 @@ func (r *Replay) File(ctx context.Context, name string, in io.Reader) error {
 // record replays a call. An error says why it could not be.
 func (r *Replay) record(ctx context.Context, name string, line int, record *recording.Record) error {
 	c := &r.config
-	if c.Handler != "" && c.Handler != record.Handler && c.Handler != record.Name ||
+	if c.Handler != "" && c.Handler != record.Handler && c.Handler != record.Name && c.Handler != record.CalledAs ||
 		c.Hook != "" && !strings.EqualFold(c.Hook, record.Hook) {
 		r.Filtered++
+		return nil
+	}
+	if record.Comparison && (c.Handler != record.Handler || c.Handler == record.CalledAs) {
+		r.Comparisons++
 		return nil
 	}
 	gvh, err := hook.Parse(record.APIVersion, record.Hook)

@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -73,10 +74,17 @@ func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
 	return next
 }
 
-// same reports whether two records say the same of a Cluster.
-func same(a, b *v1alpha1.ExtensionRolloutRecord) bool {
-	was, is := a.Spec, b.Spec
+// same reports whether two records say the same of a Cluster. A stored one that does not say which questions were asked
+// is of an earlier release, or the API server knows no such member.
+func same(stored, next *v1alpha1.ExtensionRolloutRecord) bool {
+	was, is := stored.Spec.DeepCopy(), next.Spec.DeepCopy()
 	was.Since = is.Since
+	hasQuestion := func(d v1alpha1.RolloutDifference) bool { return d.Question != "" }
+	if !slices.ContainsFunc(was.Differences, hasQuestion) {
+		for i := range is.Differences {
+			is.Differences[i].Question = ""
+		}
+	}
 	return equality.Semantic.DeepEqual(was, is)
 }
 

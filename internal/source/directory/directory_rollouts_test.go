@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
@@ -51,18 +52,20 @@ func (s *source) eventuallyAnswers(t *testing.T, cluster, want string) {
 // compares makes a call about a Cluster, which is compared with this result, until it is.
 func (s *source) compares(t *testing.T, cluster string, with registry.Compared) {
 	t.Helper()
+	with.Question, with.Content = "GeneratePatches/1", "1"
 	process.Eventually(t, "a call was compared", func() bool {
 		of, ok := s.Registry.Snapshot().Rollout("acme")
 		if !ok {
 			return false
 		}
 		done := make(chan struct{})
+		var once sync.Once // the candidate is asked several times
 		asked := false
 		of.Assignment.Compare(registry.Comparison{
 			Namespace: "ns", Cluster: cluster, Handler: "patch", Bytes: 1,
 			Ask: func() func(context.Context) registry.Compared {
 				asked = true
-				return func(context.Context) registry.Compared { close(done); return with }
+				return func(context.Context) registry.Compared { once.Do(func() { close(done) }); return with }
 			},
 		})
 		if asked {
