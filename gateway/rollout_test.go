@@ -16,6 +16,8 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/alloctest"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -371,5 +373,39 @@ func TestExplainRollout(t *testing.T) {
 	a.unreadable = true
 	if got := explain("GeneratePatches", templateOf("stays")); !strings.Contains(got, "0 patch.acme ExtensionRollout") {
 		t.Errorf("records that are not read: %s", got)
+	}
+}
+
+// A request of which each value takes many times its text is not built to be compared, and what is built takes memory of
+// the budget, which is given back.
+func TestRolloutCountsWhatItCompares(t *testing.T) {
+	a := &assigned{}
+	d := rolledOut(t, a, members(handlerOf("patch", "GeneratePatches", hook.Fail))...)
+	d.config.Memory = budget.New(256 << 20)
+	for name, tc := range map[string]struct {
+		elements int
+		refused  string
+	}{
+		"many": {14 << 20 / 3, "more than 50000 elements"},
+		"some": {40_000, ""},
+	} {
+		request := templateOf("c1")
+		request.Items[0].Object.Raw = fmt.Appendf(nil, `{"kind":"T","spec":{"template":{"spec":{"list":[{}%s]}}}}`, strings.Repeat(",{}", tc.elements))
+		body, err := mandated.Append(nil, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.asked = nil
+		if _, err := d.Dispatch(t.Context(), Request{Hook: hookOf(t, "GeneratePatches"), Handler: "patch.acme", Message: request, Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		var got registry.Compared
+		alloctest.Bound{Base: 128 << 20}.Check(t, len(body), func() { got = a.asked[0](t.Context()) })
+		if tc.refused == "" && len(got.Differences) != 1 || !strings.Contains(got.Unproven, tc.refused) || got.Err != nil || got.Dropped {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if used := d.config.Memory.Usage().Used; used != 0 {
+			t.Errorf("%s: %d bytes are still reserved", name, used)
+		}
 	}
 }
