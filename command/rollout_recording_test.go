@@ -53,7 +53,7 @@ func TestRecordRollout(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	started := map[string]*startedRecord{}
 	files := map[string]string{}
-	for _, name := range []string{"p.acme", "p.acme-v6", "p.acme-v7"} {
+	for _, name := range []string{"p.acme", "p.acme-v7"} {
 		files[name] = filepath.Join(t.TempDir(), name+".jsonl")
 		started[name] = startRecord(ctx, t, name, "--diagnostics", "http://"+g.Diagnostics, "-f", files[name])
 		process.Eventually(t, "the recording has begun", func() bool {
@@ -106,7 +106,6 @@ func TestRecordRollout(t *testing.T) {
 	}{
 		"gateway":                 {"https://" + g.HTTPS, gateway, all, nil, replay.Result{Equal: calls, Comparisons: calls, Redacted: calls}},
 		"one handler":             {"https://" + g.HTTPS, gateway, files["p.acme"], []string{"--handler", "p.acme"}, replay.Result{Equal: calls, Redacted: calls}},
-		"of the stable version":   {"https://" + g.HTTPS, gateway, files["p.acme-v6"], nil, replay.Result{Equal: calls, Redacted: calls}},
 		"candidate by its name":   {versions["acme-v7"].URL, candidate, files["p.acme-v7"], []string{"--handler", "p.acme-v7"}, replay.Result{Equal: calls, Redacted: calls}},
 		"comparisons of a single": {"https://" + g.HTTPS, gateway, files["p.acme-v7"], nil, replay.Result{Comparisons: calls}},
 	} {

@@ -128,9 +128,13 @@ func says(message string) string {
 	return ", " + message
 }
 
-// Difference returns a value that differs on one line: where, and the values of stable and candidate.
+// Difference returns a value that differs on one line: where, and the values of stable and candidate; or why answers
+// prove nothing.
 func Difference(d *status.RolloutDifference) string {
 	where := strings.Join(strings.Fields(d.Object+" "+d.Path), " ")
+	if where == "" && d.Stable != "" && d.Stable == d.Candidate {
+		return "proves nothing: " + d.Stable
+	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s → %s", where, cmp.Or(d.Stable, "(none)"), cmp.Or(d.Candidate, "(none)")))
 }
 
