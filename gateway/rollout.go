@@ -284,7 +284,7 @@ func (d *Dispatcher) compareWith(
 	if err = cmp.Or(err, result.Ignored); err != nil {
 		return err
 	}
-	comparer := answerdiff.Comparer{Codec: d.config.Codec, Guard: guardOf(ctx)}
+	comparer := answerdiff.Comparer{Codec: d.config.Codec, Guard: guardOf(ctx), Release: callFrom(ctx).memory.Shrink}
 	differences, err := comparer.Compare(r.Message, stable, result.Response)
 	switch failure, failed := catalog.FailureOf(result.Response); {
 	case err != nil && hook.KindOf(err) == hook.Overloaded:

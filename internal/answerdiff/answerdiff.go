@@ -37,19 +37,21 @@ type Comparer struct {
 	Codec *codec.Codec
 	// Ignore reports whether the value at a JSON pointer may differ. Nil ignores nothing.
 	Ignore func(pointer string) bool
-	// Guard bounds the work. The zero value adds no bound to those of a single object.
-	Guard jsonpatch.Guard
+	// Guard bounds the work. The zero value adds no bound to those of a single object. Release, which may be nil, is called
+	// with what was reserved for an object that has been compared.
+	Guard   jsonpatch.Guard
+	Release func(bytes int64)
 }
 
 // Compare returns what differs between two answers to a request: values of the answers, and what their patches make of
 // the objects. What is built for it is counted before. An error is one of the first answer, or, if it is a *hook.Error
 // of kind TooLarge, or of the Guard, says that the answers cannot be compared.
 func (c *Comparer) Compare(request, was, now proto.Message) ([]Difference, error) {
-	before, err := handlerchain.After(request, was, c.Guard)
+	before, err := handlerchain.After(request, was, c.guard(jsonpatch.Copies/2, nil))
 	if err != nil {
 		return nil, fmt.Errorf("the patches cannot be applied: %w", err)
 	}
-	after, err := handlerchain.After(request, now, c.Guard)
+	after, err := handlerchain.After(request, now, c.guard(jsonpatch.Copies/2, nil))
 	if bounded := (*hook.Error)(nil); errors.As(err, &bounded) {
 		return nil, err
 	}
@@ -68,13 +70,39 @@ func (c *Comparer) Compare(request, was, now proto.Message) ([]Difference, error
 		if !o.Changed && !after[i].Changed {
 			continue
 		}
-		more, err := handlerchain.DifferencesWithin(o.JSON, after[i].JSON, c.Guard)
+		more, err := c.differences(o.JSON, after[i].JSON)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Name, err)
 		}
 		found = c.add(found, o, more)
 	}
 	return found, nil
+}
+
+// differences returns what differs between two texts, of each of which there is one Go value.
+func (c *Comparer) differences(before, after []byte) ([]handlerchain.Difference, error) {
+	var reserved int64
+	found, err := handlerchain.DifferencesWithin(before, after, c.guard(jsonpatch.Copies, &reserved))
+	if c.Release != nil {
+		c.Release(reserved)
+	}
+	return found, err
+}
+
+// guard returns the Guard of work that makes so many times less copies than objects that are converted have. It adds
+// what is reserved to sum, which may be nil.
+func (c *Comparer) guard(less int64, sum *int64) jsonpatch.Guard {
+	g := c.Guard
+	if reserve := g.Reserve; reserve != nil {
+		g.Reserve = func(bytes int64) error {
+			err := reserve(bytes / less)
+			if err == nil && sum != nil {
+				*sum += bytes / less
+			}
+			return err
+		}
+	}
+	return g
 }
 
 func statusOf(answer proto.Message) catalog.Status {
@@ -92,7 +120,7 @@ func (c *Comparer) answers(was, now proto.Message, patches bool) ([]Difference, 
 	if err != nil {
 		return nil, err
 	}
-	more, err := handlerchain.DifferencesWithin(before, after, c.Guard)
+	more, err := c.differences(before, after)
 	return c.add(nil, handlerchain.Object{}, more), err
 }
 

@@ -101,6 +101,13 @@ func TestComparisonReserves(t *testing.T) {
 	}
 	alloctest.Bound{Base: uint64(reserved)}.Check(t, 0, func() { _, _ = c.Compare(request, was, now) })
 
+	var released int64
+	c.Release = func(bytes int64) { released += bytes }
+	reserved = 0
+	if _, err = c.Compare(request, was, now); err != nil || released < elements*jsonpatch.MemberCost || released > reserved {
+		t.Errorf("%d bytes of %d are given back, %v", released, reserved, err)
+	}
+
 	refused := errors.New("none to spare")
 	c.Guard.Reserve = func(int64) error { return hook.Errorf(hook.Overloaded, "no").WithCause(refused) }
 	if _, err := c.Compare(request, was, now); !errors.Is(err, refused) {
