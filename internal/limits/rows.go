@@ -12,7 +12,7 @@ const (
 	overloaded   = "`Overloaded`"
 	later        = "`Overloaded`, try again after "
 	circuitOpens = "its circuit opens: `Unreachable`"
-	circuitShows = "`hookgate_circuit_state`, `hookgate_handler_circuit_state`"
+	circuitShows = "`hookgate_circuit_state`, `hookgate_handler_circuit_state`, `hookgate_handler_refused_clusters`"
 	refused      = "refused"
 	cut          = "cut"
 	counted      = "counted"
@@ -102,7 +102,7 @@ func counts() []Limit {
 		{"extension", "calls in flight", count(DefaultInFlight), "waits, within the deadline", "[`limits.maxInFlight`](extension-policy.md#limits)", "`hookgate_extension_calls_in_flight`"},
 		{"extension", "calls that wait", count(DefaultWaiting), "`Unreachable`", "`limits.maxWaiting`", "`hookgate_extension_calls_refused_total`"},
 		{"handler, Cluster, server", "failures in a row", count(DefaultFailuresInARow), circuitOpens, "[`circuit.consecutiveFailures`](extension-policy.md#circuit)", circuitShows},
-		{"handler, Cluster, server", "failures among the calls of " + long(CircuitWindow) + ", of at least " + count(CircuitCalls), percent(DefaultFailurePercent), circuitOpens, "`circuit.failureRatePercent`", circuitShows},
+		{"handler, server", "failures among the calls of " + long(CircuitWindow) + ", of at least " + count(CircuitCalls), percent(DefaultFailurePercent), circuitOpens, "`circuit.failureRatePercent`", circuitShows},
 		{"handler", "Clusters whose failures are remembered", count(FailingClusters), "those of others count as failures of calls that are about no Cluster", "", "`hookgate_handler_refused_clusters`"},
 		{"process", "calls in flight of `hookgate infrastructure`", count(DefaultInfrastructureCalls), "they wait", "`--max-calls`", "`hookgate_infrastructure_call_duration_seconds`"},
 		{"process", "InfrastructureClasses that metrics tell apart", count(InfrastructureClasses), "the others are counted as one, Other", "", ""},
