@@ -58,8 +58,8 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
 			"clusterctl has installed Cluster API, preflight finds it out.\n\n" +
-			"The exit status is 0 if nothing breaks, 1 if something does, there is nothing to judge, or the\n" +
-			"question could not be answered, and 2 for wrong usage.",
+			"The exit status is 0 if nothing breaks, 1 if something does, the handlers of an extension are not\n" +
+			"known, there is nothing to judge, or the question could not be answered, and 2 for wrong usage.",
 		Example: "  hookgate preflight --for cluster-api=v1.14.0 --context management\n" +
 			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 \\\n" +
 			"    --extension-configs manifests/ --discover\n" +
@@ -85,7 +85,7 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringVarP(&o.output, "output", "o", formatTable,
 		"format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
-		"least level for which the exit status is 1: break, degrade or warn")
+		"least level for which the exit status is 1: break, which includes unknown, degrade or warn")
 	f.BoolVar(&o.record, "record", false,
 		"record the verdict at the Deployment of what would be upgraded, for deploy/upgrade-guard, which refuses the "+
 			"upgrade before that; an approval counts for a day, and until a registration changes")
@@ -173,7 +173,7 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
 		return fmt.Errorf("print findings: %w", err)
 	}
-	failed := report.Worst().AtLeast(preflight.Level(o.failOn))
+	failed := report.Worst().AtLeast(o.least())
 	if o.record {
 		verdicts := o.verdicts(&inventory, &target, &report, failed)
 		if err := recordVerdicts(ctx, from, verdicts, cmd.ErrOrStderr()); err != nil {
@@ -181,7 +181,7 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 		}
 	}
 	if failed {
-		return errors.New(verdict(&report, preflight.Level(o.failOn)))
+		return errors.New(verdict(&report, o.least()))
 	}
 	return nil
 }
@@ -192,8 +192,7 @@ func (o *preflightOptions) verdicts(
 ) []survey.Verdict {
 	refused := ""
 	if failed {
-		refused = fmt.Sprintf("%s: %s", verdict(r, preflight.Level(o.failOn)),
-			strings.Join(r.Objects(preflight.Level(o.failOn)), ", "))
+		refused = fmt.Sprintf("%s: %s", verdict(r, o.least()), strings.Join(r.Objects(o.least()), ", "))
 	}
 	var verdicts []survey.Verdict
 	if t.ClusterAPI != nil {
@@ -232,13 +231,27 @@ func (o *preflightOptions) nothing() string {
 	return where + "; is it the right cluster? If it is, give --allow-empty"
 }
 
+// least returns the least level for which the exit status is 1. What is not known may break.
+func (o *preflightOptions) least() preflight.Level {
+	if l := preflight.Level(o.failOn); l != preflight.Break {
+		return l
+	}
+	return preflight.Unknown
+}
+
 // verdict returns why the exit status is 1.
 func verdict(r *preflight.Report, least preflight.Level) string {
 	n := 0
-	for _, level := range []preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn} {
+	for _, level := range []preflight.Level{preflight.Break, preflight.Unknown, preflight.Degrade, preflight.Warn} {
 		if level.AtLeast(least) {
 			n += r.Count(level)
 		}
+	}
+	switch unknown := r.Count(preflight.Unknown); {
+	case least == preflight.Unknown && unknown == 0:
+		least = preflight.Break
+	case least == preflight.Unknown && unknown < n:
+		least = preflight.Break + " or " + preflight.Unknown
 	}
 	return fmt.Sprintf("%s: %s of level %s", strings.Join(r.Targets, ", "), text.Plural(n, "finding"), least)
 }

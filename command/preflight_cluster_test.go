@@ -54,7 +54,7 @@ const (
 	listedProviders = "clusterctl.cluster.x-k8s.io/v1alpha3/providers"
 )
 
-// registered returns what docs/upgrading.md has registered, in a cluster where clusterctl has installed Cluster API of
+// registered returns what docs/upgrading.md has registered and is discovered, in a cluster where clusterctl has installed Cluster API of
 // a version.
 func registered(t *testing.T, version string) map[string][]any {
 	t.Helper()
@@ -64,6 +64,9 @@ func registered(t *testing.T, version string) map[string][]any {
 	}
 	lists := map[string][]any{}
 	for _, file := range files {
+		if filepath.Base(file) == "late.yaml" {
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -83,6 +86,15 @@ func registered(t *testing.T, version string) map[string][]any {
 			"metadata": map[string]any{"name": "cluster-api", "namespace": "capi-system"},
 		}}
 	}
+	return lists
+}
+
+// withLate adds an extension that has not been discovered.
+func withLate(lists map[string][]any) map[string][]any {
+	lists[listedConfigs] = append(lists[listedConfigs], map[string]any{
+		"kind": "ExtensionConfig", "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "metadata": map[string]any{"name": "late"},
+		"spec": map[string]any{"clientConfig": map[string]any{"url": "https://late.example"}},
+	})
 	return lists
 }
 
@@ -109,8 +121,10 @@ func TestPreflightOfACluster(t *testing.T) {
 		"none with the label": {map[string][]any{listedConfigs: nil}, []string{"--watch-filter", "blue", "--extension-config-group", "runtime.hookgate.dev"}, exitFailed, "",
 			"the API server has no ExtensionConfig in runtime.hookgate.dev/v1beta2; install Cluster API or the gateway, or name another group"},
 		"no such kind": {map[string][]any{}, nil, exitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"},
-		"a warning fails": {registered(t, "v1.13.0"), []string{"--fail-on", "warn"}, exitFailed, "1 warn",
+		"a warning fails": {withLate(registered(t, "v1.13.0")), []string{"--fail-on", "warn"}, exitFailed, "not-discovered",
 			"hookgate: cluster-api=v1.14: 1 finding of level warn\n"},
+		"undiscovered": {withLate(registered(t, "v1.13.0")), nil, exitFailed, "it has not been discovered",
+			"hookgate: cluster-api=v1.14: 1 finding of level unknown\n"},
 		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, exitFailed,
 			`cluster.x-k8s.io/watch-filter: "blue"`, ""},
 	} {
@@ -181,9 +195,9 @@ func TestPreflightLooksIntoBothGroups(t *testing.T) {
 	lists[listedConfigs] = []any{extensionConfig("core")}
 	kubeconfig := apiServer(t, lists)
 	for group, want := range map[string]string{
-		"":                         "of 4 ExtensionConfigs: ",
+		"":                         "of 3 ExtensionConfigs: ",
 		"runtime.cluster.x-k8s.io": "of 1 ExtensionConfig: ",
-		"runtime.hookgate.dev":     "of 3 ExtensionConfigs: ",
+		"runtime.hookgate.dev":     "of 2 ExtensionConfigs: ",
 	} {
 		got := hookgate(t, "", "preflight", "--for", "cluster-api=v1.14.0", "--kubeconfig", kubeconfig, "--extension-config-group", group)
 		if !strings.Contains(got.out, want) {

@@ -29,7 +29,7 @@ func from112(more ...string) []string {
 func TestPreflightOutput(t *testing.T) {
 	for _, format := range []string{formatTable, formatJSON, formatPolicies} {
 		got := hookgate(t, "", from112("-o", format)...)
-		if want := "hookgate: cluster-api=v1.14: 2 findings of level break\n"; got.code != exitFailed || got.errOut != want {
+		if want := "hookgate: cluster-api=v1.14: 3 findings of level break or unknown\n"; got.code != exitFailed || got.errOut != want {
 			t.Errorf("%s: exit status %d: %s", format, got.code, got.errOut)
 		}
 		golden(t, "preflight/upgrade."+format, got.out)
@@ -42,7 +42,7 @@ func TestPreflightOutput(t *testing.T) {
 		}
 	}
 	got = hookgate(t, "", "preflight", "--for", "hookgate=v0.1.0", "--extension-configs", upgrade)
-	if got.code != exitDone {
+	if want := "hookgate: hookgate=v0.1.0: 1 finding of level unknown\n"; got.code != exitFailed || got.errOut != want {
 		t.Errorf("exit status %d: %s", got.code, got.errOut)
 	}
 	golden(t, "preflight/gateway.table", got.out)
@@ -67,7 +67,8 @@ func TestPreflightSARIF(t *testing.T) {
 	}
 }
 
-// upgraded copies the directory of the page, and writes more manifests into it.
+// upgraded copies the directory of the page, without the extension of which nothing is known, and writes more manifests
+// into it.
 func upgraded(t *testing.T, more map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,6 +77,9 @@ func upgraded(t *testing.T, more map[string]string) string {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
 	for _, f := range files {
+		if filepath.Base(f) == "late.yaml" {
+			continue
+		}
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
@@ -102,10 +106,10 @@ func TestPreflight(t *testing.T) {
 		out    []string
 		not    string
 	}{
-		"Applied":     {"the policies that it proposes are the remedy", map[string]string{"p.yaml": policies}, to114, exitDone, []string{"0 break, 0 degrade, 3 warn, 4 ok"}, "Policies to apply"},
+		"Applied":     {"the policies that it proposes are the remedy", map[string]string{"p.yaml": policies}, to114, exitDone, []string{"0 break, 0 degrade, 2 warn, 4 ok"}, "Policies to apply"},
 		"ForAll":      {"one policy for all is not enough for in-place handlers", map[string]string{"p.yaml": forAll}, to114, exitDone, []string{"warn      can-update-machine.acme", "never-sent", "members-lost", "machine.spec.minReadySeconds", "acme-can-update-machine-cluster-api"}, "objects-change"},
-		"FailOnWarn":  {"a warning counts where it shall", map[string]string{"p.yaml": policies}, append(to114, "--fail-on", "warn"), exitFailed, []string{"3 warn"}, ""},
-		"NoFrom":      {"without --from, the current version is unknown", nil, []string{"--for", "cluster-api=v1.14.0"}, exitDone, []string{"not-stated", "4 warn"}, "objects-change"},
+		"FailOnWarn":  {"a warning counts where it shall", map[string]string{"p.yaml": policies}, append(to114, "--fail-on", "warn"), exitFailed, []string{"2 warn"}, ""},
+		"NoFrom":      {"without --from, the current version is unknown", nil, []string{"--for", "cluster-api=v1.14.0"}, exitDone, []string{"not-stated", "3 warn"}, "objects-change"},
 		"Both":        {"both targets at once", nil, append(to114, "--for", "hookgate=v0.1.0"), exitFailed, []string{"cluster-api=v1.14, hookgate=v0.1.0 from cluster-api=v1.12 (--from): "}, ""},
 		"BadManifest": {"what cannot be read may be anything", map[string]string{"z.yaml": "kind: ExtensionConfig\napiVersion: runtime.cluster.x-k8s.io/v1beta2\nmetadata: {name: z}\nspec: {clientConfig: {}}\n"}, to114, exitFailed, []string{"unreadable", `z.yaml:4`, "must have url or service"}, ""},
 		"Conflict":    {"a policy that is not in effect is no statement", map[string]string{"p.yaml": policies, "q.yaml": strings.ReplaceAll(policies, "-cluster-api", "-zzz")}, to114, exitDone, []string{"policy-ignored", `ExtensionPolicy "acme-cluster-api" is for ExtensionConfig "acme", too`}, ""},
@@ -161,6 +165,40 @@ func TestPreflightDiscover(t *testing.T) {
 	if len(report.Findings) != 2 || report.Findings[0].Rule != "objects-change" || report.Findings[0].Handler != "create" ||
 		report.Findings[1].Rule != "not-discovered" || !strings.Contains(report.Findings[1].Problem, "connection refused") {
 		t.Errorf("got %+v", report.Findings)
+	}
+}
+
+// An extension that could not be asked is no success, alone or beside others, and the status of its manifest makes up
+// for it.
+func TestPreflightUnknown(t *testing.T) {
+	const config = "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\n" +
+		"spec: {clientConfig: {url: \"https://127.0.0.1:1\"}}\n"
+	const known = config + "status: {handlers: [{name: can.acme, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: CanUpdateMachine}}]}\n"
+	for name, tt := range map[string]struct {
+		manifest string
+		args     []string
+		code     int
+		want     string
+	}{
+		"Alone":      {config, nil, exitFailed, "0 break, 1 unknown, 0 degrade, 0 warn, 0 ok"},
+		"Asked":      {config, []string{"--discover"}, exitFailed, "0 break, 1 unknown, 0 degrade, 0 warn, 0 ok"},
+		"Gateway":    {config, []string{"--for", "hookgate=v0.1.0"}, exitFailed, "0 break, 1 unknown, 0 degrade, 0 warn, 0 ok"},
+		"Stricter":   {config, []string{"--fail-on", "degrade"}, exitFailed, "1 unknown"},
+		"FromStatus": {known, []string{"--discover"}, 0, "0 break, 0 degrade, 1 warn, 1 ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "acme.yaml"), []byte(tt.manifest), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := hookgate(t, "", append([]string{"preflight", "--for", "cluster-api=v1.14.0", "--extension-configs", dir}, tt.args...)...)
+			if got.code != tt.code || !strings.Contains(got.out, tt.want) {
+				t.Errorf("exit status %d: %s%s, want %d and %s", got.code, got.out, got.errOut, tt.code, tt.want)
+			}
+			if tt.code != 0 && tt.args == nil && !strings.Contains(got.errOut, "1 finding of level unknown") {
+				t.Errorf("got %s", got.errOut)
+			}
+		})
 	}
 }
 

@@ -59,7 +59,11 @@ func wouldSay(answer any, err error) *extension.Audited {
 
 // clusterOf returns the Cluster that a call is about, if there can be one of that name.
 func clusterOf(c extension.Call) (namespace, name string) {
-	if namespace, name = subject.Cluster(c.Request); len(namespace)+len(name) > limits.NameBytes {
+	request := c.Request
+	if request == nil {
+		request = c.Partial
+	}
+	if namespace, name = subject.Cluster(request); len(namespace)+len(name) > limits.NameBytes {
 		return "", ""
 	}
 	return namespace, name

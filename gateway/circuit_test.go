@@ -27,6 +27,7 @@ import (
 
 const (
 	circuitText        = `circuit is open: calls to the extension fail with %s; they are sent again once a probe succeeds`
+	clusterCircuitText = `circuit is open: calls to the handler for Cluster "n/c" fail with %s; they are sent again once a probe succeeds`
 	handlerCircuitText = `circuit is open: calls to the handler fail with %s; they are sent again once a probe succeeds`
 )
 
@@ -69,7 +70,7 @@ func TestServerErrorsOpenTheCircuit(t *testing.T) {
 				case policy == hook.Ignore && got.kind == "" && got.status == "Success":
 				case policy == hook.Fail && got.kind == "BadResponse" && refused == 0:
 				case policy == hook.Fail && got.kind == "Unreachable" &&
-					strings.Contains(got.message, fmt.Sprintf(handlerCircuitText, "BadResponse")):
+					strings.Contains(got.message, fmt.Sprintf(clusterCircuitText, "BadResponse")):
 					refused++
 				default:
 					t.Fatalf("got %+v", got)
@@ -82,7 +83,7 @@ func TestServerErrorsOpenTheCircuit(t *testing.T) {
 			if policy == hook.Fail && refused != 60-limits.DefaultFailuresInARow {
 				t.Errorf("%d calls were refused, want %d", refused, 60-limits.DefaultFailuresInARow)
 			}
-			if !strings.Contains(f.log.String(), "circuit is open: calls to the handler are refused") {
+			if !strings.Contains(f.log.String(), "circuit is open: calls to the handler for a Cluster are refused") {
 				t.Errorf("the log lacks the circuit:\n%s", f.log)
 			}
 		})

@@ -88,7 +88,7 @@ func TestCircuitOfBothTransports(t *testing.T) {
 				for i := range 6 {
 					got := f.throughREST(t)
 					want, refused := tc.kind, tc.opens && i >= 3
-					text := handlerCircuitText
+					text := clusterCircuitText
 					if tc.stopped {
 						text = circuitText
 					}

@@ -294,6 +294,9 @@ func (e *explainer) fails(h *registry.Entry, v verdict) string {
 	if state.HandlerCircuit(h.Name).State == circuit.Open {
 		return "its circuit is open, because its calls have failed"
 	}
+	if e.x.Cluster != "" && slices.Contains(state.RefusedClusters(h.Name), e.x.Cluster) {
+		return "its circuit for this Cluster is open, because the calls for it have failed"
+	}
 	return ""
 }
 

@@ -77,7 +77,7 @@ var kinds = [...]struct {
 			"does not serve; or one version of the hook cannot express a request of another. The text names it."},
 	Unreachable: {"Unreachable", true, http.StatusServiceUnavailable, codes.Unavailable,
 		"The extension could not be connected to, the connection broke, or so many calls have failed that its " +
-			"circuit is open."},
+			"circuit is open, or the one of the Cluster at the handler."},
 	Timeout: {"Timeout", true, http.StatusGatewayTimeout, codes.DeadlineExceeded,
 		"The extension did not answer within its timeout, or before the caller's deadline."},
 	BadResponse: {"BadResponse", true, http.StatusBadGateway, codes.Unavailable,

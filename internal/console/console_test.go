@@ -118,7 +118,7 @@ func acme() status.Extension {
 		InFlight: 2, Waiting: 1,
 		Handlers: []status.Handler{{
 			Name: "gate.acme", Hook: "BeforeClusterUpgrade", Timeout: 10, FailurePolicy: "Fail", State: status.Down, Calls: calls,
-			Deprecated: "deprecated since v2; use v3", Lost: []string{"spec.gone"}, Collision: "gate is a name twice", Misspelt: []string{"X has no member \"y\""}, Policy: "first", Conditional: true,
+			Deprecated: "deprecated since v2; use v3", Lost: []string{"spec.gone"}, Collision: "gate is a name twice", Misspelt: []string{"X has no member \"y\""}, Policy: "first", Conditional: true, RefusedClusters: []string{"team-a/<i>c"},
 		}},
 		Failures: []status.Failure{
 			{At: now, CallID: "CALL", Handler: "gate.acme", Outcome: "ignored", Kind: "Timeout", Message: "no answer", Took: 10, Times: 42},
@@ -190,7 +190,7 @@ func TestPages(t *testing.T) {
 		"/extensions/acme": {200, []string{
 			"acme Down", "Down for 60m", `https://acme.example/"><script>alert(1)</script>`, "those with tier=gold",
 			"fails for 60m: no answer", "open, because calls failed with Timeout, for 60m", "2 in flight of 0, 1 waiting of 0 Last", "3 calls, 1 failed, p50 1ms, p99 1.5s, 1 near the timeout",
-			"gate.acme BeforeClusterUpgrade Down timeout 10s, failure policy Fail, objects as sent, policy first (conditional) 3 calls", "gate is a name twice", "is deprecated since v2; use v3", "the conversion loses spec.gone", `An answer of gate.acme : X has no member "y"`,
+			"gate.acme BeforeClusterUpgrade Down timeout 10s, failure policy Fail, objects as sent, policy first (conditional) 3 calls", "calls are refused, because they fail, for Cluster team-a/<i>c", "gate is a name twice", "is deprecated since v2; use v3", "the conversion loses spec.gone", `An answer of gate.acme : X has no member "y"`,
 			"2026-01-02 03:04:05 UTC 45 gate.acme Timeout (ignored) 10s CALL no answer 2026-01-02 03:04:05 UTC 1 gate.acme Timeout",
 		}, nil, nil},
 		"/extensions/other": {200, []string{"other Up", "not by this process", "None is known.", "None since this process began"}, []string{"refused"}, nil},

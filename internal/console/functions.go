@@ -34,6 +34,7 @@ var functions = template.FuncMap{
 	"waits":     func(g *status.Gateway, t waitingTable) waitingView { return waitingView{g.Now, t} },
 	"only":      func(rows []waiting) waitingTable { return waitingTable{Rows: rows} },
 	"noted":     render.Noted,
+	"refused":   func(h status.Handler) string { return render.Refused(&h) },
 	"provides":  provides,
 	"instances": func(o status.InfrastructureObject) string { return render.Instances(&o) },
 	"outstanding": func(o status.InfrastructureObject, now time.Time) string {

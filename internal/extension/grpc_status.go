@@ -5,6 +5,7 @@ package extension
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,10 +18,13 @@ import (
 	"github.com/hookgate/hookgate/internal/via"
 )
 
-// faultsRequest reports whether the code of an answer finds fault with the request, as the status codes from 400 to 499
-// do over HTTP. ResourceExhausted is not among them: it may as well mean that the extension has too much to do.
-func faultsRequest(code codes.Code) bool {
+// faultsRequest reports whether an answer finds fault with the request, as the status codes from 400 to 499 do over
+// HTTP. ResourceExhausted does so if its text is about the size of a message: it may as well mean that the extension has
+// too much to do.
+func faultsRequest(code codes.Code, message string) bool {
 	switch code {
+	case codes.ResourceExhausted:
+		return refusesSize.MatchString(message)
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
 		codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated:
 		return true
@@ -28,6 +32,21 @@ func faultsRequest(code codes.Code) bool {
 		return false
 	}
 }
+
+// refusesSize matches what servers of gRPC say of a message that is larger than they take or send: those in Go, Java and
+// Swift, of the C core (C++, Python, Ruby, PHP), Node.js, .NET, Rust and Connect, and what extensions may say themselves.
+// There are no codes for it. A queue, a quota or a rate that is exceeded is none.
+var refusesSize = regexp.MustCompile(`(?i)\bmessage (after decompression |that decompresses to a size |with a size )?` +
+	`larger than\b|\b(message|message length|message size|request|request body|payload|entity|body) (is )?too (large|big)\b|` +
+	`\bmessage size( \d+)?( bytes)?( is larger than| exceeds)\b|^length limit exceeded|` +
+	`\b(message|request|payload)( size)? (has )?exceed(s|ed) (the )?(configured |allowed )*max(imum)?( allowed| configured)*` +
+	`( message| payload| request)? (size|length)\b`)
+
+// tooLargeOverHTTP is what gRPC says of a proxy that answers with 413.
+const tooLargeOverHTTP = "HTTP status code received from server: 413"
+
+// usualLimit is the size of a message that servers of gRPC take unless they are told otherwise.
+const usualLimit = 4 << 20
 
 // refused returns the error of a call that came to no answer, and whether the server does not implement the method. The
 // texts are fixed, or a gateway's: those of gRPC and of the extension go to the log.
@@ -45,10 +64,15 @@ func (r *request) refused(
 	if ctx.Err() != nil || code == codes.DeadlineExceeded {
 		return r.ended(ctx, err), false
 	}
+	message := status.Convert(err).Message()
+	if strings.Contains(message, tooLargeOverHTTP) {
+		r.inconclusive = true
+		return r.fail(hook.BadResponse, "answered 413 Request Entity Too Large", err), false
+	}
 	if f := conn.Classify(r.rpc, err); f != nil {
 		return r.failed(f, err), false
 	}
-	r.inconclusive = faultsRequest(code)
+	r.inconclusive = faultsRequest(code, message)
 	kind, text := hook.BadResponse, "answered "+code.String()
 	switch code {
 	case codes.Unavailable:
@@ -56,7 +80,9 @@ func (r *request) refused(
 	case codes.Unimplemented:
 		text += ": it has no " + strings.TrimPrefix(r.hook.Method, "/")
 	case codes.ResourceExhausted:
-		text += ": a server takes 4 MiB only, unless it is told otherwise"
+		if r.inconclusive || r.rpc.Sent.Load() > usualLimit {
+			text += ": a server takes 4 MiB only, unless it is told otherwise"
+		}
 	case codes.Unauthenticated:
 		text += ": it wants to know who calls"
 	}

@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -35,8 +38,6 @@ func TestGRPCStatusCodes(t *testing.T) {
 			kind, want = hook.Timeout, "no answer within 30s"
 		case codes.Unimplemented:
 			want += ": it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"
-		case codes.ResourceExhausted:
-			want += ": a server takes 4 MiB only, unless it is told otherwise"
 		case codes.Unauthenticated:
 			want += ": it wants to know who calls"
 		}
@@ -46,6 +47,76 @@ func TestGRPCStatusCodes(t *testing.T) {
 		if result.Response != nil || result.Inconclusive != slices.Contains(faultOfTheRequest, code) {
 			t.Errorf("%s: got %v, inconclusive is %t", code, result.Response, result.Inconclusive)
 		}
+	}
+}
+
+// ResourceExhausted says nothing about the next request if the server finds this one too large, and that the extension
+// has too much to do otherwise. The texts are those of gRPC in other languages.
+func TestGRPCRefusedForItsSize(t *testing.T) {
+	a := newAuthority(t)
+	for text, aboutSize := range map[string]bool{
+		"grpc: received message larger than max (6700000 vs. 4194304)":                                      true,
+		"grpc: received message after decompression larger than max 4194304":                                true,
+		"grpc: message after decompression larger than max (6700000 vs. 4194304)":                           true,
+		"grpc: received message larger than max length allowed on current machine (6700000 vs. 2147483647)": true,
+		"trying to send message larger than max (6700000 vs. 4194304)":                                      true,
+		"Received message larger than max (6700000 vs. 4194304)":                                            true, // C core
+		"SERVER: Received message larger than max (6700000 vs. 4194304)":                                    true,
+		"Sent message larger than max (6700000 vs. 4194304)":                                                true,
+		"Received message larger than max (6700000 vs 4194304)":                                             true, // Node.js
+		"Received message that decompresses to a size larger than 4194304":                                  true,
+		"Attempted to send message with a size larger than 4194304":                                         true,
+		"gRPC message exceeds maximum size 4194304: 6700000":                                                true, // Java
+		"Decompressed gRPC message exceeds maximum size 4194304":                                            true,
+		"Received message exceeds the maximum configured message size.":                                     true, // .NET
+		"Sending message exceeds the maximum configured message size.":                                      true,
+		"Message has exceeded the configured maximum payload length (max: 4194304, actual: 6700000)":        true, // Swift
+		"Error, decoded message length too large: found 6700000 bytes, the limit is: 4194304 bytes":         true, // Rust
+		"message size 6700000 is larger than configured max 4194304":                                        true, // Connect
+		"message size 6700000 is larger than configured readMaxBytes 4194304":                               true,
+		"request too large":                                     true,
+		"too many requests":                                     false,
+		"message queue is too long":                             false,
+		"quota exceeded":                                        false,
+		"the number of messages is larger than the queue":       false,
+		"request rate exceeds the maximum":                      false,
+		"max concurrent requests exceeded: 100 is the max size": false,
+		"Bandwidth exhausted or memory limit exceeded":          false,
+		"Memory quota exceeded":                                 false,
+		"":                                                      false,
+	} {
+		cc := newAuthor(t, a, says(nil, status.Error(codes.ResourceExhausted, text)), nil)
+		result, err := newGRPC(t, Config{}).Call(t.Context(), newCall(cc))
+		want := `handler "v.acme": call extension: answered ResourceExhausted`
+		if aboutSize {
+			want += ": a server takes 4 MiB only, unless it is told otherwise"
+		}
+		wantError(t, text, nil, err, hook.BadResponse, want)
+		if result.Inconclusive != aboutSize {
+			t.Errorf("%q: inconclusive is %t", text, result.Inconclusive)
+		}
+	}
+}
+
+// A server with the limit of gRPC refuses a request of 5 MiB before its handler sees it, and takes the next one.
+func TestGRPCLargerThanTheServerTakes(t *testing.T) {
+	a := newAuthority(t)
+	certificate, l := issue(t, a, time.Now().Add(time.Hour)), listen(t, "tcp", "127.0.0.1:0")
+	serveGRPC(t, l, says(fine(), nil), nil, grpc.Creds(credentials.NewServerTLSFromCert(&certificate)), grpc.MaxRecvMsgSize(usualLimit))
+	cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://" + l.Addr().String(), CABundle: a.PEM}
+	g := newGRPC(t, Config{})
+	large := newCall(cc)
+	large.Request = &hooksv1alpha1.BeforeClusterCreateRequest{
+		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"a":"` + strings.Repeat("x", 5<<20) + `"}`)},
+	}
+	result, err := g.Call(t.Context(), large)
+	wantError(t, "it is too large", nil, err, hook.BadResponse, `handler "v.acme": call extension: answered ResourceExhausted: `+
+		"a server takes 4 MiB only, unless it is told otherwise")
+	if !result.Inconclusive {
+		t.Error("the refusal is held against the extension")
+	}
+	if _, err := g.Call(t.Context(), newCall(cc)); err != nil {
+		t.Error(err)
 	}
 }
 

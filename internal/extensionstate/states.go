@@ -51,14 +51,17 @@ type State struct {
 	Circuit  circuit.Circuit // Of its server
 	Gate     admission.Gate
 	Failures activity.FailureLog
-	broke    atomic.Pointer[string] // the handler during whose call a connection broke last
+	broke    atomic.Pointer[broken]
 
 	mu       sync.RWMutex
-	handlers map[string]*circuit.Circuit // by the names of handlers
+	handlers map[string]*Handler // by their names
 }
 
-// Handler returns the circuit of a handler.
-func (s *State) Handler(e *registry.Entry) *circuit.Circuit {
+// broken is the call during which a connection broke last.
+type broken struct{ handler, cluster string }
+
+// Handler returns the state of a handler.
+func (s *State) Handler(e *registry.Entry) *Handler {
 	s.mu.RLock()
 	c := s.handlers[e.Name]
 	s.mu.RUnlock()
@@ -71,37 +74,50 @@ func (s *State) Handler(e *registry.Entry) *circuit.Circuit {
 		return c // another call was first
 	}
 	if s.handlers == nil || len(s.handlers) >= 2*len(e.Registration.Handlers)+minStates {
-		s.handlers = map[string]*circuit.Circuit{} // an extension may name its handlers differently each time
+		s.handlers = map[string]*Handler{} // an extension may name its handlers differently each time
 	}
-	c = &circuit.Circuit{}
+	c = &Handler{}
 	s.handlers[e.Name] = c
 	return c
 }
 
-// HandlerCircuit returns the status of the circuit of a handler.
-func (s *State) HandlerCircuit(name string) circuit.Status {
+// KnownHandler returns the state of a handler, or nil if it was never called.
+func (s *State) KnownHandler(name string) *Handler {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if c := s.handlers[name]; c != nil {
+	return s.handlers[name]
+}
+
+// HandlerCircuit returns the status of the circuit of a handler.
+func (s *State) HandlerCircuit(name string) circuit.Status {
+	if c := s.KnownHandler(name); c != nil {
 		return c.Status()
 	}
 	return circuit.Status{}
 }
 
-// Broke keeps that a connection broke during a call of a handler, and reports whether the one before it broke during a
-// call of another handler.
-func (s *State) Broke(handler string) (another bool) {
-	last := s.broke.Swap(&handler)
-	return last != nil && *last != handler
+// RefusedClusters returns the Clusters whose calls to a handler are refused because theirs fail, in order.
+func (s *State) RefusedClusters(handler string) []string {
+	if c := s.KnownHandler(handler); c != nil {
+		return c.Refused()
+	}
+	return nil
 }
 
-// Answered lets the next call to each handler pass as a probe.
+// Broke keeps that a connection broke during a call of a handler, about a Cluster or none, and reports whether the one
+// before it broke during a call of another handler, and not for the same Cluster.
+func (s *State) Broke(handler, cluster string) (another bool) {
+	last := s.broke.Swap(&broken{handler, cluster})
+	return last != nil && last.handler != handler && (cluster == "" || last.cluster != cluster)
+}
+
+// Answered lets the next call to each handler pass as a probe, and that of each Cluster.
 func (s *State) Answered() {
 	s.Circuit.Answered()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, c := range s.handlers {
-		c.Answered()
+		c.answered()
 	}
 }
 

@@ -23,6 +23,10 @@ const (
 	CircuitWindow         = 30 * time.Second
 	DefaultOpen           = time.Second
 	DefaultLongestOpen    = time.Minute
+	// FailingClusters is the number of Clusters whose failures are remembered for each handler, and FailingClusterTime how
+	// long: longer than controllers wait between two attempts. A handler that fails for more of them fails for all.
+	FailingClusters    = 64
+	FailingClusterTime = time.Hour
 	// DefaultConnectionAge is the age at which a connection to an extension is replaced.
 	DefaultConnectionAge = 10 * time.Minute
 	// Attempts is the number of attempts of a call. One in RetryPart calls to an extension may be repeated, and

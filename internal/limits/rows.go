@@ -12,7 +12,7 @@ const (
 	overloaded   = "`Overloaded`"
 	later        = "`Overloaded`, try again after "
 	circuitOpens = "its circuit opens: `Unreachable`"
-	circuitShows = "`hookgate_circuit_state`, `hookgate_handler_circuit_state`"
+	circuitShows = "`hookgate_circuit_state`, `hookgate_handler_circuit_state`, `hookgate_handler_refused_clusters`"
 	refused      = "refused"
 	cut          = "cut"
 	counted      = "counted"
@@ -101,8 +101,9 @@ func counts() []Limit {
 		{"caller", "calls in flight", count(CallerCalls), later + long(RefusedRetry), "`--max-calls-in-flight`", "`hookgate_requests_total`"},
 		{"extension", "calls in flight", count(DefaultInFlight), "waits, within the deadline", "[`limits.maxInFlight`](extension-policy.md#limits)", "`hookgate_extension_calls_in_flight`"},
 		{"extension", "calls that wait", count(DefaultWaiting), "`Unreachable`", "`limits.maxWaiting`", "`hookgate_extension_calls_refused_total`"},
-		{"handler, server", "failures in a row", count(DefaultFailuresInARow), circuitOpens, "[`circuit.consecutiveFailures`](extension-policy.md#circuit)", circuitShows},
+		{"handler, Cluster, server", "failures in a row", count(DefaultFailuresInARow), circuitOpens, "[`circuit.consecutiveFailures`](extension-policy.md#circuit)", circuitShows},
 		{"handler, server", "failures among the calls of " + long(CircuitWindow) + ", of at least " + count(CircuitCalls), percent(DefaultFailurePercent), circuitOpens, "`circuit.failureRatePercent`", circuitShows},
+		{"handler", "Clusters whose failures are remembered", count(FailingClusters), "those of others count as failures of calls that are about no Cluster", "", "`hookgate_handler_refused_clusters`"},
 		{"process", "calls in flight of `hookgate infrastructure`", count(DefaultInfrastructureCalls), "they wait", "`--max-calls`", "`hookgate_infrastructure_call_duration_seconds`"},
 		{"process", "InfrastructureClasses that metrics tell apart", count(InfrastructureClasses), "the others are counted as one, Other", "", ""},
 		{"InfrastructureClass", "calls in flight", count(DefaultClassCalls), "the object is looked at again after 1 s", "`--max-calls-per-class`", "`hookgate_infrastructure_call_duration_seconds`"},
@@ -221,7 +222,7 @@ func infrastructureCounts() []Limit {
 func times() []Limit {
 	return []Limit{
 		{"handler", "a call", "its timeout: " + long(DefaultTimeout) + " if it states none, at most " + long(Timeout), "`Timeout`", "[`timeoutSeconds`](extension-policy.md#timeoutseconds)", "`hookgate_handler_calls_near_timeout_total`"},
-		{"handler, server", "between two probes of an open circuit", long(DefaultOpen) + ", doubled up to " + long(DefaultLongestOpen), "", "`circuit.minOpenSeconds`, `circuit.maxOpenSeconds`", circuitShows},
+		{"handler, Cluster, server", "between two probes of an open circuit", long(DefaultOpen) + ", doubled up to " + long(DefaultLongestOpen), "", "`circuit.minOpenSeconds`, `circuit.maxOpenSeconds`", circuitShows},
 		{"connection", "age of one to an extension", long(DefaultConnectionAge), "replaced", "`--connection-max-age`", ""},
 		{"call", "in flight when the gateway stops", long(DefaultShutdown), "broken off", "`--shutdown-timeout`", ""},
 
@@ -240,6 +241,7 @@ func times() []Limit {
 		{"connection", "without a call when the gateway stops", long(DrainQuiet) + " after the last byte written", closed, "", ""},
 		{"connection", "TLS handshake with an extension", long(ExtensionHandshakeTimeout), "`Unreachable`", "", ""},
 		{"connection", "idle, to an extension", long(IdleExtensionTimeout), closed, "", ""},
+		{"handler", "the failures of a Cluster are remembered after the last of them", long(FailingClusterTime), "", "", ""},
 		{"address", "one that could not be connected to is tried last", long(FailingTime), "", "", ""},
 		{"address", "between log lines about connections that were closed", long(RefusedInterval), "", "", ""},
 		{"extension", "one attempt to discover handlers", long(DiscoveryTimeout), "`Discovered` is `False`", "", "`hookgate_discovery_duration_seconds`"},

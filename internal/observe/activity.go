@@ -128,7 +128,7 @@ func (o *Observer) Server(extensionConfig, url string, err error) {
 	}
 	if o.servers.Record(extensionConfig, url, time.Now(), message) {
 		if status, closed := o.extensions.Back(extensionConfig); closed {
-			o.CircuitChanged(extensionConfig, "", status, nil)
+			o.CircuitChanged(extensionConfig, "", "", status, nil)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type extensionCollector struct {
 	snapshots registry.Snapshots
 
 	state, transitions, own    *prometheus.Desc
+	refusedClusters            *prometheus.Desc
 	inFlight, waiting, refused *prometheus.Desc
 }
 
@@ -37,6 +38,9 @@ func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector
 	c.own = d.described("gauge", "hookgate_handler_circuit_state",
 		"The state of the circuit of a handler, with the same values. There is no series for a handler whose circuit has "+
 			"never opened.", "hook", "handler")
+	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
+		"Clusters whose calls to a handler are refused, except probes, because theirs fail while those of others do not. "+
+			"There is no series for a handler that refuses none.", "hook", "handler")
 	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
 		"Calls to an extension that are in flight.", "extension")
 	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",
@@ -56,7 +60,7 @@ func (d *definer) described(kind, name, help string, labels ...string) *promethe
 
 // Describe implements prometheus.Collector.
 func (c *extensionCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.state, c.transitions, c.own, c.inFlight, c.waiting, c.refused} {
+	for _, d := range []*prometheus.Desc{c.state, c.transitions, c.own, c.refusedClusters, c.inFlight, c.waiting, c.refused} {
 		descs <- d
 	}
 }
@@ -82,6 +86,10 @@ func (c *extensionCollector) Collect(metrics chan<- prometheus.Metric) {
 		for _, e := range snapshot.HandlersOf(r.Name) {
 			if own := s.HandlerCircuit(e.Name); own.Entered[circuit.Open] > 0 {
 				metrics <- prometheus.MustNewConstMetric(c.own, prometheus.GaugeValue, float64(own.State),
+					e.Handler.Hook.Hook, e.Name)
+			}
+			if n := len(s.RefusedClusters(e.Name)); n > 0 {
+				metrics <- prometheus.MustNewConstMetric(c.refusedClusters, prometheus.GaugeValue, float64(n),
 					e.Handler.Hook.Hook, e.Name)
 			}
 		}

@@ -101,15 +101,18 @@ func (o *Observer) logIgnored(ctx context.Context, c extension.Call, err error, 
 	o.logger.LogAttrs(ctx, slog.LevelWarn, "failure ignored", attrs...)
 }
 
-// CircuitChanged logs that the circuit of an extension, or of a handler of it, has opened because of err, or closed. A
-// nil Observer logs nothing.
-func (o *Observer) CircuitChanged(extensionConfig, handler string, s circuit.Status, err error) {
+// CircuitChanged logs that the circuit of an extension, or of a handler of it, or of a Cluster at that handler, has
+// opened because of err, or closed. A nil Observer logs nothing.
+func (o *Observer) CircuitChanged(extensionConfig, handler, cluster string, s circuit.Status, err error) {
 	if o == nil {
 		return
 	}
 	what, attrs := "extension", []any{"extensionConfig", extensionConfig}
 	if handler != "" {
 		what, attrs = "handler", append(attrs, "handler", handler)
+	}
+	if cluster != "" {
+		what, attrs = "handler for a Cluster", append(attrs, "cluster", cluster)
 	}
 	if s.State == circuit.Closed {
 		o.logger.Info("circuit is closed: the "+what+" answers again", attrs...)

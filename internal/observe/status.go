@@ -262,6 +262,7 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 			s := circuitStatus(c)
 			h.Circuit = &s
 		}
+		h.RefusedClusters = x.RefusedClusters(e.Name)
 	}
 	if p := e.Policy; p != nil {
 		h.Policy, h.Order = p.Name, p.Order

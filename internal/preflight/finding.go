@@ -15,13 +15,14 @@ type Level string
 // The levels, from the worst.
 const (
 	Break   Level = "break"   // the handler would not be called, or would get what it does not understand
+	Unknown Level = "unknown" // nothing is known of the handlers, so that they may break
 	Degrade Level = "degrade" // the handler would work, but something would be lost on the way
 	Warn    Level = "warn"    // an operator should look at it
 	OK      Level = "ok"
 )
 
 // rank orders levels, the worst first.
-func (l Level) rank() int { return slices.Index([]Level{Break, Degrade, Warn, OK}, l) }
+func (l Level) rank() int { return slices.Index([]Level{Break, Unknown, Degrade, Warn, OK}, l) }
 
 // AtLeast reports whether l is as bad as o, or worse.
 func (l Level) AtLeast(o Level) bool { return l.rank() <= o.rank() }
@@ -69,6 +70,7 @@ func Rules() []Rule {
 			"The gateway cannot convert what Cluster API sends to what the handler understands."},
 		{ruleChainBroken, Break, "A step of the HandlerChain would not be called, so that calls of the chain fail."},
 		{ruleSeveral, Break, "Cluster API takes one handler of the hook, and several are offered to it."},
+		{ruleUndiscovered, Unknown, "It is not known which handlers the extension has."},
 		{ruleMembersLost, Degrade,
 			"The gateway converts requests for the handler, and its version cannot express some members."},
 		{ruleVariables, Degrade,
@@ -78,7 +80,6 @@ func Rules() []Rule {
 			"or which Cluster API it works with now."},
 		{ruleNeverSent, Warn,
 			"A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
-		{ruleUndiscovered, Warn, "It is not known which handlers the extension has."},
 		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with and without the upgrade."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
 		{ruleReferences, Warn,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // Judge returns the effects of the target on the registrations.
@@ -86,8 +87,12 @@ func memoize(lossy func(kind, from, to string) []string) func(kind, from, to str
 // judge returns the findings about one ExtensionConfig and the policies to apply.
 func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies []ProposedPolicy) {
 	if x.Undiscovered != "" {
+		level := Unknown
+		if len(x.Handlers) > 0 { // those that were known before are judged
+			level = Warn
+		}
 		findings = append(findings, Finding{
-			Level: Warn, Rule: ruleUndiscovered, ExtensionConfig: x.Name, Location: x.Location,
+			Level: level, Rule: ruleUndiscovered, ExtensionConfig: x.Name, Location: x.Location,
 			Problem: x.Undiscovered, Remedy: x.Discover,
 		})
 	}
@@ -167,15 +172,16 @@ func ofGateway(x *Extension) (findings []Finding) {
 }
 
 // IsGateway reports whether an extension is a gateway. A gateway announces, for each lifecycle hook, a handler with the
-// name of the hook, which represents all handlers that are registered with it.
+// name of the hook, which represents all handlers that are registered with it. Those of other groups than Cluster API's
+// it does not announce to Cluster API.
 func IsGateway(x *Extension, hooks *catalog.Catalog) bool {
 	n := 0
 	for _, h := range hooks.Hubs() {
-		if !h.Mergeable {
+		if !h.Mergeable || h.Group != hook.Group {
 			continue
 		}
 		n++
-		isFor := func(o Handler) bool { return o.Name == strings.ToLower(h.Hook) && o.Hook.Hook == h.Hook }
+		isFor := func(o Handler) bool { return o.Name == strings.ToLower(h.Hook) && o.Hook.GroupHook() == h.GroupHook() }
 		if !slices.ContainsFunc(x.Handlers, isFor) {
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // hookFindings returns the findings about the hook that a handler implements, and its version.
@@ -42,6 +43,10 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 		return broken(ruleHookUnknown,
 			fmt.Sprintf("hooks of %s have no %s with handlers", h.Hook.APIVersion(), h.Hook.Hook),
 			"take the handler out of the extension")
+	case version.Lifetime.Introduced == "" && t.Gateway != "" && isOwn(version.Group):
+		return broken(ruleHookUnknown,
+			fmt.Sprintf("no release of the gateway has hooks of %s yet, and the target is %s", h.Hook.APIVersion(), release),
+			"keep a gateway that has them, or take the handler out of the extension")
 	case version.Lifetime.Introduced != "" && !t.reached(version.Lifetime.Introduced):
 		return broken(ruleHookUnknown,
 			fmt.Sprintf("hooks of %s came with release %s of the gateway, and the target is %s",
@@ -63,6 +68,11 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// isOwn reports whether a group of hooks is one of Hookgate's releases. Others are built into a gateway beside these.
+func isOwn(group string) bool {
+	return slices.Contains([]string{hook.Group, hook.InfrastructureGroup, hook.MachinesGroup}, group)
 }
 
 // converted returns a finding, and true, if Cluster API calls the hook in another version than the handler implements,

@@ -36,6 +36,21 @@ func testHooks(t *testing.T) *catalog.Catalog {
 	return c
 }
 
+// ownHooks is the catalog of the command.
+func ownHooks(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.With(catalog.Own()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ofMachines makes a handler one of a Machine.
+func ofMachines(h *Handler) {
+	h.Hook.Group, h.Hook.Version = hook.MachinesGroup, hook.MachinesVersion
+}
+
 // drain makes a handler one of the group with several versions.
 func drain(version string) func(*Handler) {
 	return func(h *Handler) {
@@ -210,6 +225,16 @@ func TestJudge(t *testing.T) {
 			want:     []string{"break hook-unknown newer", "warn hook-deprecated old"},
 			problem:  "hooks of hooks.test.hookgate.dev/v1beta1 came with release v0.3.0 of the gateway, and the target is v0.2.3",
 		},
+		"InNoRelease": {
+			reason: "a release does not have what comes later", targets: []string{"hookgate=v0.1.0"}, hooks: ownHooks,
+			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("drain", "BeforeMachineDrain", ofMachines)},
+			want:     []string{"break hook-unknown drain", "ok ok create"},
+			problem:  "no release of the gateway has hooks of hooks.machines.hookgate.dev/v1alpha1 yet, and the target is v0.1.0",
+		},
+		"GatewayStays": {
+			reason: "the gateway that has them stays", targets: []string{"cluster-api=v1.14.0"}, hooks: ownHooks,
+			handlers: []Handler{handler("drain", "BeforeMachineDrain", ofMachines)}, want: []string{"ok ok drain"},
+		},
 		"Deprecated": {
 			reason: "a deprecated version works, and goes some day", targets: []string{"hookgate=v0.4.0-rc.1"}, hooks: testHooks,
 			handlers: []Handler{handler("aged", "", drain("v1alpha1")), handler("new", "", drain("v1"))}, want: []string{"warn hook-deprecated aged", "ok ok new"},
@@ -240,6 +265,8 @@ func TestJudge(t *testing.T) {
 			target := Target{Hooks: catalog.New(), Lossy: lossy}
 			if tt.hooks != nil {
 				target.Hooks = tt.hooks(t)
+			}
+			if _, ok := target.Hooks.Version(hookversions.Group, "v1"); ok {
 				target.HookLosses = hookversions.NewConverter(target.Hooks).CallLosses
 			}
 			for _, text := range tt.targets {
@@ -289,13 +316,13 @@ func TestJudge(t *testing.T) {
 
 // TestFindingsWithoutAHandlerAreCounted holds the findings about ExtensionConfigs, policies and manifests.
 func TestFindingsWithoutAHandlerAreCounted(t *testing.T) {
-	target := Target{Hooks: catalog.New(), Lossy: lossy}
+	target := Target{Hooks: ownHooks(t), Lossy: lossy}
 	if err := target.ParseTarget("cluster-api=v1.14.0"); err != nil {
 		t.Fatal(err)
 	}
 	var gateway []Handler
 	for _, h := range target.Hooks.Hubs() {
-		if h.Mergeable {
+		if h.Mergeable && h.Group == hook.Group { // what a gateway offers Cluster API
 			gateway = append(gateway, handler(strings.ToLower(h.Hook), h.Hook))
 		}
 	}
@@ -309,10 +336,10 @@ func TestFindingsWithoutAHandlerAreCounted(t *testing.T) {
 		Unreadable: []Unreadable{{Location: Location{"bad.yaml", 2}, Reason: "not YAML"}},
 	}, target)
 	counts := map[Level]int{}
-	for _, l := range []Level{Break, Degrade, Warn, OK} {
+	for _, l := range []Level{Break, Unknown, Degrade, Warn, OK} {
 		counts[l] = report.Count(l)
 	}
-	if diff := cmp.Diff(map[Level]int{Break: 1, Degrade: 1, Warn: 3, OK: 9}, counts); diff != "" {
+	if diff := cmp.Diff(map[Level]int{Break: 1, Unknown: 1, Degrade: 1, Warn: 2, OK: 9}, counts); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
 	if report.Worst() != Break || report.Handlers != 10 || report.ExtensionConfigs != 3 {
@@ -324,7 +351,7 @@ func TestFindingsWithoutAHandlerAreCounted(t *testing.T) {
 			rules = append(rules, f.Rule+" "+f.Object())
 		}
 	}
-	want := []string{"unreadable bad.yaml:2", "members-lost can.acme", "policy-ignored acme", "never-sent can.acme", "gateway gate", "not-discovered late"}
+	want := []string{"unreadable bad.yaml:2", "not-discovered late", "members-lost can.acme", "policy-ignored acme", "never-sent can.acme", "gateway gate"}
 	if diff := cmp.Diff(want, rules); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}

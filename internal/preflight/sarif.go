@@ -49,7 +49,7 @@ func (r *Report) WriteSARIF(w io.Writer, version string) error {
 }
 
 func sarifLevel(l Level) string {
-	return map[Level]string{Break: "error", Degrade: "warning", Warn: "note"}[l]
+	return map[Level]string{Break: "error", Unknown: "error", Degrade: "warning", Warn: "note"}[l]
 }
 
 // sarifText returns everything about a finding in one text: readers of SARIF see nothing else.

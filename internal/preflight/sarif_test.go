@@ -107,8 +107,8 @@ func TestSARIF(t *testing.T) {
 	want := []string{
 		"error unreadable manifests/bad.yaml:1 ",
 		"error objects-change manifests/acme%201.yaml:12 handler/create.acme",
+		"error not-discovered :0 extensionconfig/cluster",
 		"warning members-lost file:///etc/x.yaml:3 handler/old.acme",
-		"note not-discovered :0 extensionconfig/cluster",
 		"note policy-ignored :0 extensionpolicy/p",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

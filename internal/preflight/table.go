@@ -71,10 +71,14 @@ func (r *Report) summary() string {
 	if r.HandlerChains > 0 {
 		others += ", " + text.Plural(r.HandlerChains, "HandlerChain")
 	}
-	return fmt.Sprintf("%s%s%s: %s of %s%s: %d break, %d degrade, %d warn, %d ok\n", separator,
+	unknown := ""
+	if n := r.Count(Unknown); n > 0 {
+		unknown = fmt.Sprintf(", %d unknown", n)
+	}
+	return fmt.Sprintf("%s%s%s: %s of %s%s: %d break%s, %d degrade, %d warn, %d ok\n", separator,
 		strings.Join(r.Targets, ", "), from,
 		text.Plural(r.Handlers, "handler"), text.Plural(r.ExtensionConfigs, "ExtensionConfig"), others,
-		r.Count(Break), r.Count(Degrade), r.Count(Warn), r.Count(OK))
+		r.Count(Break), unknown, r.Count(Degrade), r.Count(Warn), r.Count(OK))
 }
 
 // groups returns the findings in their order, but those that say the same of several handlers together.

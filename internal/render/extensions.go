@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/table"
 	"github.com/hookgate/hookgate/internal/text"
@@ -250,8 +251,16 @@ func hookOf(h *status.Handler) string {
 // Noted reports whether there is more to say about one of the handlers than its columns do.
 func Noted(handlers []status.Handler) bool {
 	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
-		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || len(h.Lost)+len(h.Misspelt)+len(h.Chains) > 0
+		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || len(h.Lost)+len(h.Misspelt)+len(h.Chains)+len(h.RefusedClusters) > 0
 	})
+}
+
+// Refused returns which Clusters' calls to a handler are refused, or nothing.
+func Refused(h *status.Handler) string {
+	if len(h.RefusedClusters) == 0 {
+		return ""
+	}
+	return "calls are refused, because they fail, for Cluster " + text.Join(h.RefusedClusters, ", ", limits.Problems)
 }
 
 // Reason returns why a handler alone is not Up. That of one whose extension is down is the extension's.
@@ -277,6 +286,9 @@ func notes(w io.Writer, x *status.Extension) error {
 		h := &x.Handlers[i]
 		if reason := Reason(h); reason != "" {
 			t.Row(h.Name, reason)
+		}
+		if refused := Refused(h); refused != "" {
+			t.Row(h.Name, refused)
 		}
 		if len(h.Chains) > 0 {
 			t.Row(h.Name, "step of "+strings.Join(h.Chains, ", "))

@@ -201,6 +201,8 @@ type Handler struct {
 	Calls       Calls      `json:"calls"`
 	// Circuit is the one of the handler alone. It is absent if it has never opened.
 	Circuit *Circuit `json:"circuit,omitempty"`
+	// RefusedClusters are those whose calls are refused, because theirs fail, in order, as namespace/name.
+	RefusedClusters []string `json:"refusedClusters,omitempty"`
 	// Lost are the paths that conversions could not express.
 	Lost []string `json:"lost,omitempty"`
 	// Misspelt says which members of its answers mean nothing, because their names are misspelt.

@@ -6,6 +6,7 @@ package subject
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -132,7 +133,8 @@ func Cluster(req proto.Message) (namespace, name string) {
 	}
 	switch r := req.(type) {
 	case aboutSubject:
-		return r.GetSubject().GetNamespace(), at(r.GetSubject().GetCluster(), "metadata", "name")
+		s := r.GetSubject()
+		return s.GetNamespace(), cmp.Or(at(s.GetCluster(), "metadata", "name"), s.GetClusterName())
 	case aboutMachine:
 		return ofMachine(r.GetMachine())
 	case aboutCluster:
