@@ -54,10 +54,12 @@ E2E := $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGAT
 	HOOKGATE_PROVIDER=$(BIN)/infrastructure-go
 
 # These packages need more than Go: `make test-all` runs them. It runs the suites of each row one after the other, and both
-# rows side by side. The faults come last, when the other row has ended: their latencies are printed.
+# rows side by side. The faults come last, when the other row has ended: their latencies are printed. SUITES chooses some of them; scripts/suites
+# prints those that test what has changed.
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|machines|monitoring|provider|proxies|scaffold)$$
 ROW1 ?= e2e proxies examples packages
 ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring faults
+SUITES ?= $(ROW1) $(ROW2)
 
 AUTOSCALER_REPOSITORY ?= https://github.com/kubernetes/autoscaler
 FUZZTIME ?= 30s
@@ -126,7 +128,7 @@ test: test-extension $(READY) ## Run the tests that need only Go: unit tests and
 	@cd tools && $(GOTEST) ./image ./performance
 	@cd test/extra && $(PROGRAMS) $(PLAINTEST) ./conversion/... # it compares values, which needs no race detector
 test-all: test-extension $(READY) test-all-programs examples-python examples-ec2 infrastructure-go ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
-	@MAKE='$(MAKE)' scripts/test-all '$(ROW1)' '$(ROW2)'
+	@MAKE='$(MAKE)' scripts/test-all '$(filter $(SUITES),$(ROW1))' '$(filter $(SUITES),$(ROW2))'
 test-all-programs: kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize ## Build what test-all needs besides the gateway, which takes some minutes the first time
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
 	@$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- ./...
