@@ -25,7 +25,7 @@ func suites(t *testing.T) []string {
 }
 
 // TestSuites looks for each file of the repository in the table of suites: each has a row, each row is the first of some
-// file, and each suite is named. What all suites stand on runs all of them.
+// file, and each suite is named. What all suites stand on runs all of them, the packages of the gateway above all.
 func TestSuites(t *testing.T) {
 	type row struct {
 		pattern *regexp.Regexp
@@ -65,16 +65,30 @@ func TestSuites(t *testing.T) {
 			t.Errorf("the row %s of suites.txt is the first of no file", r.pattern)
 		}
 	}
-	for _, path := range []string{
-		"go.mod", "go.sum", "test/e2e/go.mod", "proto/hookgate/hooks/v1alpha1/common.proto", "proto/released.binpb", "gen/go/x.go",
-		"hook/x.go", "gateway/x.go", "registry/x.go", "controllers/x.go", "internal/extension/x.go", "internal/codec/x.go",
-		"internal/policy/x.go", "internal/handlerchain/x.go", "command/serve.go", "test/process/x.go", "scripts/test-all", ".ci/run", "Makefile",
-	} {
+	everywhere := []string{
+		"go.mod", "go.sum", "test/e2e/go.mod", "proto/hookgate/hooks/v1alpha1/common.proto", "proto/released.binpb",
+		"gen/openapi/hooks.openapi.json", "test/process/process.go", "scripts/test-all", ".ci/run", "Makefile",
+	}
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}}", "./cmd/hookgate")
+	list.Dir, list.Stderr = root, os.Stderr
+	linked, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range strings.Lines(string(linked)) {
+		if dir, ok := strings.CutPrefix(strings.TrimSpace(path), "github.com/hookgate/hookgate/"); ok && !ofOneSuite[dir] {
+			everywhere = append(everywhere, dir+"/x.go")
+		}
+	}
+	for _, path := range everywhere {
 		if got := first(path).suites; !slices.Equal(got, []string{"all"}) {
 			t.Errorf("%s runs %q, want all", path, got)
 		}
 	}
 }
+
+// ofOneSuite are the packages of the gateway that one suite alone uses.
+var ofOneSuite = map[string]bool{"internal/console": true, "internal/scaffold": true}
 
 // TestSuitesOfAChange has the script choose the suites for changes since a commit that passed.
 func TestSuitesOfAChange(t *testing.T) {
