@@ -129,7 +129,7 @@ func (r *repository) add(t testing.TB, version string) {
 // addClusterAPI adds Cluster API's own providers, as in its releases except for the image's tag.
 func (r *repository) addClusterAPI(t testing.TB) []provider {
 	t.Helper()
-	module := module(t, "list", "-C", filepath.Join("..", "..", "tools", "clusterctl"), "-m", "-json",
+	module := module(t, "-C", filepath.Join("..", "..", "tools", "clusterctl"), "mod", "download", "-json",
 		"sigs.k8s.io/cluster-api")
 	var providers []provider
 	for _, p := range []struct{ folder, name, label, kind, file string }{
@@ -152,7 +152,8 @@ func (r *repository) addClusterAPI(t testing.TB) []provider {
 // addCore adds another version of Cluster API core: the components of its release, with the tag of the version.
 func (r *repository) addCore(t testing.TB, version string) {
 	t.Helper()
-	module := module(t, "list", "-C", filepath.Join("..", "..", "tools", "clusterctl"), "-m", "-json", "sigs.k8s.io/cluster-api")
+	module := module(t, "-C", filepath.Join("..", "..", "tools", "clusterctl"), "mod", "download", "-json",
+		"sigs.k8s.io/cluster-api")
 	const label, file = "cluster-api", "core-components.yaml"
 	from := filepath.Join(r.dir, label, module.Version)
 	image := regexp.MustCompile(`(image: \S*/cluster-api-controller\S*):\S+`)
@@ -185,7 +186,7 @@ func (r *repository) addCertManager(t testing.TB) {
 // goModule is go's description of a module.
 type goModule struct{ Dir, Version, Error string }
 
-// module runs a go command that describes a module in Go's cache.
+// module runs a go command that downloads a module, unless it is in Go's cache, and describes it.
 func module(t testing.TB, args ...string) goModule {
 	t.Helper()
 	out, err := exec.Command("go", args...).Output()

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -482,14 +481,15 @@ func folder(t *testing.T, variable string) string {
 	return path
 }
 
-// moduleDir returns where the sources of a module of go.mod are.
+// moduleDir returns where the sources of a module of go.mod are. It downloads them, unless they are in Go's cache.
 func moduleDir(t *testing.T, module string) string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		t.Fatalf("find module %s: %v", module, err)
+	out, err := exec.Command("go", "mod", "download", "-json", module).Output()
+	var found struct{ Dir string }
+	if e := json.Unmarshal(out, &found); e != nil || err != nil {
+		t.Fatalf("download module %s: %v %v %s", module, err, e, out)
 	}
-	return strings.TrimSpace(string(out))
+	return found.Dir
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -90,9 +90,17 @@ func TestNewer(t *testing.T) {
 const clusterAPI = "sigs.k8s.io/cluster-api/api"
 
 // proxyOf returns a proxy in a folder that has one version of Cluster API's types, with a member more in the answer of
-// CanUpdateMachine; for all else, it has what the cache of modules has.
+// CanUpdateMachine; for all else, it has what the cache of modules has, to which it downloads what newer needs: the files
+// go.mod of all modules, and what package codec imports.
 func proxyOf(t *testing.T, version, member string) string {
 	t.Helper()
+	for _, args := range [][]string{{"list", "-m", "all"}, {"list", "-deps", "-test", "./internal/codec"}} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = filepath.Join("..", "..")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s, which downloads modules: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+		}
+	}
 	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -139,6 +139,21 @@ func TestCIRunsWhatDevelopersRun(t *testing.T) {
 	}
 }
 
+// TestCIBeginsWithTheREADME looks for the targets of the README in what .ci/run makes with empty caches, before it makes
+// anything else.
+func TestCIBeginsWithTheREADME(t *testing.T) {
+	first := regexp.MustCompile(`(?m)^(?:beside|make|scripts/fresh) .*$`).FindString(read(t, ".ci", "run"))
+	targets := regexp.MustCompile(`(?m)^make (\S+)`).FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(targets) < 2 || !strings.HasPrefix(first, "scripts/fresh ") {
+		t.Fatalf("the README has %d targets, and .ci/run begins with %q", len(targets), first)
+	}
+	for _, target := range targets {
+		if !regexp.MustCompile(`[ "]` + target[1] + `\b`).MatchString(first) {
+			t.Errorf("%s does not make %s, which the README has", first, target[1])
+		}
+	}
+}
+
 // TestReleasePublishesWhatPagesName follows each download on the pages to the step and the make target that produce it. The
 // files that the release's generator writes are compared with the pages in test/clusterctl.
 func TestReleasePublishesWhatPagesName(t *testing.T) {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,11 +67,12 @@ var moduleDirs = map[string]string{}
 func moduleDir(t *testing.T, module string) string {
 	t.Helper()
 	if moduleDirs[module] == "" {
-		out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-		if err != nil {
-			t.Fatalf("go list -m %s: %v", module, err)
+		out, err := exec.Command("go", "mod", "download", "-json", module).Output()
+		var found struct{ Dir string }
+		if e := json.Unmarshal(out, &found); e != nil || err != nil {
+			t.Fatalf("go mod download %s: %v %v %s", module, err, e, out)
 		}
-		moduleDirs[module] = strings.TrimSpace(string(out))
+		moduleDirs[module] = found.Dir
 	}
 	return moduleDirs[module]
 }
