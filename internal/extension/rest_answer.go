@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/via"
 )
@@ -241,7 +242,9 @@ func (x *restRequest) interrupted(ctx context.Context, err error) *hook.Error {
 }
 
 // cut shortens a text to what a condition can hold, and masks secrets in it.
-func cut(s string) string { return text.Cut(text.Mask(text.Cut(s, maxMasked)), limits.ErrorQuoteBytes) }
+func cut(s string) string {
+	return text.Cut(redact.Text(text.Cut(s, maxMasked)), limits.ErrorQuoteBytes)
+}
 
 // quote returns what a peer sent as a message may show it.
 func quote(s string) string { return strconv.Quote(cut(s)) }

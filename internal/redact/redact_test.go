@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package text
+package redact
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-func TestMask(t *testing.T) {
+func TestText(t *testing.T) {
 	const key = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----"
 	for name, tc := range map[string]struct{ in, want string }{
 		"Key":         {"read " + key + " twice " + key, "read *** twice ***"},
@@ -27,14 +27,14 @@ func TestMask(t *testing.T) {
 		"Password":    {"dsn user=u password=hunter2 host=h", "dsn user=u password=*** host=h"},
 		"Sudoers":     {"ALL=(ALL) NOPASSWD:ALL", "ALL=(ALL) NOPASSWD:ALL"},
 		"Prefixed":    {"DB_PASSWORD=hunter2 rootPasswd: x", "DB_PASSWORD=*** rootPasswd: ***"},
-		"Quoted":      {`{"password": "hunter two", "a": 1}`, `{"password": ***, "a": 1}`},
+		"Quoted":      {`{"password": "hunter two", "a": 1}`, `{"password": "***", "a": 1}`},
 		"Token":       {`?token=abc&x=1`, `?token=***&x=1`},
-		"JSONToken":   {`{"api_key":"abc"}`, `{"api_key":***}`},
+		"JSONToken":   {`{"api_key":"abc"}`, `{"api_key":"***"}`},
 		"Words":       {"the secret: it is missing; a bearer of news; basic types", "the secret: it is missing; a bearer of news; basic types"},
 		"Text":        {`handler "v.acme": call extension: connection refused`, `handler "v.acme": call extension: connection refused`},
 		"PlainURL":    {"https://example.com/x and a@example.com", "https://example.com/x and a@example.com"},
 	} {
-		if got := Mask(tc.in); got != tc.want {
+		if got := Text(tc.in); got != tc.want {
 			t.Errorf("%s: got  %s\nwant %s", name, got, tc.want)
 		}
 	}
@@ -74,5 +74,21 @@ func TestLogAttr(t *testing.T) {
 	}
 	if log.Len() > 5*limits.LogTextBytes {
 		t.Errorf("a line has %d bytes", log.Len())
+	}
+}
+
+func TestURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://example.com:1/x":        "https://example.com:1/x",
+		"https://u:p@example.com/x":      "https://***@example.com/x",
+		"https://u:p@ss/w d@example.com": "https://***@example.com",
+		"u:p@example.com":                "***@example.com",
+		"https://example.com?token=abc":  "https://example.com?token=***",
+		"":                               "",
+		"@":                              "***@",
+	} {
+		if got := URL(in); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
 	}
 }
