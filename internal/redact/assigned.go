@@ -31,11 +31,16 @@ func assigned(s string, i int) (value []span, next int) {
 	if from > 0 && s[from-1] == '\\' && len(name) > 1 { // the letter is of \n
 		name = name[1:]
 	}
-	if !isSecretName(name) {
+	if strings.EqualFold(name, "key") && from > 0 && s[from-1] == ' ' { // of two words
+		before := strings.TrimRight(s[:from], " ")
+		name = before[strings.LastIndexAny(before, " \t\r\n\"'(,:")+1:] + name
+	}
+	auth := isAuth(name)
+	if !auth && !isSecretName(name) {
 		return nil, to
 	}
 	a := assignment{
-		text: s, name: from, at: to, flag: strings.HasPrefix(name, "--"),
+		text: s, auth: auth, name: from, at: to, flag: strings.HasPrefix(name, "--"),
 		header: strings.HasSuffix(strings.ToLower(name), "authorization"),
 	}
 	a.afterName()
@@ -52,6 +57,7 @@ type assignment struct {
 	name int // where it begins
 	at   int // how far it has been read
 	flag bool
+	auth bool // the value is a secret if it is a name and a password in base64
 	// header means that the name is that of the header Authorization, whose value has a scheme.
 	header bool
 
@@ -75,8 +81,10 @@ func (a *assignment) afterName() {
 	} else {
 		a.at = named
 	}
-	if a.at < len(a.text) && a.text[a.at] == ']' { // config["password"]
-		a.at++
+	if a.at < len(a.text) && a.text[a.at] == ']' { // config["password"], variables[password].value
+		for a.at++; a.at < len(a.text) && isNamePart(a.text[a.at]); {
+			a.at++
+		}
 	}
 	space := a.at
 	a.skip(" \t")
@@ -251,6 +259,9 @@ func (a *assignment) bare() []span {
 		if isProse(line, true) {
 			return a.quotedIn(line)
 		}
+		if a.plural() && strings.Trim(line, "0123456789 ") == "" {
+			return nil // a number of them
+		}
 		return a.judge(a.at, a.at+len(strings.TrimRight(line, " \t")))
 	}
 	if a.separator == ":" && isProse(line, true) {
@@ -264,8 +275,7 @@ func (a *assignment) bare() []span {
 	for value != "" && strings.IndexByte(")]}.:!?", value[len(value)-1]) >= 0 && !opens(value) {
 		value = value[:len(value)-1]
 	}
-	if isPlural := a.at > 0 && strings.HasSuffix(strings.TrimRight(a.text[a.name:a.at], ": \t"), "s"); isPlural &&
-		a.separator == ":" && a.spaced {
+	if a.separator == ":" && a.spaced && a.plural() {
 		return nil // of things, one of which has this name
 	}
 	if strings.Contains(value, "%") && hasEscape(value) {
@@ -295,6 +305,11 @@ func opens(value string) bool {
 	return false
 }
 
+// plural reports whether the name is that of several.
+func (a *assignment) plural() bool {
+	return strings.HasSuffix(strings.TrimRight(a.text[a.name:a.at], ": \t"), "s")
+}
+
 func isWord(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
@@ -318,16 +333,17 @@ func isReference(s string, name int, value string) bool {
 
 // quotedIn returns what a verdict of Kubernetes quotes: spec.password: Invalid value: "x": must be longer.
 func (a *assignment) quotedIn(line string) []span {
-	for _, verdict := range []string{"Invalid value: \"", "Unsupported value: \"", "Duplicate value: \"", "Not found: \""} {
-		if strings.HasPrefix(line, verdict) {
-			from := a.at + len(verdict)
-			to := from + indexOr(a.text[from:], "\"\n")
-			switch a.text[from:to] {
-			case "object", "array", "string", "null", "integer", "boolean", "number":
-				return nil // a type in place of a value
-			}
-			return a.judge(from, to)
+	for _, verdict := range []string{"Invalid value: ", "Unsupported value: ", "Duplicate value: ", "Not found: "} {
+		value, ok := strings.CutPrefix(line, verdict)
+		if !ok || value == "" || value[0] == '{' || value[0] == '[' {
+			continue
 		}
+		a.at += len(verdict)
+		if quote := len(value) - len(strings.TrimLeft(value, `\`)); quote < len(value) && value[quote] == '"' {
+			return a.quoted(value[:quote+1])
+		}
+		value, _, _ = strings.Cut(value, ": ")
+		return a.judge(a.at, a.at+len(value))
 	}
 	return nil
 }
@@ -335,7 +351,7 @@ func (a *assignment) quotedIn(line string) []span {
 // judge returns a value unless it is none.
 func (a *assignment) judge(from, to int) []span {
 	value := a.text[from:to]
-	if value == "" || placeholder.MatchString(value) || a.separator == ":" && isProse(value, false) {
+	if value == "" || a.auth && !isBasic(value) || placeholder.MatchString(value) || a.separator == ":" && isProse(value, false) {
 		return nil
 	}
 	if a.separator == ":" && a.name > 0 && a.text[a.name-1] == '/' && isProse(value, true) {

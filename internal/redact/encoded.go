@@ -69,11 +69,18 @@ func mayDecode[T string | []byte](s T) bool {
 // isText reports whether the bytes may be those of a text in UTF-8, or of its beginning.
 func isText(d []byte) bool {
 	for _, c := range d {
-		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f || c == 0xc0 || c == 0xc1 || c > 0xf4 {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f || c > 0xf4 {
 			return false
 		}
 	}
-	return d[0] < 0x80 || d[0] >= 0xc2
+	for len(d) > 0 && (d[0] < utf8.RuneSelf || utf8.FullRune(d)) {
+		r, size := utf8.DecodeRune(d)
+		if r == utf8.RuneError {
+			return false
+		}
+		d = d[size:]
+	}
+	return true
 }
 
 // hasEncoded reports whether a part of s may be a text in base64, or has escapes of URLs.

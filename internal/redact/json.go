@@ -107,6 +107,7 @@ type valueAt struct {
 	places
 
 	secret bool // a text is a secret because of the name of its member
+	auth   bool // a text is one if it is a name and a password in base64
 	inner  bool // of a text that is base64 in a member named patch
 	masked bool // all texts are secrets because of where they are
 	data   bool // which are base64
@@ -250,7 +251,7 @@ func (w *walker) object(i int, at valueAt) (int, error) {
 		if len(at.open) > 0 {
 			below.places = w.patterns.next(at.places, string(key))
 		}
-		below.inner = string(key) == "patch"
+		below.inner, below.auth = string(key) == "patch", isAuth(key)
 		m := member{from: from, out: w.place(from)}
 		if i, err = w.value(from, below); err != nil {
 			return i, err
@@ -396,7 +397,7 @@ func (w *walker) string(i, end int, at valueAt) {
 	case at.masked && at.data:
 		w.redacted++
 		w.replace(i+1, end-1, maskedData)
-	case at.masked || at.secret && w.isSecret(inside):
+	case at.masked || at.secret && w.isSecret(inside) || at.auth && isBasic(string(inside)):
 		w.redacted++
 		w.replace(i+1, end-1, Mask)
 	case at.inner || mayHide(inside) || bytes.IndexByte(inside, '\\') >= 0:

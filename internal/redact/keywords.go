@@ -84,15 +84,21 @@ func (k *keywords) link() {
 // hit is where a word ends.
 type hit struct{ word, end int }
 
-// any reports whether a text has one of the words.
-func (k *keywords) any(text []byte) bool {
+// any reports whether a text has one of the words from the given one on, or one before them.
+func (k *keywords) any(text []byte, from int) (has, before bool) {
 	state := 0
 	for _, c := range text {
-		if state = int(k.next[state*k.width+int(k.classes[c])]); k.found[state] != nil {
-			return true
+		if state = int(k.next[state*k.width+int(k.classes[c])]); k.found[state] == nil {
+			continue
 		}
+		for _, n := range k.found[state] {
+			if int(n) >= from {
+				return true, before
+			}
+		}
+		before = true
 	}
-	return false
+	return false, before
 }
 
 // all returns all places of all words.

@@ -4,6 +4,8 @@
 package redact
 
 import (
+	"bytes"
+	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,7 +31,7 @@ var secretNames = func() (by [256][]string) {
 }()
 
 // wholeNames are names whose values are secrets, and which occur in others that are not.
-var wholeNames = []string{"auth", "pass", "pw", "chpasswd", "basicauth"}
+var wholeNames = []string{"pass", "pw", "chpasswd"}
 
 // harmlessNames are the ends of names that end like those of secrets.
 var harmlessNames = []string{"pullsecret", "pullsecrets", "existingsecret", "nopasswd", "lockpasswd", "publickeytoken", "maxtokens"}
@@ -44,7 +46,7 @@ func isSecretName[T string | []byte](name T) bool {
 		return false
 	}
 	last := fold(name[len(name)-1])
-	if secretNames[last] == nil && last != 'h' && last != 's' && last != 'w' && last >= 'a' && last <= 'z' {
+	if secretNames[last] == nil && last != 's' && last != 'w' && last >= 'a' && last <= 'z' {
 		return false
 	}
 	var end [longestName]byte // of the name, in lower case and without separators
@@ -72,6 +74,16 @@ func isSecretName[T string | []byte](name T) bool {
 // passWord is a name of which pass is a word of its own: bypass has another meaning.
 var passWord = regexp.MustCompile(`(?:[a-z0-9]Pass|[_.-](?i:pass)|^(?:PG|DB|MYSQL|MONGO|REDIS|SMTP|FTP|ROOT|ADMIN|USER)PASS)$`)
 
+// isBasic reports whether a text is a name and a password in base64, as the member auth has them in the configuration
+// of Docker.
+func isBasic(s string) bool {
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+	return err == nil && len(data) > 0 && isText(data) && bytes.IndexByte(data, ':') > 0
+}
+
+// isAuth reports whether a name is that of such a text.
+func isAuth[T string | []byte](name T) bool { return string(name) == "auth" || string(name) == "_auth" }
+
 // isSecretPath reports whether the last name of a path in a patch, or in a file system, is that of a secret.
 func isSecretPath(path string) bool {
 	segments := strings.Split(strings.TrimRight(path, "/"), "/")
@@ -95,7 +107,7 @@ var secretFile = regexp.MustCompile(`^(?:g?shadow-?|\.?pgpass|[._]netrc|\.?htpas
 	`id_(?:rsa|dsa|ecdsa|ed25519)|ssh_host_[a-z0-9]+_key|.+\.(?:key|jks|p12|pfx|keytab|ppk|kdbx))$`)
 
 // placeholder is what stands for a value, and is none, or has been removed already.
-var placeholder = regexp.MustCompile(`^(?i:\*+|true|false|null|nil|none|undefined|~|yes|no|on|off|-|…|\.{2,}|string|` +
+var placeholder = regexp.MustCompile(`^(?i:\*+|true|false|null|nil|none|undefined|~|yes|no|on|off|-|…|\.{2,}|string|object|array|integer|boolean|number|` +
 	`\[?(?:removed|redacted|hidden|masked|omitted)\]?|<[a-z][a-z0-9 _.-]*>|\$\{[^}]*\}?|\$\([^)]*\)?|\{\{.*|` +
 	`%[a-z]|%[a-z_]+%)$|^\$[A-Z_][A-Z0-9_]*$`)
 
@@ -117,7 +129,7 @@ var fillers = words(`a an the this that these those it its it's and or but if in
 var states = words(`required invalid missing expired unknown unsupported forbidden duplicate failed error expected unexpected
 	empty unauthorized denied rejected revoked malformed incorrect wrong optional immutable deprecated ignored unset ok valid
 	present absent found set string boolean integer number object array bytes not-found enabled disabled rotated renewed
-	created deleted updated unchanged configured verified`)
+	created deleted updated unchanged configured verified bearer basic digest negotiate`)
 
 func words(s string) map[string]bool {
 	all := map[string]bool{}

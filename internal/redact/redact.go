@@ -14,6 +14,7 @@
 package redact
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Mask is in the place of a secret that was removed.
@@ -42,6 +44,19 @@ func Bounded(s string, n int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n-len(mark)], "") + mark
+}
+
+// Cut returns s without secrets, shortened to at most n bytes as text.Cut does.
+func Cut(s string, n int) string {
+	return text.Cut(Text(text.Cut(s, n+limits.RedactMarginBytes)), n)
+}
+
+// Value returns the value at a JSON pointer as Cut does, and nothing of a text where the pointer names a secret.
+func Value(pointer, json string, n int) string {
+	if json != "" && json[0] == '"' && isSecretPath(pointer) {
+		return Mask
+	}
+	return Cut(json, n)
 }
 
 // URL returns a URL, which may be invalid, as a message may show it: without credentials.
@@ -88,7 +103,12 @@ func value(name, s string) string {
 type cleaner struct {
 	patterns Patterns
 	left     int // how many bytes of texts within others may still be read
+	// known are the results of texts that are not patches: a request may have a file for each of its machines.
+	known map[string]string
 }
+
+// leastKept is the length of the shortest text whose result is kept.
+const leastKept = 128
 
 func newCleaner(size int) *cleaner {
 	return &cleaner{left: limits.RedactLeastBytes + limits.RedactPart*size}
@@ -99,7 +119,12 @@ const leastText = 6
 
 // mayHide reports whether there may be a secret in a text: most have nothing that a secret is known by.
 func mayHide(s []byte) bool {
-	return len(s) >= leastText && (theMatcher().words.any(s) || hasEncoded(s) || len(tokens(s, true)) > 0)
+	if len(s) < leastText {
+		return false
+	}
+	shaped, named := theMatcher().words.any(s, len(nameRoots))
+	return shaped || named && (bytes.ContainsAny(s, "=:>") || bytes.Contains(s, []byte("--"))) ||
+		hasEncoded(s) || len(tokens(s, true)) > 0
 }
 
 // text returns s, which is within depth others, without its secrets. patch says that it may be a patch.
@@ -107,6 +132,21 @@ func (c *cleaner) text(s string, depth int, patch bool) string {
 	if !patch && !mayHide([]byte(s)) {
 		return s
 	}
+	if depth == 0 || patch || len(s) < leastKept {
+		return c.read(s, depth, patch)
+	}
+	clean, ok := c.known[s]
+	if !ok {
+		if clean = c.read(s, depth, patch); c.known == nil {
+			c.known = map[string]string{}
+		}
+		c.known[s] = clean
+	}
+	return clean
+}
+
+// read does what text does for a text that may have secrets.
+func (c *cleaner) read(s string, depth int, patch bool) string {
 	if depth < limits.RedactDepth {
 		if clean, ok := c.structured(s, depth, patch); ok {
 			return clean

@@ -44,6 +44,13 @@ var shapes = []shape{
 	{[]string{
 		"sk0", "sk1", "sk2", "sk3", "sk4", "sk5", "sk6", "sk7", "sk8", "sk9", "ska", "skb", "skc", "skd", "ske", "skf",
 	}, regexp.MustCompile(`\bSK[0-9a-fA-F]{32}\b`)}, // of Twilio
+	{[]string{"sk-ant", "sk-proj", "sk-svc", "sk-or-", "ya29.", "k10"}, regexp.MustCompile( // of OpenAI and others, Google, K3s
+		`\b(?:sk-(?:ant|proj|svcacct|or)-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,}|K10[0-9a-f]{64}::\S+)`)},
+	{[]string{"mysql"}, regexp.MustCompile(`\bmysql[a-z]*\b[^|;\n]*? -p([^\s'"]+)`)},
+	{[]string{"login "}, regexp.MustCompile(`\blogin [^|;\n]*?-p[ =]([^\s'"]+)`)},
+	{[]string{"net user"}, regexp.MustCompile(`(?i)\bnet user +\S+ +(\S+) +/add`)},
+	{[]string{"convertto-securestring"}, regexp.MustCompile(`(?i)convertto-securestring +(?:-string +)?['"]([^'"]+)`)},
+	{[]string{"openssl passwd"}, regexp.MustCompile(`\bopenssl passwd +(?:-\S+ +)*([^\s'"-][^\s'"]*)`)},
 	{[]string{"hooks."}, regexp.MustCompile(`https://hooks\.[a-z0-9.-]+/([A-Za-z0-9/_-]{20,})`)},
 }
 

@@ -27,7 +27,6 @@ import (
 	"github.com/hookgate/hookgate/internal/recording"
 	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/subject"
-	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Config describes a Replay. Hooks, Codec, Call and Target are required.
@@ -196,7 +195,7 @@ func (r *Replay) record(ctx context.Context, name string, line int, record *reco
 	var answered *AnswerError
 	switch {
 	case errors.As(err, &answered):
-		found = []Difference{{Now: text.Cut("error: "+err.Error(), limits.CellBytes)}}
+		found = []Difference{{Now: redact.Cut("error: "+err.Error(), limits.CellBytes)}}
 	case err != nil:
 		return err
 	default:
