@@ -112,7 +112,8 @@ func (c *Comparer) add(to []Difference, object handlerchain.Object, more []handl
 	for _, d := range more {
 		if c.Ignore == nil || !c.Ignore(d.Pointer) {
 			to = append(to, Difference{
-				Object: object.Name, UID: object.UID, Path: d.Pointer, Before: redact.Value(d.Pointer, d.Got, limits.CellBytes), After: redact.Value(d.Pointer, d.Want, limits.CellBytes),
+				Object: object.Name, UID: object.UID, Path: d.Pointer,
+				Before: redact.Value(d.Pointer, d.Got, limits.CellBytes), After: redact.Value(d.Pointer, d.Want, limits.CellBytes),
 			})
 		}
 	}

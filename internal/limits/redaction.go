@@ -12,7 +12,7 @@ const (
 	RedactLeastBytes = 1 << 20
 	RedactPart       = 16
 	// RedactYAMLBytes is the size of a text that is read as YAML, and not line by line.
-	RedactYAMLBytes = 1 << 20
+	RedactYAMLBytes = 256 << 10
 	// RedactMarginBytes is how much more of a text is read than is kept of it.
 	RedactMarginBytes = 8 << 10
 )

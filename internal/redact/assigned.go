@@ -171,7 +171,7 @@ func (a *assignment) quoted(quote string) []span {
 
 // list returns the texts of a list in one line.
 func (a *assignment) list() (all []span) {
-	end := a.at + indexOr(a.text[a.at:], "]\n")
+	end := a.at + indexOr(a.text[a.at:min(len(a.text), a.at+longestList)], "]\n")
 	for i := a.at + 1; i < end; {
 		i += len(a.text[i:end]) - len(strings.TrimLeft(a.text[i:end], " \t,\"'\\"))
 		to := i + indexOr(a.text[i:end], ",\"'\\")
@@ -183,12 +183,24 @@ func (a *assignment) list() (all []span) {
 	return all
 }
 
+// What is read at most before a name on its line, of a list in a line, and of a text behind a name to tell whether it
+// is about the secret: every text is read in a time that its length bounds.
+const (
+	longestIndent = 256
+	longestList   = 4 << 10
+	longestLine   = 512
+)
+
 // lineBegin returns where the line of the name begins, and whether nothing but indentation and marks of a list are
 // before it.
 func (a *assignment) lineBegin() (begin int, alone bool) {
-	begin = strings.LastIndexByte(a.text[:a.name], '\n') + 1
-	return begin, strings.Trim(a.text[begin:a.name], " \t-\"'#") == ""
+	lookBack := max(a.name-longestIndent, 0)
+	begin = lookBack + strings.LastIndexByte(a.text[lookBack:a.name], '\n') + 1
+	return begin, (begin == 0 || a.text[begin-1] == '\n') && strings.Trim(a.text[begin:a.name], " \t-\"'#") == ""
 }
+
+// nested is the first line of a mapping, or of a list, in YAML.
+var nested = regexp.MustCompile(`^- |: |:$`)
 
 // block returns the lines below a name in YAML that are indented deeper, if its value is a text.
 func (a *assignment) block() []span {
@@ -211,8 +223,8 @@ func (a *assignment) block() []span {
 		if text != "" && !deeper {
 			break
 		}
-		if first && !scalar && (strings.Contains(text, ": ") || strings.HasSuffix(text, ":") || strings.HasPrefix(text, "- ")) {
-			return nil // a mapping, or a list
+		if first && !scalar && nested.MatchString(text) {
+			return nil
 		}
 		if first = first && text == ""; first {
 			from += len(line)
@@ -243,7 +255,12 @@ var parameters = regexp.MustCompile(`^[A-Za-z]+="|, ?[A-Za-z]+=`)
 // bare returns a value without quotes.
 func (a *assignment) bare() []span {
 	rest := a.text[a.at:]
-	line := rest[:indexOr(rest, "\r\n")]
+	_, alone := a.lineBegin()
+	line := rest
+	if !alone {
+		line = rest[:min(len(rest), longestLine)]
+	}
+	line = line[:indexOr(line, "\r\n")]
 	if scheme := schemes.FindString(line); a.header && scheme != "" {
 		a.at += len(scheme)
 		end := indexOr(line[len(scheme):], " \t\"'\\`,;")
@@ -252,7 +269,7 @@ func (a *assignment) bare() []span {
 		}
 		return a.judge(a.at, a.at+end)
 	}
-	if _, alone := a.lineBegin(); alone && a.separator == ":" && a.spaced { // a line of YAML, or a header
+	if alone && a.separator == ":" && a.spaced { // a line of YAML, or a header
 		if i := strings.Index(line, " #"); i >= 0 {
 			line = line[:i]
 		}
@@ -270,8 +287,8 @@ func (a *assignment) bare() []span {
 	if (a.flag && a.separator == " ") && (strings.HasPrefix(line, "-") || isProse(line, true)) {
 		return nil
 	}
-	end := indexOr(line, " \t,;&\"'<>\\|`")
-	value := line[:end]
+	end := indexOr(rest, " \t\r\n,;&\"'<>\\|`")
+	value := rest[:end]
 	for value != "" && strings.IndexByte(")]}.:!?", value[len(value)-1]) >= 0 && !opens(value) {
 		value = value[:len(value)-1]
 	}
@@ -351,7 +368,10 @@ func (a *assignment) quotedIn(line string) []span {
 // judge returns a value unless it is none.
 func (a *assignment) judge(from, to int) []span {
 	value := a.text[from:to]
-	if value == "" || a.auth && !isBasic(value) || placeholder.MatchString(value) || a.separator == ":" && isProse(value, false) {
+	switch {
+	case value == "", placeholder.MatchString(value), a.auth && !isBasic(value):
+		return nil
+	case a.separator == ":" && isProse(value, false):
 		return nil
 	}
 	if a.separator == ":" && a.name > 0 && a.text[a.name-1] == '/' && isProse(value, true) {

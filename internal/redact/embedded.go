@@ -63,10 +63,7 @@ func (c *cleaner) value(s string, depth int) (clean string, end int) {
 			c.left -= syntax.Offset + 1
 			return "", 0
 		}
-		if closing = closingOf(s); closing == "" {
-			return "", 0
-		}
-		end = len(s)
+		closing, end = closingOf(s), len(s)
 	}
 	c.left -= end
 	json, n, err := c.json(nil, []byte(s[:end]+closing), depth, jsonForm{spaces: true})

@@ -291,8 +291,8 @@ func (c *cleaner) data(data []byte, depth int, patch bool) (clean []byte, found 
 // isCompressed reports whether data begins as that of gzip, zlib, bzip2, xz, zstd, lz4 or zip.
 func isCompressed(data []byte) bool {
 	for _, begin := range []string{
-		"\x1f\x8b\x08", "\x78\x01", "\x78\x5e", "\x78\x9c", "\x78\xda", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18",
-		"PK\x03\x04",
+		"\x1f\x8b\x08", "\x78\x01", "\x78\x5e", "\x78\x9c", "\x78\xda", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd",
+		"\x04\x22\x4d\x18", "PK\x03\x04",
 	} {
 		if len(data) >= len(begin) && string(data[:len(begin)]) == begin {
 			return true

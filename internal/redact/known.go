@@ -19,8 +19,9 @@ const leastKnown = 6
 // still searched for secrets.
 const maxQuoted = 4
 
-// Known removes texts that are known to be secret, whichever characters of them are escaped as in JSON, in Go or in a URL: other
-// programs escape others than encoding/json does, and what they wrote is quoted again.
+// Known removes texts that are known to be secret, whichever characters of them are escaped as in JSON, in Go or in a
+// URL: other programs escape others than encoding/json does, and what they wrote is quoted again. The zero value
+// removes none. It must not be used concurrently.
 type Known struct {
 	byPrefix map[string][]string // by their first leastKnown bytes
 	begins   [256]bool           // with which bytes they begin

@@ -34,7 +34,9 @@ var secretNames = func() (by [256][]string) {
 var wholeNames = []string{"pass", "pw", "chpasswd"}
 
 // harmlessNames are the ends of names that end like those of secrets.
-var harmlessNames = []string{"pullsecret", "pullsecrets", "existingsecret", "nopasswd", "lockpasswd", "publickeytoken", "maxtokens"}
+var harmlessNames = []string{
+	"pullsecret", "pullsecrets", "existingsecret", "nopasswd", "lockpasswd", "publickeytoken", "maxtokens",
+}
 
 // longestName is how much of a name is looked at.
 const longestName = 64
@@ -72,7 +74,8 @@ func isSecretName[T string | []byte](name T) bool {
 }
 
 // passWord is a name of which pass is a word of its own: bypass has another meaning.
-var passWord = regexp.MustCompile(`(?:[a-z0-9]Pass|[_.-](?i:pass)|^(?:PG|DB|MYSQL|MONGO|REDIS|SMTP|FTP|ROOT|ADMIN|USER)PASS)$`)
+var passWord = regexp.MustCompile(
+	`(?:[a-z0-9]Pass|[_.-](?i:pass)|^(?:PG|DB|MYSQL|MONGO|REDIS|SMTP|FTP|ROOT|ADMIN|USER)PASS)$`)
 
 // isBasic reports whether a text is a name and a password in base64, as the member auth has them in the configuration
 // of Docker.
@@ -103,18 +106,20 @@ func isSecretPath(path string) bool {
 }
 
 // secretFile is the name of a file all of whose content is a secret.
-var secretFile = regexp.MustCompile(`^(?:g?shadow-?|\.?pgpass|[._]netrc|\.?htpasswd|\.my\.cnf|\.git-credentials|\.vault-token|` +
-	`id_(?:rsa|dsa|ecdsa|ed25519)|ssh_host_[a-z0-9]+_key|.+\.(?:key|jks|p12|pfx|keytab|ppk|kdbx))$`)
+var secretFile = regexp.MustCompile(
+	`^(?:g?shadow-?|\.?pgpass|[._]netrc|\.?htpasswd|\.my\.cnf|\.git-credentials|\.vault-token|` +
+		`id_(?:rsa|dsa|ecdsa|ed25519)|ssh_host_[a-z0-9]+_key|.+\.(?:key|jks|p12|pfx|keytab|ppk|kdbx))$`)
 
 // placeholder is what stands for a value, and is none, or has been removed already.
-var placeholder = regexp.MustCompile(`^(?i:\*+|true|false|null|nil|none|undefined|~|yes|no|on|off|-|…|\.{2,}|string|object|array|integer|boolean|number|` +
+var placeholder = regexp.MustCompile(`^(?i:\*+|true|false|null|nil|none|undefined|~|yes|no|on|off|-|…|\.{2,}|` +
+	`string|object|array|integer|boolean|number|` +
 	`\[?(?:removed|redacted|hidden|masked|omitted)\]?|<[a-z][a-z0-9 _.-]*>|\$\{[^}]*\}?|\$\([^)]*\)?|\{\{.*|` +
 	`%[a-z]|%[a-z_]+%)$|^\$[A-Z_][A-Z0-9_]*$`)
 
 // verdicts are words with which a text goes on that says something about a secret, and does not tell it.
-var verdicts = words(`must is isn't was wasn't has hasn't had have are aren't were cannot can can't could may might should
-	shall will won't would does doesn't did didn't not no required invalid missing expired unknown unsupported forbidden
-	too duplicate failed error expected unexpected want wants got empty needs never already only neither unable
+var verdicts = words(`must is isn't was wasn't has hasn't had have are aren't were cannot can can't could may might
+	should shall will won't would does doesn't did didn't not no required invalid missing expired unknown
+	unsupported forbidden too duplicate failed error expected unexpected want wants got empty needs never already only neither unable
 	unauthorized denied rejected revoked malformed incorrect wrong bad optional immutable deprecated ignored unset`)
 
 // fillers are other words with which prose goes on.
@@ -126,10 +131,10 @@ var fillers = words(`a an the this that these those it its it's and or but if in
 	file-based found none nothing something anything`)
 
 // states are words that say all about a secret by themselves.
-var states = words(`required invalid missing expired unknown unsupported forbidden duplicate failed error expected unexpected
-	empty unauthorized denied rejected revoked malformed incorrect wrong optional immutable deprecated ignored unset ok valid
-	present absent found set string boolean integer number object array bytes not-found enabled disabled rotated renewed
-	created deleted updated unchanged configured verified bearer basic digest negotiate`)
+var states = words(`required invalid missing expired unknown unsupported forbidden duplicate failed error expected
+	unexpected empty unauthorized denied rejected revoked malformed incorrect wrong optional immutable deprecated ignored
+	unset ok valid present absent found set string boolean integer number object array bytes not-found enabled disabled
+	rotated renewed created deleted updated unchanged configured verified bearer basic digest negotiate`)
 
 func words(s string) map[string]bool {
 	all := map[string]bool{}

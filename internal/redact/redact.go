@@ -1,14 +1,14 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact removes secrets from what is recorded, reported, logged and told to others: the data of Secrets, values
-// whose names say that they are secret, and texts that look like a secret, in JSON, YAML and other text, also where they
-// are quoted, in base64, compressed, or escaped as in a URL. Redactor reads requests and answers, Text any text, and
-// Known removes what is known to be secret.
+// Package redact removes secrets from what is recorded, reported, logged and told to others: the data of Secrets,
+// values whose names say that they are secret, and texts that look like a secret, in JSON, YAML and other text, also
+// where they are quoted, in base64, compressed, or escaped as in a URL. Redactor reads requests and answers, Text any
+// text, and Known removes what is known to be secret.
 //
-// It goes by structure first (what Kubernetes, Cluster API, cloud-init and Ignition keep secrets in), then by names, and
-// then by the shapes of secrets, for which it has the rules of gitleaks besides its own. It cannot know secrets that look
-// like other text. The same text always gives the same result, whose work is bounded by the size of the text.
+// It goes by structure first (what Kubernetes, Cluster API, cloud-init and Ignition keep secrets in), then by names,
+// and then by the shapes of secrets, for which it has the rules of gitleaks besides its own. It cannot know secrets
+// that look like other text. The same text always gives the same result, and its length bounds the work.
 //
 // A Redactor and the functions are safe for concurrent use.
 package redact

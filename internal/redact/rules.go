@@ -160,6 +160,9 @@ func (m *matcher) spans(s string) (found []span) {
 			var values []span
 			values, named = assigned(s, h.end)
 			found = append(found, values...)
+			if n := len(values); n > 0 && !strings.Contains(s[values[n-1].from:values[n-1].to], " ") {
+				named = max(named, values[n-1].to)
+			}
 		}
 	}
 	for i, is := range shaped {

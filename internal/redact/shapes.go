@@ -32,19 +32,23 @@ var shapes = []shape{
 	{[]string{"://"}, regexp.MustCompile( // whose password may have a slash, unlike a host with a port
 		`://(?:([^\s"'<>\\/?#@:]+(?::[^\s"'<>\\/?#]*)?|:[^\s"'<>\\/?#]+)|` +
 			`([^\s"'<>\\/?#@:]*:(?:[^\s"'<>\\0-9]|[0-9]+[^\s"'<>\\0-9/])[^\s"'<>\\]*))@`)},
-	{[]string{"$1$", "$2", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2", "$apr1$", "$pbkdf2", "$scrypt"}, regexp.MustCompile(
+	{[]string{
+		"$1$", "$2", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2", "$apr1$", "$pbkdf2", "$scrypt",
+	}, regexp.MustCompile(
 		`\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id?|d)|pbkdf2[a-z0-9-]*|scrypt)\$[A-Za-z0-9./+,=$-]{16,}`)},
 	{[]string{"{ssha", "{sha", "{crypt}"}, regexp.MustCompile(`\{(?i:s?sha(?:256|512)?|crypt)\}[A-Za-z0-9+/=.$]{20,}`)},
 	{[]string{"password "}, regexp.MustCompile(`(?i)\b(?:login|user) +\S+ +password +(\S+)`)},
 	{[]string{"identified by"}, regexp.MustCompile(`(?i)identified by +(?:password +)?['"]([^'"]+)`)},
-	{[]string{"pass -p", "curl "}, regexp.MustCompile(`\b(?:sshpass +-p +|curl +(?:[^\n|;]*? )?(?:-u|--user)[ =]*)['"]?([^\s'"]+)`)},
+	{[]string{"pass -p", "curl "}, regexp.MustCompile(
+		`\b(?:sshpass +-p +|curl +(?:[^\n|;]*? )?(?:-u|--user)[ =]*)['"]?([^\s'"]+)`)},
 	{[]string{"sig="}, regexp.MustCompile(`(?i)[?&;]sig=([^\s&"'\\]+)`)},
 	{[]string{"chpasswd", "passwd --stdin"}, regexp.MustCompile(
 		`\becho +(?:-[a-z]+ +)?['"]?([^\s'"|]+)['"]? *\| *(?:sudo +)?(?:chpasswd|passwd)\b`)},
 	{[]string{
 		"sk0", "sk1", "sk2", "sk3", "sk4", "sk5", "sk6", "sk7", "sk8", "sk9", "ska", "skb", "skc", "skd", "ske", "skf",
 	}, regexp.MustCompile(`\bSK[0-9a-fA-F]{32}\b`)}, // of Twilio
-	{[]string{"sk-ant", "sk-proj", "sk-svc", "sk-or-", "ya29.", "k10"}, regexp.MustCompile( // of OpenAI and others, Google, K3s
+	// Of OpenAI and others, Google, and K3s.
+	{[]string{"sk-ant", "sk-proj", "sk-svc", "sk-or-", "ya29.", "k10"}, regexp.MustCompile(
 		`\b(?:sk-(?:ant|proj|svcacct|or)-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,}|K10[0-9a-f]{64}::\S+)`)},
 	{[]string{"mysql"}, regexp.MustCompile(`\bmysql[a-z]*\b[^|;\n]*? -p([^\s'"]+)`)},
 	{[]string{"login "}, regexp.MustCompile(`\blogin [^|;\n]*?-p[ =]([^\s'"]+)`)},
@@ -64,7 +68,9 @@ func (p *shape) find(s string) (found []span) {
 				break
 			}
 		}
-		if value := s[at.from:at.to]; value != "" && value != "git" && !placeholder.MatchString(value) && !isProse(value, true) {
+		switch value := s[at.from:at.to]; {
+		case value == "", value == "git", placeholder.MatchString(value), isProse(value, true): // ssh://git@example.com
+		default:
 			found = append(found, at)
 		}
 	}

@@ -24,6 +24,7 @@ func (c *cleaner) yaml(s string, depth int, patch bool) (clean string, ok bool) 
 	if trimmed := strings.TrimSpace(s); !strings.Contains(trimmed, "\n") && trimmed[0] != '{' && trimmed[0] != '[' {
 		return s, false // a line of text may have a colon
 	}
+	c.left -= len(s)
 	var documents []*yaml.Node
 	for d := yaml.NewDecoder(strings.NewReader(s)); ; {
 		n := &yaml.Node{}
@@ -31,7 +32,8 @@ func (c *cleaner) yaml(s string, depth int, patch bool) (clean string, ok bool) 
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil || len(n.Content) == 0 || n.Content[0].Kind != yaml.MappingNode && n.Content[0].Kind != yaml.SequenceNode {
+		if err != nil || len(n.Content) == 0 ||
+			n.Content[0].Kind != yaml.MappingNode && n.Content[0].Kind != yaml.SequenceNode {
 			return s, false
 		}
 		documents = append(documents, n)
