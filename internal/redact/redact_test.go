@@ -5,6 +5,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -89,6 +90,51 @@ func TestURL(t *testing.T) {
 	} {
 		if got := URL(in); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+// What cannot be read within the limits, or not at all, is taken for a secret; ordinary text is not.
+func TestWhatCannotBeRead(t *testing.T) {
+	nested := func(text string, times int) string {
+		for range times {
+			text = b64(text)
+		}
+		return text
+	}
+	for name, tc := range map[string]struct{ in, want string }{
+		"Deep":       {nested("token: x", limits.RedactDepth+2), nested(Mask, limits.RedactDepth+1)},
+		"Bomb":       {b64(zipped(strings.Repeat("x", 2*limits.RedactLeastBytes))), Mask},
+		"Xz":         {"write " + b64("\xfd7zXZ\x00"+strings.Repeat("z", 40)), "write " + Mask},
+		"HalfOfGzip": {b64(zipped("token: " + strings.Repeat("abc", 10))[:30]), Mask},
+		"UTF-16":     {b64(strings.Join(strings.Split("password=hunter2", ""), "\x00") + "\x00"), Mask},
+	} {
+		got := Text(tc.in)
+		if got == tc.in || name != "Deep" && got != tc.want {
+			t.Errorf("%s: %s became %s, want %s", name, tc.in, got, tc.want)
+		}
+	}
+}
+
+// The rules of gitleaks are valid, and stand under its license.
+func TestRules(t *testing.T) {
+	var file struct{ Source, License string }
+	if err := json.Unmarshal(rulesJSON, &file); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(file.Source, "github.com/zricethezav/gitleaks/v8@v8.") || !strings.HasPrefix(file.License, "MIT License") {
+		t.Errorf("source %q, license %.20q", file.Source, file.License)
+	}
+	rules := theMatcher().rules
+	if len(rules) < 200 {
+		t.Errorf("there are %d rules", len(rules))
+	}
+	for _, r := range rules {
+		r.compiled()
+		for _, word := range r.Keywords {
+			if word != strings.ToLower(word) || word == "" {
+				t.Errorf("keyword %q", word)
+			}
 		}
 	}
 }
