@@ -172,10 +172,11 @@ func (w *walker) value(i int, at valueAt) (end int, err error) {
 	if w.work -= end - i; w.work < 0 {
 		return end, errTooMuchWork
 	}
+	number := (at.masked || at.secret) && end-i >= leastNumber && w.Text[i] <= '9' // which is a secret
 	switch c := w.Text[i]; {
 	case c == '"':
 		w.string(i, end, at)
-	case c == 'n' || !at.whole && !((at.masked || at.secret) && c <= '9' && end-i >= leastNumber):
+	case c == 'n' || !at.whole && !number:
 	case c == 't' || c == 'f': // which keeps its type, as a number does
 		w.redacted++
 		w.replace(i, end, "false")
@@ -418,5 +419,5 @@ func (w *walker) string(i, end int, at valueAt) {
 // isSecret reports whether the text of a member with the name of a secret is one.
 func (w *walker) isSecret(text []byte) bool {
 	s := string(text)
-	return !placeholder.MatchString(s) && !(w.form.yaml && isProse(s, false))
+	return !placeholder.MatchString(s) && (!w.form.yaml || !isProse(s, false))
 }

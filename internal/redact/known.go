@@ -4,6 +4,7 @@
 package redact
 
 import (
+	"encoding/base64"
 	"net/url"
 	"slices"
 	"strconv"
@@ -27,8 +28,8 @@ type Known struct {
 	begins   [256]bool           // with which bytes they begin
 }
 
-// Add makes Remove remove the lines of values, but for those of less than leastKnown bytes. Whoever writes a text of
-// several lines may indent them.
+// Add makes Remove remove the lines of values, but for those of less than leastKnown bytes, and values in base64.
+// Whoever writes a text of several lines may indent them.
 func (k *Known) Add(values ...string) {
 	if k.byPrefix == nil {
 		k.byPrefix = map[string][]string{}
@@ -40,6 +41,9 @@ func (k *Known) Add(values ...string) {
 		}
 	}
 	for _, v := range values {
+		if whole := len(v) / 3 * 3; whole >= leastKnown { // in base64, whatever is behind it
+			add(base64.StdEncoding.EncodeToString([]byte(v[:whole])))
+		}
 		for line := range strings.Lines(v) {
 			line = strings.TrimSpace(line)
 			if len(line) < leastKnown {

@@ -14,6 +14,7 @@ import (
 // TestKnown checks which texts are removed, wherever they are and however they are written.
 func TestKnown(t *testing.T) {
 	for name, tt := range map[string]struct{ secret, content, want string }{
+		"Base64":     {"planted-secret", "x cGxhbnRlZC1zZWNyZXQK y", "x ***ZXQK y"},
 		"Shortest":   {"123456", "a 123456 b", "a *** b"},
 		"TooShort":   {"12345", "a 12345 b", "a 12345 b"},
 		"Quoted":     {`a"b\c d`, `{"x":"a\"b\\c d"}`, `{"x":"***"}`},
