@@ -258,6 +258,9 @@ download: ## Download all modules that the targets need, a module of this reposi
 	@git ls-files '*go.mod' ':!*/testdata/*' | xargs -n 1 dirname | xargs -I{} $(GO) -C {} mod download
 generate: $(BUF) $(GENERATORS:%=$(BIN)/%) ## Regenerate gen/, deploy/crd/, the dashboard, proto/testdata/ and the pages of docs/ that come from the code
 	@scripts/generate $(BUF)
+GITLEAKS ?= v8.30.1
+secret-rules: ## Take over the rules of a release of gitleaks, GITLEAKS, by which secrets are recognized
+	@mkdir -p $(BIN) && $(GO) -C tools run ./redaction $(GITLEAKS) >$(BIN)/rules.json && mv $(BIN)/rules.json internal/redact/rules.json
 format: $(BUF) $(BIN)/golangci-lint ## Format Go and proto files
 	@$(BIN)/golangci-lint fmt
 	@$(BUF) format -w

@@ -44,7 +44,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // Config says how a gateway is called. URL is required.
@@ -104,7 +104,7 @@ func New(config Config) (*Client, error) {
 		return nil, fmt.Errorf("hooks of a gateway: %w", err)
 	}
 	c := &Client{
-		name: strings.TrimSuffix(text.URL(config.URL), "/"), hooks: hooks,
+		name: strings.TrimSuffix(redact.URL(config.URL), "/"), hooks: hooks,
 		timeout: cmp.Or(config.Timeout, limits.InfrastructureTimeout),
 	}
 	e, err := endpoint.Parse(config.URL, endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)

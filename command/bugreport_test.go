@@ -116,11 +116,11 @@ func TestBugReport(t *testing.T) {
 		"readyz.txt":         "readyz check passed",
 		"pods/a.json":        "--http-address=:9443",
 		"pods/a-manager.log": "level=INFO msg=started",
-		"cluster/extensionconfigs.runtime.cluster.x-k8s.io.json": `"account": "[removed]"`,
+		"cluster/extensionconfigs.runtime.cluster.x-k8s.io.json": `"account": "***"`,
 		"cluster/extensionconfigs.runtime.hookgate.dev.json":     "inject-ca-from-secret",
 		"cluster/extensionpolicies.json":                         "[]",
 		"cluster/extensionrollouts.json":                         `"name": "moving"`,
-		"cluster/handlerchains.json":                             `"mode": "[removed]"`,
+		"cluster/handlerchains.json":                             `"mode": "***"`,
 		"cluster/hookrules.json":                                 `"name": "approved"`,
 	} {
 		if !strings.Contains(files[name], want) {

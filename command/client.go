@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/tunnel"
 )
@@ -105,7 +106,7 @@ func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) 
 		Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1, Token: token, Dial: o.dial(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("server %s: %w", text.URL(o.server), err)
+		return nil, fmt.Errorf("server %s: %w", redact.URL(o.server), err)
 	}
 	return &server{options: o, endpoint: e, client: cl, errOut: errOut}, nil
 }
@@ -125,11 +126,11 @@ func (o *clientOptions) flag() string { return cmp.Or(o.serverFlag, "--server") 
 func (o *clientOptions) parse(schemes ...string) (*endpoint.Endpoint, error) {
 	e, err := endpoint.Parse(o.server, schemes...)
 	if err != nil {
-		return nil, usagef("%s %q: %w", o.flag(), text.URL(o.server), err)
+		return nil, usagef("%s %q: %w", o.flag(), redact.URL(o.server), err)
 	}
 	if e.IsGRPC() && e.Network == "tcp" && e.Port == "" {
 		return nil, usagef("%s %q: must have a port; a gateway's gRPC port is 9090 by default: %s://%s:9090",
-			o.flag(), text.URL(o.server), e.Scheme, e.Host)
+			o.flag(), redact.URL(o.server), e.Scheme, e.Host)
 	}
 	return e, nil
 }
@@ -247,5 +248,5 @@ func (o *clientOptions) name() string {
 	if o.tunnel != nil {
 		return o.tunnel.Pod().Namespace + "/" + o.tunnel.Pod().Name
 	}
-	return strings.TrimSuffix(text.URL(o.server), "/")
+	return strings.TrimSuffix(redact.URL(o.server), "/")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -26,7 +27,7 @@ type recordingOptions struct {
 	redact []string
 
 	bytes    int64
-	redactor *recording.Redactor
+	redactor *redact.Redactor
 }
 
 func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
@@ -50,7 +51,7 @@ func (o *recordingOptions) check() (err error) {
 	if o.bytes = q.Value(); o.bytes < limits.LeastRecordBytes {
 		return usagef("--record-max-bytes: want at least %dMi, got %s", limits.LeastRecordBytes>>20, o.limit)
 	}
-	if o.redactor, err = recording.NewRedactor(o.redact); err != nil {
+	if o.redactor, err = redact.NewRedactor(o.redact); err != nil {
 		return usagef("--record-redact: %w", err)
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/replay"
 	"github.com/hookgate/hookgate/internal/table"
 	"github.com/hookgate/hookgate/internal/text"
@@ -158,7 +159,7 @@ func (o *replayOptions) config(hooks *catalog.Catalog) (c replay.Config, err err
 	if o.rate > 0 {
 		c.Interval = time.Duration(float64(time.Second) / o.rate)
 	}
-	if c.Ignore, err = recording.ParsePatterns(o.ignore); err != nil {
+	if c.Ignore, err = redact.ParsePatterns(o.ignore); err != nil {
 		return c, usagef("--ignore: %w", err)
 	}
 	return c, nil

@@ -35,8 +35,8 @@ import (
 	"github.com/hookgate/hookgate/internal/logs"
 	"github.com/hookgate/hookgate/internal/memory"
 	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/webhook"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -333,7 +333,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, usagef("--log-level: want debug, info, warn or error, got %q", level)
 	}
-	options := &slog.HandlerOptions{Level: l, ReplaceAttr: text.LogAttr}
+	options := &slog.HandlerOptions{Level: l, ReplaceAttr: redact.LogAttr}
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil

@@ -22,8 +22,8 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/tunnel"
 )
 
@@ -91,7 +91,7 @@ func (o *statusOptions) open() (*statusClient, error) {
 		err = errors.New("must not have a path")
 	}
 	if err != nil {
-		return nil, usagef("%s %q: %w; want http://HOST:PORT or https://HOST:PORT", o.flag(), text.URL(o.server), err)
+		return nil, usagef("%s %q: %w; want http://HOST:PORT or https://HOST:PORT", o.flag(), redact.URL(o.server), err)
 	}
 	base := &url.URL{Scheme: e.Scheme, Host: e.Authority}
 	config, err := o.tls()

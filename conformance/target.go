@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // TargetError reports a Target that cannot be used.
@@ -26,7 +26,7 @@ type TargetError struct {
 }
 
 // Error returns the URL and its problem.
-func (e *TargetError) Error() string { return fmt.Sprintf("URL %q: %s", text.URL(e.URL), e.Problem) }
+func (e *TargetError) Error() string { return fmt.Sprintf("URL %q: %s", redact.URL(e.URL), e.Problem) }
 
 // ConnectError reports why there was nothing to check.
 type ConnectError struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/hookrule"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -33,7 +34,7 @@ func (p *rulePlaces) Lifted(rule string, cluster types.NamespacedName, message s
 	if p.readOnly {
 		return
 	}
-	p.lifts.add(lift{rule, cluster}, text.Bounded(message, limits.EventNoteBytes))
+	p.lifts.add(lift{rule, cluster}, redact.Bounded(message, limits.EventNoteBytes))
 }
 
 // record writes an event for each hold that was lifted, until ctx is done. The Cluster is read first: the event has

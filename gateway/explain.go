@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/subject"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
@@ -432,5 +433,5 @@ func labelText(l labels.Set) string {
 }
 
 func explainedError(err error) *ExplainedError {
-	return &ExplainedError{hook.KindOf(err).String(), text.Bounded(err.Error(), limits.MergedMessageBytes)}
+	return &ExplainedError{hook.KindOf(err).String(), redact.Bounded(err.Error(), limits.MergedMessageBytes)}
 }

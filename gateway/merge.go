@@ -19,7 +19,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // merge merges the answers of all targets into one. Both are ordered by name, so that the same answers give the same
@@ -105,9 +105,9 @@ func joined(texts []string, separator string) string {
 	share := max(limits.MergedMessageBytes/len(texts)-len(separator), limits.LeastMessageShare)
 	cut := make([]string, len(texts))
 	for i, t := range texts {
-		cut[i] = text.Bounded(t, share)
+		cut[i] = redact.Bounded(t, share)
 	}
-	return text.Bounded(strings.Join(cut, separator), limits.MergedMessageBytes)
+	return redact.Bounded(strings.Join(cut, separator), limits.MergedMessageBytes)
 }
 
 func leastNonZero(a, b int32) int32 {
@@ -239,7 +239,7 @@ func boundMessage(next extension.Caller) extension.Caller {
 		if err != nil || !ok || r.GetMessage() == "" {
 			return result, err
 		}
-		if bounded := text.Bounded(r.GetMessage(), limits.MessageBytes); bounded != r.GetMessage() {
+		if bounded := redact.Bounded(r.GetMessage(), limits.MessageBytes); bounded != r.GetMessage() {
 			m := r.ProtoReflect()
 			m.Set(m.Descriptor().Fields().ByName("message"), protoreflect.ValueOfString(bounded))
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -101,13 +102,13 @@ func (r *lifecycle) letGo(ctx context.Context, s *subject, p *phase, overruled s
 func said(answer proto.Message, holders []string, err error) string {
 	// Errors and Failures name their handlers.
 	if err != nil {
-		return text.Bounded(err.Error(), limits.MergedMessageBytes)
+		return redact.Bounded(err.Error(), limits.MergedMessageBytes)
 	}
 	message, refused := catalog.FailureOf(answer)
 	if refused {
 		return message
 	}
-	return text.Bounded(strings.Join(holders, ", ")+": "+message, limits.MergedMessageBytes)
+	return redact.Bounded(strings.Join(holders, ", ")+": "+message, limits.MergedMessageBytes)
 }
 
 // show writes who holds a Machine into its condition, and an event when that changes.

@@ -13,7 +13,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -35,7 +35,7 @@ func set(o object, kind string, status metav1.ConditionStatus, reason, message s
 	list := slices.Clone(o.GetConditions())
 	meta.SetStatusCondition(&list, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, ObservedGeneration: o.GetGeneration(),
-		Message: text.Bounded(message, limits.ConditionMessageBytes),
+		Message: redact.Bounded(message, limits.ConditionMessageBytes),
 	})
 	slices.SortFunc(list, func(a, b metav1.Condition) int {
 		return cmp.Or(cmp.Compare(rank(a.Type), rank(b.Type)), cmp.Compare(a.Type, b.Type))

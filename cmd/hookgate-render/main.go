@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -63,7 +64,7 @@ func run(
 	case errors.Is(err, errDifferent):
 		return exitDifferent
 	}
-	message := text.PrintableLines(text.Bounded(err.Error(), limits.MergedMessageBytes))
+	message := text.PrintableLines(redact.Bounded(err.Error(), limits.MergedMessageBytes))
 	_, _ = fmt.Fprintf(errOut, "hookgate render: %s\n", message)
 	return exitFailed
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // Outcome is what came of a call to a handler.
@@ -110,7 +110,7 @@ func (s *Seen) record(c *Call) {
 		s.Failures++
 		s.LastFailed = c.Ended
 		if c.Message != "" {
-			s.Message = text.Bounded(c.Message, limits.FailureBytes)
+			s.Message = redact.Bounded(c.Message, limits.FailureBytes)
 		}
 	}
 	switch {

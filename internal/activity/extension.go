@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // Failure is a call that failed, a handler's answer Failure, or one that has changed although its request has not.
@@ -54,7 +54,7 @@ type FailureLog struct {
 
 // Add adds a failure.
 func (l *FailureLog) Add(f Failure) {
-	f.Message, f.Times = text.Bounded(f.Message, limits.FailureBytes), 1
+	f.Message, f.Times = redact.Bounded(f.Message, limits.FailureBytes), 1
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.failures); n > 0 {
@@ -90,7 +90,7 @@ type Discoveries struct {
 
 // Record records a discovery. Its Since is set from the one before.
 func (d *Discoveries) Record(extensionConfig string, next Discovery) {
-	next.Message, next.Since = text.Bounded(next.Message, limits.FailureBytes), next.At
+	next.Message, next.Since = redact.Bounded(next.Message, limits.FailureBytes), next.At
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last == nil {

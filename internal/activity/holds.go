@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 const (
@@ -65,7 +65,7 @@ func (h *Holds) Of(handler string) bool {
 
 // Hold records that a handler was asked at hold.Last and lets a Cluster wait. Since is kept from the first time.
 func (h *Holds) Hold(hold Hold) {
-	hold.Message, hold.Since = text.Bounded(hold.Message, limits.FailureBytes), hold.Last
+	hold.Message, hold.Since = redact.Bounded(hold.Message, limits.FailureBytes), hold.Last
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.holds == nil {

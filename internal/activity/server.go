@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // Server is what was seen of the server of an extension, by whatever was sent there. The zero value is one that was
@@ -60,7 +60,7 @@ func (s *Servers) Record(extensionConfig, url string, at time.Time, message stri
 	}
 	was := v.seen
 	if message != "" {
-		v.seen.Down, v.seen.Message = at, text.Bounded(message, limits.FailureBytes)
+		v.seen.Down, v.seen.Message = at, redact.Bounded(message, limits.FailureBytes)
 	} else {
 		v.seen.Up, v.seen.Message = at, ""
 	}

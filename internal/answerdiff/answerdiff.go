@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/handlerchain"
 	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // Difference is a value of an answer, or of an object that its patches have changed, that differs.
@@ -56,7 +56,7 @@ func (c *Comparer) Compare(request, was, now proto.Message) ([]Difference, error
 		return nil, err
 	}
 	if err != nil {
-		problem := cut("the patches cannot be applied: " + err.Error())
+		problem := redact.Cut("the patches cannot be applied: "+err.Error(), limits.CellBytes)
 		return []Difference{{After: problem}}, nil //nolint:nilerr // it is a difference
 	}
 	found, err := c.answers(was, now, before != nil)
@@ -147,11 +147,10 @@ func (c *Comparer) add(to []Difference, object handlerchain.Object, more []handl
 	for _, d := range more {
 		if c.Ignore == nil || !c.Ignore(d.Pointer) {
 			to = append(to, Difference{
-				Object: object.Name, UID: object.UID, Path: d.Pointer, Before: cut(d.Got), After: cut(d.Want),
+				Object: object.Name, UID: object.UID, Path: d.Pointer,
+				Before: redact.Value(d.Pointer, d.Got, limits.CellBytes), After: redact.Value(d.Pointer, d.Want, limits.CellBytes),
 			})
 		}
 	}
 	return to
 }
-
-func cut(value string) string { return text.Cut(value, limits.CellBytes) }

@@ -18,18 +18,15 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 const (
 	// MaxFile is the size of the largest file, which is far more than a reader wants.
 	MaxFile = limits.ReportFileBytes
-	// minSecret is the length of the shortest text that is removed wherever it occurs. Shorter ones, such as "on", are
-	// part of many words.
-	minSecret = 6
 
 	// Removed stands in place of what is removed.
-	Removed = "[removed]"
+	Removed = redact.Mask
 )
 
 // Entry is a file of an archive.
@@ -42,9 +39,9 @@ type Entry struct {
 
 // Archive is the report that is being collected.
 type Archive struct {
-	files   []file
-	total   int
-	secrets map[string]bool
+	files []file
+	total int
+	known redact.Known
 }
 
 type file struct {
@@ -53,18 +50,7 @@ type file struct {
 }
 
 // Secret makes an archive have no such text. It applies to files that are added before, too.
-func (a *Archive) Secret(values ...string) {
-	if a.secrets == nil {
-		a.secrets = map[string]bool{}
-	}
-	for _, v := range values {
-		for line := range strings.Lines(v) { // files may indent the lines of a longer one
-			if line = strings.TrimSpace(line); len(line) >= minSecret {
-				a.secrets[line] = true
-			}
-		}
-	}
-}
+func (a *Archive) Secret(values ...string) { a.known.Add(values...) }
 
 // Add adds a file with the content, which is cut if it is too large.
 func (a *Archive) Add(name, content string) {
@@ -92,7 +78,7 @@ func (a *Archive) AddJSON(name string, v any) {
 
 // Missing adds a file that says why there is none.
 func (a *Archive) Missing(name string, err error) {
-	content := text.Bounded(err.Error(), 4<<10) + "\n"
+	content := redact.Bounded(err.Error(), 4<<10) + "\n"
 	a.total += len(content)
 	a.files = append(a.files, file{Entry{Name: name, Note: "could not be read"}, content})
 }
@@ -100,11 +86,10 @@ func (a *Archive) Missing(name string, err error) {
 // Write writes the archive, a ZIP file, and returns what is in it, in the order of names.
 func (a *Archive) Write(w io.Writer, at time.Time) ([]Entry, error) {
 	slices.SortStableFunc(a.files, func(x, y file) int { return strings.Compare(x.Name, y.Name) })
-	secrets := newRedactor(a.secrets)
 	z := zip.NewWriter(w)
 	entries := make([]Entry, 0, len(a.files))
 	for _, f := range a.files {
-		content := text.Mask(secrets.redact(f.content))
+		content := redact.Text(a.known.Remove(f.content))
 		f.Size = len(content)
 		out, err := z.CreateHeader(&zip.FileHeader{Name: f.Name, Method: zip.Deflate, Modified: at})
 		if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
@@ -162,7 +163,7 @@ func (r *request) decidedBy(kind hook.Kind, message string, retryAfter time.Dura
 		message = "the extension answered " + kind.String()
 	}
 	r.decided, r.inconclusive = true, true
-	return r.fail(kind, text.Cut(text.Printable(message), limits.LoopQuoteBytes), cause).WithRetryAfter(retryAfter)
+	return r.fail(kind, redact.Cut(text.Printable(message), limits.LoopQuoteBytes), cause).WithRetryAfter(retryAfter)
 }
 
 // ended returns the error of a request whose context ended.

@@ -26,15 +26,13 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
 const (
 	// maxErrorBody is the size of what goes to the log of the body of an answer that is not 200.
 	maxErrorBody = 512
-	// maxMasked is how much of a text is searched for secrets.
-	maxMasked = 8 << 10
 )
 
 // answer reads and checks an answer, and returns its message, a fresh one. If anything fails, it returns none of it.
@@ -241,7 +239,7 @@ func (x *restRequest) interrupted(ctx context.Context, err error) *hook.Error {
 }
 
 // cut shortens a text to what a condition can hold, and masks secrets in it.
-func cut(s string) string { return text.Cut(text.Mask(text.Cut(s, maxMasked)), limits.ErrorQuoteBytes) }
+func cut(s string) string { return redact.Cut(s, limits.ErrorQuoteBytes) }
 
 // quote returns what a peer sent as a message may show it.
 func quote(s string) string { return strconv.Quote(cut(s)) }

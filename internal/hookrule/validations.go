@@ -15,7 +15,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // validations is what rules of ValidateTopology may say.
@@ -95,7 +95,7 @@ func (rule validationsRule) answer(v *policy.Evaluation, message proto.Message) 
 	})
 	if len(all) > 0 {
 		response.Status = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
-		response.Message = text.Bounded(strings.Join(all, "; "), limits.MessageBytes)
+		response.Message = redact.Bounded(strings.Join(all, "; "), limits.MessageBytes)
 	}
 	return response, nil
 }

@@ -18,6 +18,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 	variableschema "github.com/hookgate/hookgate/internal/variables"
 )
@@ -76,7 +77,7 @@ func (in *compilation) schema(from *v1alpha1.HookRuleVariable, path *field.Path)
 		return nil
 	}
 	wrong := func(what string) {
-		in.errs = append(in.errs, field.Invalid(at, field.OmitValueType{}, text.Bounded(what, limits.ProblemBytes)))
+		in.errs = append(in.errs, field.Invalid(at, field.OmitValueType{}, redact.Bounded(what, limits.ProblemBytes)))
 	}
 	var known clusterv1.JSONSchemaProps
 	strict, err := kubejson.UnmarshalStrict(raw, &known)
@@ -93,7 +94,7 @@ func (in *compilation) schema(from *v1alpha1.HookRuleVariable, path *field.Path)
 		err = schema.CheckValues(context.Background())
 	}
 	if within, ok := errors.AsType[*field.Error](err); ok {
-		within.Field, within.Detail = path.String()+"."+within.Field, text.Bounded(within.Detail, limits.ProblemBytes)
+		within.Field, within.Detail = path.String()+"."+within.Field, redact.Bounded(within.Detail, limits.ProblemBytes)
 		if value, ok := within.BadValue.(string); ok {
 			within.BadValue = text.Cut(value, limits.QuotedBytes)
 		} else {

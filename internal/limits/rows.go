@@ -146,6 +146,8 @@ func counts() []Limit {
 		{"process", "calls that wait for memory", count(MemoryWaits) + ", and " + count(SmallMemoryWaits) + " of at most " + size(SmallCallBytes) + "; " + count(OwnMemoryWaits) + " of one caller", overloaded, "", "`hookgate_memory_waiting_calls`"},
 		{"process", "bodies of more than " + size(HeavyBytes) + " that are worked on at the same time", "`GOMAXPROCS` less one, at least one; all if no small call has ended for " + long(HeavyQuiet), "waits, within the deadline: `Timeout`", "", "`hookgate_heavy_work_waits_total`, `hookgate_heavy_work_wait_seconds_total`"},
 		{"process", "files of a recording", count(RecordFiles), "the oldest are removed", "", ""},
+		{"process", "texts within one another that are searched for secrets; together; YAML", count(RedactDepth) + "; " + size(RedactLeastBytes) + " and " + count(RedactPart) + " times the text; " + size(RedactYAMLBytes), "what may have a secret is removed; removed; read line by line", "", ""},
+		{"process", "what is read of a text for its secrets beyond where it is cut", size(RedactMarginBytes), "", "", ""},
 		{"process", "JSON pointers that are redacted; that may differ in a replay; length of one", count(RecordPatterns) + "; " + count(RecordPatterns) + "; " + count(RecordPatternBytes) + " bytes", refused, "", ""},
 		{"process", "differences that a replay lists", count(ReplayDifferences), counted, "", ""},
 		{"rollout", "Clusters with records; entries of `approved`", count(RolloutClusters) + "; " + count(RolloutApproved), "stay with stable; refused", "", ""},

@@ -14,8 +14,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/subject"
-	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Asked keeps that there was a call about the Cluster of a request, whatever becomes of it. A nil Observer keeps
@@ -93,13 +93,13 @@ func explained(err error) string {
 	if cause := errors.Unwrap(err); cause != nil {
 		explanation += ": " + cause.Error()
 	}
-	return text.Mask(explanation)
+	return redact.Text(explanation)
 }
 
 // Discovered keeps what came of the discovery of an extension, until Forget is called. err is nil if it succeeded.
 // healthUnchecked reports that its server has no health service.
 func (o *Observer) Discovered(extensionConfig, url, outcome string, healthUnchecked bool, err error) {
-	d := activity.Discovery{At: time.Now(), URL: text.URL(url), Outcome: outcome, HealthUnchecked: healthUnchecked}
+	d := activity.Discovery{At: time.Now(), URL: redact.URL(url), Outcome: outcome, HealthUnchecked: healthUnchecked}
 	server := ""
 	if err != nil {
 		d.Message = explained(err)

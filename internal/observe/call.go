@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/auth"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -79,7 +80,7 @@ func (c *Call) Fail(err *hook.Error) {
 	c.Err = err
 	if len(err.Message) > limits.MergedMessageBytes {
 		bounded := *err
-		bounded.Message = text.Bounded(bounded.Message, limits.MergedMessageBytes)
+		bounded.Message = redact.Bounded(bounded.Message, limits.MergedMessageBytes)
 		c.Err = &bounded
 	}
 }

@@ -6,6 +6,8 @@ package recording
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // Record is a line of a recording: a call to a handler, as the handler was asked.
@@ -46,7 +48,7 @@ type head struct {
 }
 
 // appendLine appends the line of an entry.
-func (e *entry) appendLine(dst []byte, r *Redactor) ([]byte, error) {
+func (e *entry) appendLine(dst []byte, r *redact.Redactor) ([]byte, error) {
 	c := &e.call
 	kind := ""
 	if local := c.Handler.Registration.Local; local != nil {

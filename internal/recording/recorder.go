@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // The reasons why calls are not recorded.
@@ -50,7 +50,7 @@ type Observer interface {
 // Config describes a Recorder. All fields but Files are required.
 type Config struct {
 	Codec    *codec.Codec
-	Redactor *Redactor
+	Redactor *redact.Redactor
 	Observer Observer
 	Logger   *slog.Logger
 	// Registered returns the registered name of a handler, or an error if there is none of that name.
@@ -128,7 +128,7 @@ func (r *Recorder) add(
 	size := request.Size()
 	e.request = int(size)
 	if failed != nil {
-		e.err = &Error{Kind: hook.KindOf(failed).String(), Message: text.Bounded(failed.Error(), limits.MergedMessageBytes)}
+		e.err = &Error{Kind: hook.KindOf(failed).String(), Message: redact.Bounded(failed.Error(), limits.MergedMessageBytes)}
 	} else {
 		if answered, err = r.config.Codec.EncodeWithin(answer, room-size, codec.Guard{}); err != nil {
 			return encodingReason(err)

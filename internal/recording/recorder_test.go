@@ -27,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -88,7 +89,7 @@ func newRecorder(t *testing.T) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redactor, err := NewRedactor(nil)
+	redactor, err := redact.NewRedactor(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

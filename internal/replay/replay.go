@@ -25,8 +25,8 @@ import (
 	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/subject"
-	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Config describes a Replay. Hooks, Codec, Call and Target are required.
@@ -38,7 +38,7 @@ type Config struct {
 	// Call calls a handler of the server. An error that is an *AnswerError is an answer that differs.
 	Call func(ctx context.Context, h *catalog.Hook, handler string, request proto.Message) (proto.Message, error)
 	// Ignore are the JSON pointers of what may differ, in answers and in the objects that patches change.
-	Ignore recording.Patterns
+	Ignore redact.Patterns
 	// Handler and Hook are the only ones to replay; empty means all.
 	Handler, Hook string
 	// All replays hooks that act, too.
@@ -202,7 +202,7 @@ func (r *Replay) record(ctx context.Context, name string, line int, record *reco
 	var answered *AnswerError
 	switch {
 	case errors.As(err, &answered):
-		found = []Difference{{Now: text.Cut("error: "+err.Error(), limits.CellBytes)}}
+		found = []Difference{{Now: redact.Cut("error: "+err.Error(), limits.CellBytes)}}
 	case err != nil:
 		return err
 	default:

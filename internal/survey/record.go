@@ -20,7 +20,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/preflight"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // The annotations of a Deployment that deploy/upgrade-guard reads.
@@ -61,7 +61,7 @@ func (v *Verdict) annotations(now time.Time) map[string]any {
 	if v.Refused != "" {
 		return map[string]any{
 			approvedAnnotation + v.Component: nil, untilAnnotation: nil, registrationsAnnotation: nil,
-			refusedAnnotation + v.Component: text.Bounded(v.Refused, limits.EventNoteBytes),
+			refusedAnnotation + v.Component: redact.Bounded(v.Refused, limits.EventNoteBytes),
 		}
 	}
 	return map[string]any{

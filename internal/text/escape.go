@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // Escape returns b, which is JSON, or YAML whose scalars with control characters are in double quotes, with every
@@ -40,16 +39,4 @@ func (e escapingWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// URL returns a URL, which may be invalid, as a message may show it: without credentials.
-func URL(raw string) string {
-	begin := 0
-	if i := strings.Index(raw, "://"); i >= 0 {
-		begin = i + len("://")
-	}
-	if at := strings.LastIndex(raw, "@"); at >= begin {
-		raw = raw[:begin] + masked + raw[at:]
-	}
-	return Mask(raw)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/redact"
 )
 
 // problems returns the problems that are reported of all: sorted, each once, and not too many.
@@ -28,8 +28,8 @@ func problems(errs field.ErrorList) field.ErrorList {
 		errs = slices.Clone(errs[:limits.ParameterProblems])
 	}
 	for _, err := range errs {
-		err.Field = text.Bounded(err.Field, limits.ParameterProblemBytes)
-		err.Detail = text.Bounded(err.Detail, limits.ParameterProblemBytes)
+		err.Field = redact.Bounded(err.Field, limits.ParameterProblemBytes)
+		err.Detail = redact.Bounded(err.Detail, limits.ParameterProblemBytes)
 	}
 	if more > 0 {
 		last := errs[len(errs)-1]

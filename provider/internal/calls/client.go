@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
@@ -313,5 +314,5 @@ func newScrubber(subject *hooksv1alpha1.Subject) *scrubber {
 
 // clean returns a text for a condition.
 func (s *scrubber) clean(message string) string {
-	return text.Bounded(text.Printable(s.values.Replace(message)), limits.ConditionMessageBytes/2)
+	return redact.Bounded(text.Printable(s.values.Replace(message)), limits.ConditionMessageBytes/2)
 }

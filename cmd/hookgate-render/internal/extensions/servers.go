@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/localgateway"
+	"github.com/hookgate/hookgate/internal/redact"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -46,7 +47,7 @@ type remote struct {
 func Dial(url string, k Credentials, c *codec.Codec, userAgent string) (Server, error) {
 	e, err := endpoint.Parse(url, endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
 	if err != nil {
-		return nil, fmt.Errorf("server %q: %w", text.URL(url), err)
+		return nil, fmt.Errorf("server %q: %w", redact.URL(url), err)
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if k.CA != "" {
@@ -75,9 +76,9 @@ func Dial(url string, k Credentials, c *codec.Codec, userAgent string) (Server, 
 	}
 	cl, err := client.New(client.Config{Endpoint: e, TLS: secure, Codec: c, UserAgent: userAgent, Idle: 1, Token: token})
 	if err != nil {
-		return nil, fmt.Errorf("server %s: %w", text.URL(url), err)
+		return nil, fmt.Errorf("server %s: %w", redact.URL(url), err)
 	}
-	return &remote{url: text.URL(url), endpoint: e, client: cl, timeout: k.Timeout}, nil
+	return &remote{url: redact.URL(url), endpoint: e, client: cl, timeout: k.Timeout}, nil
 }
 
 // readToken returns the token in a file; empty without a file.

@@ -1,35 +1,28 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package recording
+package redact
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/bulk"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
 )
 
-const (
-	// masked is in the place of a text that is removed, and maskedData of one in base64.
-	masked     = "***"
-	maskedData = "Kioq"
-	// maxNested is how many texts within one another are searched: JSON in a string, or in base64 in it.
-	maxNested = 3
-	// workPart is how often the bytes of a text may be read. It is more than once for those beside a name of a secret.
-	workPart = 16
-)
+// maskedData is Mask in base64, for the data of Secrets.
+const maskedData = "Kioq"
+
+// workPart is how often the bytes of a text may be read. It is more than once for those beside a name of a secret.
+const workPart = 16
 
 // errTooMuchWork means that a text has so many secrets within one another that redacting it would take too long.
 var errTooMuchWork = errors.New("the text has too many secrets within one another")
@@ -60,22 +53,33 @@ func NewRedactor(pointers []string) (*Redactor, error) {
 // Append appends a JSON text without its secrets and without white space between its values, and returns how many
 // values have changed.
 func (r *Redactor) Append(dst, json []byte, h hook.GroupHook) (_ []byte, redacted int, err error) {
-	patterns := r.patterns
+	c := newCleaner(len(json))
+	c.patterns = r.patterns
 	if h.Group == hook.InfrastructureGroup {
-		patterns = r.infrastructure
+		c.patterns = r.infrastructure
 	}
-	return appendRedacted(dst, json, patterns, patterns.start(), 0, false)
+	return c.json(dst, json, 0, jsonForm{places: c.patterns.start()})
 }
 
-func appendRedacted(
-	dst, json []byte, patterns Patterns, at places, nested int, patch bool,
-) (_ []byte, redacted int, err error) {
+// jsonForm says how a JSON text is read and written.
+type jsonForm struct {
+	places
+
+	patch  bool // it may be a patch
+	yaml   bool // it stands for YAML, which people write
+	spaces bool // its white space stays
+}
+
+// json appends a JSON text without its secrets, and returns how many values have changed.
+func (c *cleaner) json(dst, json []byte, depth int, form jsonForm) (_ []byte, redacted int, err error) {
 	w := walker{
-		Scanner: jsonscan.Scanner{Text: json}, patterns: patterns, out: dst, nested: nested, patch: patch,
+		Scanner: jsonscan.Scanner{Text: json}, cleaner: c, form: form, out: dst, nested: depth,
 		work: workPart * (len(json) + 1),
 	}
-	w.copied = jsonscan.Space(json, 0)
-	end, err := w.value(w.copied, valueAt{places: at, patch: patch})
+	if w.copied = jsonscan.Space(json, 0); form.spaces {
+		w.copied = 0
+	}
+	end, err := w.value(jsonscan.Space(json, 0), valueAt{places: form.places, patch: form.patch})
 	if err == nil {
 		w.copy(end)
 		err = w.End(end)
@@ -87,15 +91,15 @@ func appendRedacted(
 // possible: most texts have no secret and no white space, and copying each value costs more than a third of the time.
 type walker struct {
 	jsonscan.Scanner
+	*cleaner
 
-	patterns Patterns
+	form     jsonForm
 	out      []byte
 	copied   int // where what is not in out yet begins in the text
 	redacted int
-	nested   int  // how many texts are around this one
-	patch    bool // whether the text is a patch
-	work     int  // how many bytes may still be read
-	depth    int  // how many objects and arrays are around a value
+	nested   int // how many texts are around this one
+	work     int // how many bytes may still be read
+	depth    int // how many objects and arrays are around a value
 }
 
 // valueAt is what is known of a value before it is read.
@@ -103,11 +107,13 @@ type valueAt struct {
 	places
 
 	secret bool // a text is a secret because of the name of its member
+	auth   bool // a text is one if it is a name and a password in base64
 	inner  bool // of a text that is base64 in a member named patch
 	masked bool // all texts are secrets because of where they are
 	data   bool // which are base64
 	patch  bool // it may be a list of operations
 	step   bool // it is an operation
+	kind   bool // it is a Secret, whatever it says, or a list of them
 }
 
 // copy copies the text up to i.
@@ -132,7 +138,7 @@ func (w *walker) place(i int) int { return len(w.out) + i - w.copied }
 func (w *walker) next(i int, first bool, end byte) (next int, more bool, err error) {
 	next, more, err = w.Next(i, first, end)
 	switch punctuation := w.Text[i:min(next, len(w.Text))]; {
-	case err != nil || len(punctuation) == 1 || first && !more && len(punctuation) == 2: // no white space
+	case err != nil || w.form.spaces || len(punctuation) == 1 || first && !more && len(punctuation) == 2: // no white space
 	case first && !more:
 		w.replace(i+1, next-1, "")
 	case first:
@@ -166,10 +172,11 @@ func (w *walker) value(i int, at valueAt) (end int, err error) {
 	if w.work -= end - i; w.work < 0 {
 		return end, errTooMuchWork
 	}
+	number := (at.masked || at.secret) && end-i >= leastNumber && w.Text[i] <= '9' // which is a secret
 	switch c := w.Text[i]; {
 	case c == '"':
 		w.string(i, end, at)
-	case !at.whole || c == 'n':
+	case c == 'n' || !at.whole && !number:
 	case c == 't' || c == 'f': // which keeps its type, as a number does
 		w.redacted++
 		w.replace(i, end, "false")
@@ -180,8 +187,14 @@ func (w *walker) value(i int, at valueAt) (end int, err error) {
 	return end, nil
 }
 
+// leastNumber is the length of a number that is a secret because of its name: shorter ones count something.
+const leastNumber = 4
+
 func (w *walker) array(i int, at valueAt) (int, error) {
-	item := valueAt{places: at.places, masked: at.masked, data: at.data, step: at.patch}
+	item := valueAt{
+		places: at.places, masked: at.masked, data: at.data, step: at.patch, secret: at.secret, kind: at.kind,
+	}
+	var flag bool // the item before names a secret, as in the arguments of a command
 	for n := 0; ; n++ {
 		next, more, err := w.next(i, n == 0, ']')
 		if err != nil || !more {
@@ -190,10 +203,17 @@ func (w *walker) array(i int, at valueAt) (int, error) {
 		if len(at.open) > 0 {
 			item.places = w.patterns.next(at.places, strconv.Itoa(n))
 		}
+		item.secret = at.secret || flag && w.At(next) == '"' && w.At(next+1) != '-'
 		if i, err = w.value(next, item); err != nil {
 			return i, err
 		}
+		flag = isFlag(w.Text[next:i])
 	}
+}
+
+// isFlag reports whether a string in JSON is a flag whose value is a secret.
+func isFlag(literal []byte) bool {
+	return len(literal) > len(`"--"`) && literal[0] == '"' && literal[1] == '-' && isSecretName(literal[1:len(literal)-1])
 }
 
 // member is a member that the others of its object may make a secret.
@@ -217,7 +237,7 @@ func (w *walker) object(i int, at valueAt) (int, error) {
 		if err != nil {
 			return from, err
 		}
-		if from > nameEnd+1 {
+		if from > nameEnd+1 && !w.form.spaces {
 			w.replace(nameEnd, from, ":")
 		}
 		key := w.Text[start+1 : nameEnd-1]
@@ -226,10 +246,13 @@ func (w *walker) object(i int, at valueAt) (int, error) {
 		}
 		w.work -= nameEnd - start
 		below := valueAt{masked: at.masked, data: at.data, places: places{whole: at.whole}, secret: isSecretName(key)}
+		if string(key) == "stringData" || string(key) == "chpasswd" || at.kind && string(key) == "data" {
+			below.masked, below.data = true, string(key) == "data"
+		}
 		if len(at.open) > 0 {
 			below.places = w.patterns.next(at.places, string(key))
 		}
-		below.inner = string(key) == "patch"
+		below.inner, below.auth = string(key) == "patch", isAuth(key)
 		m := member{from: from, out: w.place(from)}
 		if i, err = w.value(from, below); err != nil {
 			return i, err
@@ -238,17 +261,19 @@ func (w *walker) object(i int, at valueAt) (int, error) {
 		switch string(key) {
 		case "data":
 			s.data = m
-		case "stringData":
-			s.stringData = m
-		case "value":
-			s.value = m
+		case "items":
+			s.items = m
+		case "value", "content", "contents", "inline", "source", "default", "secretValue", "example":
+			s.values = append(s.values, m)
 		case "metadata":
 			s.metadata = m
 		case "kind":
 			s.kind = w.Text[from:i]
-		case "name", "key":
+		case "type":
+			s.typed = w.Text[from:i]
+		case "name", "key", "header", "variable", "field":
 			s.name = w.Text[from:i]
-		case "path":
+		case "path", "filename", "file", "dest", "destination", "target":
 			s.path = w.Text[from:i]
 		}
 	}
@@ -256,35 +281,71 @@ func (w *walker) object(i int, at valueAt) (int, error) {
 
 // siblings are the members of an object that make one another secrets.
 type siblings struct {
-	data, stringData, value, metadata member
-	kind, name, path                  []byte // the texts of their values
+	data, items, metadata   member
+	values                  []member
+	kind, typed, name, path []byte // the texts of their values
+}
+
+// again is a value that is written again.
+type again struct {
+	member
+
+	at       valueAt
+	patterns Patterns // other ones, for the annotations of a Secret
+}
+
+// isSecret reports whether an object is a Secret, or else has the type of one.
+func (s *siblings) isSecret() bool {
+	if len(s.kind) > 0 {
+		return jsonscan.Equal(s.kind, "Secret") || jsonscan.Equal(s.kind, "secret")
+	}
+	typed, _ := jsonscan.String(s.typed)
+	return s.data.from > 0 && secretType.MatchString(typed)
+}
+
+// secretType is the type of a Secret.
+var secretType = regexp.MustCompile(`^(?:Opaque|[a-z0-9.-]+/[A-Za-z0-9._-]+|helm\.sh/release.*)$`)
+
+// again returns the values of an object that its other members make secrets.
+func (s *siblings) again(w *walker, at valueAt) (all []again) {
+	if s.isSecret() {
+		if !at.kind {
+			all = append(all, again{s.data, valueAt{masked: true, data: true}, nil})
+		}
+		if s.metadata.from > 0 { // kubectl writes the whole Secret into an annotation
+			all = append(all, again{s.metadata, valueAt{places: lastApplied.start()}, lastApplied})
+		}
+	}
+	if len(s.kind) > 0 && jsonscan.Equal(s.kind, "SecretList") && s.items.from > 0 {
+		all = append(all, again{s.items, valueAt{kind: true}, nil})
+	}
+	if len(s.values) == 0 {
+		return all
+	}
+	name, _ := jsonscan.String(s.name)
+	path, isPath := jsonscan.String(s.path)
+	below := valueAt{masked: true}
+	switch {
+	case isSecretName(name) || path != "" && isSecretPath(path):
+	case at.step && isPath && path != "":
+		if to := w.along(path); to.whole || len(to.open) > 0 {
+			below = valueAt{places: to}
+			break
+		}
+		return all
+	default:
+		return all
+	}
+	for _, m := range s.values {
+		all = append(all, again{m, below, nil})
+	}
+	return all
 }
 
 // afterwards writes those values of an object, which ends at end, again that its other members make secrets. Those
 // behind in out come first, so that the places of the others stay.
 func (w *walker) afterwards(end int, at valueAt, s *siblings) error {
-	type again struct {
-		member
-
-		at valueAt
-	}
-	var all []again
-	if len(s.kind) > 0 && jsonscan.Equal(s.kind, "Secret") {
-		all = append(all, again{s.data, valueAt{masked: true, data: true}}, again{s.stringData, valueAt{masked: true}})
-		if s.metadata.from > 0 { // kubectl writes the whole Secret into an annotation
-			all = append(all, again{s.metadata, valueAt{places: lastApplied.start()}})
-		}
-	}
-	if s.value.from > 0 {
-		switch {
-		case isSecretText(s.name) || at.step && isSecretText(s.path):
-			all = append(all, again{s.value, valueAt{masked: true}})
-		case at.step && len(s.path) > 0:
-			if to := w.along(s.path); to.whole || len(to.open) > 0 {
-				all = append(all, again{s.value, valueAt{places: to}})
-			}
-		}
-	}
+	all := s.again(w, at)
 	if len(all) == 0 {
 		return nil
 	}
@@ -301,8 +362,8 @@ func (w *walker) afterwards(end int, at valueAt, s *siblings) error {
 		}
 		w.out, w.copied = w.out[:a.out], a.from
 		patterns := w.patterns
-		if a.member == s.metadata && len(s.kind) > 0 {
-			w.patterns = lastApplied
+		if a.patterns != nil {
+			w.patterns = a.patterns
 		}
 		valueEnd, err := w.value(a.from, a.at)
 		w.patterns = patterns
@@ -319,10 +380,10 @@ func (w *walker) afterwards(end int, at valueAt, s *siblings) error {
 var lastApplied = Patterns{{"annotations", "kubectl.kubernetes.io/last-applied-configuration"}}
 
 // along returns the places of the value that an operation of a patch sets.
-func (w *walker) along(path []byte) places {
+func (w *walker) along(path string) places {
 	at := w.patterns.anywhere()
-	if pointer, ok := jsonscan.String(path); ok && pointer != "" && len(at.open) > 0 {
-		for token := range strings.SplitSeq(pointer[1:], "/") {
+	if len(at.open) > 0 {
+		for token := range strings.SplitSeq(path[1:], "/") {
 			at = w.patterns.next(at, unescaped.Replace(token))
 		}
 	}
@@ -337,16 +398,17 @@ func (w *walker) string(i, end int, at valueAt) {
 	case at.masked && at.data:
 		w.redacted++
 		w.replace(i+1, end-1, maskedData)
-	case at.masked || at.secret:
+	case at.masked || at.secret && w.isSecret(inside) || at.auth && isBasic(string(inside)):
 		w.redacted++
-		w.replace(i+1, end-1, masked)
-	case at.inner || mayHide(inside):
+		w.replace(i+1, end-1, Mask)
+	case at.inner || mayHide(inside) || bytes.IndexByte(inside, '\\') >= 0:
 		if bytes.IndexByte(inside, '\\') >= 0 {
 			if inside, _ = jsonscan.Unescape(inside); !at.inner && !mayHide(inside) {
 				return
 			}
 		}
-		if clean, changed := w.text(string(inside), at.inner, w.nested); changed {
+		text := string(inside)
+		if clean := w.text(text, w.nested+1, at.inner); clean != text {
 			w.redacted++
 			w.copy(i)
 			w.out, w.copied = jsonscan.AppendString(w.out, clean), end
@@ -354,150 +416,8 @@ func (w *walker) string(i, end int, at valueAt) {
 	}
 }
 
-// text returns a text without its secrets, and whether it had some.
-func (w *walker) text(s string, patch bool, nested int) (clean string, changed bool) {
-	if nested < maxNested {
-		if begin := strings.TrimLeft(s, " \t\r\n"); begin != "" && (begin[0] == '{' || begin[0] == '[') {
-			w.work -= len(s)
-			json, n, err := appendRedacted(nil, []byte(s), w.patterns, w.within(patch), nested+1, patch)
-			if err == nil { // it is JSON, which stays JSON
-				return string(json), n > 0
-			}
-		} else if data, ok := decoded(s); ok {
-			if inner, is := w.text(data, patch, nested+1); is {
-				return base64.StdEncoding.EncodeToString([]byte(inner)), true
-			}
-			return s, false
-		}
-	}
-	clean = s
-	if strings.ContainsAny(s, "=: ") || strings.Contains(s, "eyJ") {
-		clean = text.Mask(s)
-	}
-	if hasToken([]byte(s)) {
-		clean = bootstrapToken.ReplaceAllString(clean, masked)
-	}
-	return clean, clean != s
-}
-
-// within returns the places of a JSON text in a string: of a patch, those of the object that it changes.
-func (w *walker) within(patch bool) (at places) {
-	if patch {
-		at = w.patterns.anywhere()
-	}
-	return at
-}
-
-// bootstrapToken is the shape of the tokens with which kubeadm joins a Node.
-var bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
-
-// decoded returns the text that s is in base64, if it is one.
-func decoded(s string) (string, bool) {
-	if len(s)%4 != 0 || len(s) < 8 {
-		return "", false
-	}
-	data, err := base64.StdEncoding.DecodeString(s)
-	if err != nil || !utf8.Valid(data) {
-		return "", false
-	}
-	return string(data), true
-}
-
-// least is the length of the shortest text in which there may be a secret.
-const least = 8
-
-// mayHide reports whether there may be a secret in a string, by what all of their shapes have.
-func mayHide(s []byte) bool {
-	if len(s) < least {
-		return false
-	}
-	if c := s[0]; c == '{' || c == '[' || c <= ' ' {
-		return true
-	}
-	return bytes.IndexByte(s, '\\') >= 0 || mayBeBase64(s) || hasToken(s) || text.MayMask(s)
-}
-
-func mayBeBase64(s []byte) bool {
-	if len(s) < 3*least || len(s)%4 != 0 {
-		return false
-	}
-	for _, c := range s {
-		switch c {
-		case '-', '_', '.', ':', ' ':
-			return false
-		}
-	}
-	return true
-}
-
-// The lengths of the parts of a bootstrap token.
-const (
-	tokenID     = 6
-	tokenSecret = 16
-)
-
-// hasToken reports whether a part of s looks like a bootstrap token.
-func hasToken(s []byte) bool {
-	for len(s) > tokenID+tokenSecret {
-		dot := bytes.IndexByte(s[tokenID:], '.')
-		if dot < 0 || len(s)-dot <= tokenID+tokenSecret {
-			return false
-		}
-		s = s[dot:]
-		if isTokenPart(s[:tokenID]) && isTokenPart(s[tokenID+1:tokenID+1+tokenSecret]) {
-			return true
-		}
-		s = s[1:]
-	}
-	return false
-}
-
-func isTokenPart(s []byte) bool {
-	for _, c := range s {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
-}
-
-// secretNames are the ends of names of members whose texts are secrets, in lower case and without separators.
-var secretNames = []string{
-	"password", "passwd", "passphrase", "token", "secret", "apikey", "accesskey", "secretkey", "privatekey",
-	"encryptionkey", "certificatekey",
-}
-
-// isSecretName reports whether a text is a secret because of the name of its member.
-func isSecretName(name []byte) bool {
-	if len(name) < len("token") {
-		return false
-	}
-	switch before, last := name[len(name)-2]|0x20, name[len(name)-1]|0x20; { // in which they end
-	case last == 'd' && (before == 'r' || before == 'w'), last == 'e' && before == 's':
-	case before == 'e' && (last == 'n' || last == 't' || last == 'y'):
-	case before < 'a' || before > 'z': // a separator, perhaps
-	default:
-		return false
-	}
-	var end [len("certificatekey")]byte // of the name, in lower case and without separators
-	n := len(end)
-	for i := len(name) - 1; i >= 0 && n > 0; i-- {
-		if c := name[i]; c != '-' && c != '_' && c != '.' {
-			n--
-			end[n] = c | 0x20
-		}
-	}
-	return slices.ContainsFunc(secretNames, func(s string) bool { return bytes.HasSuffix(end[n:], []byte(s)) })
-}
-
-// isSecretText reports whether a string in JSON names a secret: the name of a variable, or the path of a patch.
-func isSecretText(literal []byte) bool {
-	if len(literal) < 2 || literal[0] != '"' {
-		return false
-	}
-	s := literal[1 : len(literal)-1]
-	if i := bytes.LastIndexByte(s, '/'); i >= 0 {
-		s = s[i+1:]
-	}
-	return isSecretName(s)
+// isSecret reports whether the text of a member with the name of a secret is one.
+func (w *walker) isSecret(text []byte) bool {
+	s := string(text)
+	return !placeholder.MatchString(s) && (!w.form.yaml || !isProse(s, false))
 }

@@ -1,56 +1,76 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package bugreport
+package redact
 
 import (
+	"encoding/base64"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
+// leastKnown is the length of the shortest text that Known removes. Shorter ones, such as "on", are part of many words.
+const leastKnown = 6
+
 // maxQuoted is how many times a text may have been quoted within another, as JSON in a line of a log in JSON, and is
 // still searched for secrets.
 const maxQuoted = 4
 
-// redactor removes secrets from texts, whichever characters of them are escaped as in JSON, in Go or in a URL: other
-// programs escape others than encoding/json does, and what they wrote is quoted again.
-type redactor struct {
-	byPrefix map[string][]string // secrets by their first minSecret bytes
+// Known removes texts that are known to be secret, whichever characters of them are escaped as in JSON, in Go or in a
+// URL: other programs escape others than encoding/json does, and what they wrote is quoted again. The zero value
+// removes none. It must not be used concurrently.
+type Known struct {
+	byPrefix map[string][]string // by their first leastKnown bytes
 	begins   [256]bool           // with which bytes they begin
 }
 
-func newRedactor(secrets map[string]bool) *redactor {
-	r := &redactor{byPrefix: map[string][]string{}}
-	add := func(s string) {
-		r.byPrefix[s[:minSecret]] = append(r.byPrefix[s[:minSecret]], s)
-		r.begins[s[0]] = true
+// Add makes Remove remove the lines of values, but for those of less than leastKnown bytes, and values in base64.
+// Whoever writes a text of several lines may indent them.
+func (k *Known) Add(values ...string) {
+	if k.byPrefix == nil {
+		k.byPrefix = map[string][]string{}
 	}
-	for s := range secrets {
-		add(s)
-		if valid := string([]rune(s)); valid != s { // as JSON has it
-			add(valid)
+	add := func(s string) {
+		if prefix := s[:leastKnown]; !slices.Contains(k.byPrefix[prefix], s) {
+			k.byPrefix[prefix] = append(k.byPrefix[prefix], s)
+			k.begins[s[0]] = true
 		}
 	}
-	return r
+	for _, v := range values {
+		if whole := len(v) / 3 * 3; whole >= leastKnown { // in base64, whatever is behind it
+			add(base64.StdEncoding.EncodeToString([]byte(v[:whole])))
+		}
+		for line := range strings.Lines(v) {
+			line = strings.TrimSpace(line)
+			if len(line) < leastKnown {
+				continue
+			}
+			add(line)
+			if valid := string([]rune(line)); valid != line { // as JSON has it
+				add(valid)
+			}
+		}
+	}
 }
 
-// redact returns content without the secrets.
-func (r *redactor) redact(content string) string {
+// Remove returns content without the secrets.
+func (k *Known) Remove(content string) string {
 	secret := make([]bool, len(content))
 	original := view{text: content}
-	r.mark(original, secret)
+	k.mark(original, secret)
 	if decoded, ok := original.decode('%', urlEscape); ok {
-		r.mark(decoded, secret)
+		k.mark(decoded, secret)
 	}
 	for v, n := original, 0; n < maxQuoted; n++ {
 		var ok bool
 		if v, ok = v.decode('\\', backslashEscape); !ok {
 			break
 		}
-		r.mark(v, secret)
+		k.mark(v, secret)
 	}
 	var b strings.Builder
 	b.Grow(len(content))
@@ -60,7 +80,7 @@ func (r *redactor) redact(content string) string {
 			i++
 		}
 		if is {
-			b.WriteString(Removed)
+			b.WriteString(Mask)
 		} else {
 			b.WriteString(content[start:i])
 		}
@@ -69,12 +89,12 @@ func (r *redactor) redact(content string) string {
 }
 
 // mark sets what v's secrets are in the original text.
-func (r *redactor) mark(v view, secret []bool) {
-	for i := 0; i+minSecret <= len(v.text); i++ {
-		if !r.begins[v.text[i]] {
+func (k *Known) mark(v view, secret []bool) {
+	for i := 0; i+leastKnown <= len(v.text); i++ {
+		if !k.begins[v.text[i]] {
 			continue
 		}
-		for _, s := range r.byPrefix[v.text[i:i+minSecret]] {
+		for _, s := range k.byPrefix[v.text[i:i+leastKnown]] {
 			if !strings.HasPrefix(v.text[i:], s) {
 				continue
 			}
