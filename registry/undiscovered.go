@@ -23,6 +23,8 @@ type Undiscovered struct {
 	Unreadable string
 	// NamespaceSelector is the one of the ExtensionConfig. Nil matches all.
 	NamespaceSelector labels.Selector
+	// Mistake says what is wrong with the text of the ExtensionConfig, so that it cannot be discovered; empty if nothing is.
+	Mistake string
 	// Default decides the result of calls to all handlers of a hook, unless a policy does: Fail fails them, and Ignore
 	// leaves the ExtensionConfig out.
 	Default hook.FailurePolicy
@@ -48,12 +50,20 @@ func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unreadable) }
 
 func (u *Undiscovered) equal(o *Undiscovered) bool {
 	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default &&
+		u.Mistake == o.Mistake &&
 		(u.NamespaceSelector == nil) == (o.NamespaceSelector == nil) &&
 		(u.NamespaceSelector == nil || u.NamespaceSelector.String() == o.NamespaceSelector.String())
 }
 
-// Undiscovered returns the ExtensionConfigs whose handlers are not known, ordered by name.
-func (s *Snapshot) Undiscovered() []*Undiscovered { return s.undiscovered }
+// Undiscovered returns the ExtensionConfigs whose handlers are not known, ordered by name. Callers must not change the
+// slice.
+func (s *Snapshot) Undiscovered() []*Undiscovered {
+	taken := func(u *Undiscovered) bool { return len(s.localsNamed(u.Name)) > 0 }
+	if !slices.ContainsFunc(s.undiscovered, taken) {
+		return s.undiscovered
+	}
+	return slices.DeleteFunc(slices.Clone(s.undiscovered), taken) // they would not be called
+}
 
 // UndiscoveredOf returns the ExtensionConfig of a handler, by its registered name or its label, if the handlers of that
 // ExtensionConfig are not known.
@@ -64,7 +74,7 @@ func (s *Snapshot) UndiscoveredOf(handler string) (*Undiscovered, bool) {
 		names = []string{of.Stable, of.Candidate}
 	}
 	for _, name := range names {
-		if i, found := s.findUndiscovered(name); ok && found {
+		if i, found := s.findUndiscovered(name); ok && found && len(s.localsNamed(name)) == 0 {
 			return s.undiscovered[i], true
 		}
 	}
@@ -113,11 +123,6 @@ func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	}
 	slices.SortFunc(next.undiscovered, func(a, b *Undiscovered) int { return cmp.Compare(a.key(), b.key()) })
 	next.setStanding()
-	d := next.draft()
-	if d.placeLocals(); len(d.touched) > 0 {
-		r.current.Store(d.finish())
-		return
-	}
 	r.current.Store(&next)
 }
 

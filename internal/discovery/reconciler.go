@@ -48,6 +48,8 @@ type Registry interface {
 	SetRollouts(rollouts []registry.Rollout)
 	// SetLocal replaces the registrations of a kind without servers, and returns the error of each that it refuses.
 	SetLocal(kind string, regs []registry.Registration) []error
+	// SetClosures replaces what the mistaken objects of a kind close.
+	SetClosures(kind string, closures []registry.Closure)
 	SetReady()
 	// Snapshot returns what is registered.
 	Snapshot() *registry.Snapshot

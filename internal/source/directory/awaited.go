@@ -23,12 +23,11 @@ type atStart struct {
 }
 
 // recall takes down which ExtensionConfigs were there when the source started. Those of a file that could not be read
-// then count, too, as soon as it can be.
+// count, too, as soon as it can be.
 func (d *Source) recall(next *manifest.Inventory) {
 	first := d.present == nil
 	if first {
 		d.present = map[string]atStart{}
-		d.unreadable = slices.Clone(next.Unreadable)
 	}
 	for name, file := range next.Named {
 		if _, ok := d.present[name]; ok || !first && !slices.Contains(d.unreadable, file) {
@@ -41,9 +40,7 @@ func (d *Source) recall(next *manifest.Inventory) {
 		}
 		d.present[name] = x
 	}
-	now := slices.DeleteFunc(slices.Clone(d.unreadable), func(file string) bool {
-		return !slices.Contains(next.Unreadable, file)
-	})
+	now := slices.Clone(next.Unreadable)
 	d.await(now, slices.DeleteFunc(d.unreadable, func(file string) bool { return slices.Contains(now, file) }))
 	d.unreadable = now
 	if len(next.Unreadable) > 0 {
