@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -20,10 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // kind is what a follower needs to know of a kind of Hookgate's own. O is the type of its objects, and C what one is
@@ -49,6 +54,7 @@ type kind[O client.Object, C any] struct {
 type mistaken[O any] struct {
 	object  O
 	message string
+	closed  *kinds.Closed // nil if an earlier generation stays in effect
 }
 
 // follower applies the objects of one kind to the registry of this replica.
@@ -56,6 +62,8 @@ type follower[O client.Object, C any] struct {
 	kind[O, C]
 	cache  cache.Cache
 	client client.Client // to write with
+	served *discovery.TrackingRegistry
+	hooks  *catalog.Catalog
 	logger *slog.Logger
 
 	isSynced func() bool // the cache has all of them
@@ -74,6 +82,7 @@ type compiled[C any] struct {
 	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation.
 	valid   *C
 	invalid string
+	closed  *kinds.Closed // what an object closes that is invalid and has no valid version
 	// written is the version of the object before the last write of its status: a cache that has it has not seen that yet.
 	written string
 }
@@ -81,6 +90,7 @@ type compiled[C any] struct {
 func newFollower[O client.Object, C any](shared *own, k kind[O, C]) *follower[O, C] {
 	return &follower[O, C]{
 		kind: k, cache: shared.cache, client: shared.client, logger: shared.logger, missing: make(chan struct{}),
+		served: shared.served, hooks: shared.hooks,
 	}
 }
 
@@ -131,6 +141,7 @@ func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
 	next := make(map[string]compiled[C], len(f.items))
 	valid := make([]C, 0, len(f.items))
 	invalid := map[string]mistaken[O]{}
+	var closures []registry.Closure
 	for _, item := range f.items {
 		c := f.compileNext(item)
 		next[item.GetName()] = c
@@ -138,10 +149,14 @@ func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
 			valid = append(valid, *c.valid)
 		}
 		if c.invalid != "" {
-			invalid[item.GetName()] = mistaken[O]{item, c.invalid}
+			invalid[item.GetName()] = mistaken[O]{item, c.invalid, c.closed}
+		}
+		if c.closed != nil {
+			closures = append(closures, c.closed.Closure)
 		}
 	}
 	f.compiled = next
+	f.served.SetClosures(f.name, closures)
 	return f.kind.apply(valid, invalid)
 }
 
@@ -162,7 +177,12 @@ func (f *follower[O, C]) compileNext(item O) compiled[C] {
 	if known && before.valid != nil {
 		now.valid = before.valid
 		now.invalid += "; its previous version stays in effect"
+		return now
 	}
+	content, _ := json.Marshal(item) // what cannot be written is read as missing
+	closed := kinds.Close(f.name, item.GetName(), content, now.invalid, f.hooks)
+	now.closed = &closed
+	now.invalid += "; " + closed.Effect()
 	return now
 }
 

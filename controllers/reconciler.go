@@ -6,6 +6,7 @@ package controllers
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -28,6 +29,7 @@ import (
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -144,7 +146,7 @@ func (r *reconciler) read(
 	x, invalid = r.extension(config)
 	x.LastKnown, o.unreadable = r.lastKnown(m, config)
 	if invalid != nil {
-		r.core.Refuse(config.Name)
+		r.core.Refuse(config.Name, r.mistake(config, invalid))
 	}
 	// Of handlers that cannot be read it is known that there are some.
 	x.Awaited = o.unreadable
@@ -179,6 +181,16 @@ func (r *reconciler) observeAll(configs []runtimev1.ExtensionConfig) {
 		r.report(m, valid[i].config, err)
 		r.observeLosses(m, &valid[i])
 	}
+}
+
+// mistake returns what calls wait for because config has a mistake in its text; nil if there is another reason not to
+// use it.
+func (r *reconciler) mistake(config *runtimev1.ExtensionConfig, invalid error) *registry.Undiscovered {
+	if _, errs := extensionconfig.Convert(config); len(errs) == 0 {
+		return nil
+	}
+	content, _ := json.Marshal(config) // what cannot be written is read as missing
+	return kinds.Close(kinds.ExtensionConfig, config.Name, content, invalid.Error(), r.hooks).Extension
 }
 
 // extension returns the Extension that config defines, or an error if it cannot be used.

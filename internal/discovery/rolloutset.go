@@ -57,6 +57,10 @@ func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
 	verdicts := make(map[string]extensionconfig.Verdict, len(s.rollouts)+len(s.refused))
 	for name, of := range s.rollouts {
 		verdict := extensionconfig.JudgeRollout(snapshot, of)
+		if !s.engine.Readable() && verdict.Ready() {
+			verdict = extensionconfig.Verdict{Reason: v1alpha1.RecordsMissingReason, Message: "Calls fail with NotReady: not all " +
+				rollout.RecordKind + "s have been read, which say which Clusters have moved; the log says which one cannot be"}
+		}
 		if aborted := s.engine.Aborted(name); aborted != "" && verdict.Ready() {
 			verdict.Reason = v1alpha1.AbortedReason
 			verdict.Message += "; no more Clusters move: " + aborted

@@ -111,13 +111,17 @@ func (r *Reconciler) await(xs []Known, states []*state) {
 	}
 }
 
-// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls do
-// not wait for it.
-func (r *Reconciler) Refuse(name string) {
+// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls wait
+// for it as mistake says, or do not wait if that is nil.
+func (r *Reconciler) Refuse(name string, mistake *registry.Undiscovered) {
 	r.mu.Lock()
 	s := r.states[name]
 	r.mu.Unlock()
-	if s == nil || s.applied == nil {
+	switch {
+	case s != nil && s.applied != nil:
+	case mistake != nil:
+		r.registry.SetUndiscovered([]registry.Undiscovered{*mistake})
+	default:
 		r.registry.RemoveAll([]string{name})
 	}
 }

@@ -23,11 +23,12 @@ type atStart struct {
 }
 
 // recall takes down which ExtensionConfigs were there when the source started. Those of a file that could not be read
-// count, too, as soon as it can be.
+// then count, too, as soon as it can be.
 func (d *Source) recall(next *manifest.Inventory) {
 	first := d.present == nil
 	if first {
 		d.present = map[string]atStart{}
+		d.unreadable = slices.Clone(next.Unreadable)
 	}
 	for name, file := range next.Named {
 		if _, ok := d.present[name]; ok || !first && !slices.Contains(d.unreadable, file) {
@@ -40,9 +41,10 @@ func (d *Source) recall(next *manifest.Inventory) {
 		}
 		d.present[name] = x
 	}
-	now := slices.Clone(next.Unreadable)
-	d.await(now, slices.DeleteFunc(d.unreadable, func(file string) bool { return slices.Contains(now, file) }))
-	d.unreadable = now
+	stays := func(file string) bool { return slices.Contains(next.Unreadable, file) }
+	d.await(next.Unreadable, slices.DeleteFunc(d.awaitedFiles, stays))
+	d.awaitedFiles = slices.Clone(next.Unreadable)
+	d.unreadable = slices.DeleteFunc(d.unreadable, func(file string) bool { return !stays(file) })
 	if len(next.Unreadable) > 0 {
 		return // any of them may define what is missing
 	}

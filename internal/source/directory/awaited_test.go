@@ -40,7 +40,8 @@ func TestExtensionsThatWereThereAtTheStartAreAwaited(t *testing.T) {
 	writeFile(t, s.dir, "paused.yaml", strings.Replace(config("paused", urlB), "  name: paused", "  name: paused\n  annotations: {cluster.x-k8s.io/paused: ''}", 1))
 	s.run(t)
 	s.eventuallyReady(t)
-	s.eventuallyAwaits(t, "neither what is paused nor what is refused counts", `ExtensionConfig "acme" Fail`, `ExtensionConfig "other" Fail`)
+	s.eventuallyAwaits(t, "what is paused does not count, what has a mistake does", `ExtensionConfig "acme" Fail`,
+		`ExtensionConfig "invalid" Fail`, `ExtensionConfig "other" Fail`)
 	s.eventuallyLogs(t, "extensionConfig=acme", "nothing is served for it yet; calls to all handlers of a hook fail")
 
 	writeFile(t, s.dir, "late.yaml", config("late", urlB))
@@ -92,11 +93,12 @@ func TestManifestsThatCannotBeReadAtTheStartAreAwaited(t *testing.T) {
 	s.eventuallyAwaits(t, "both may define one", `manifest "broken.yaml" Fail`, `manifest "empty.yaml" Fail`)
 	writeFile(t, s.dir, "late.yaml", broken)
 	writeFile(t, s.dir, "empty.yaml", config("acme", urlA))
-	s.eventuallyAwaits(t, "it was there at the start", `ExtensionConfig "acme" Fail`, `manifest "broken.yaml" Fail`)
+	s.eventuallyAwaits(t, "it was there at the start, and what comes later is not understood either", `ExtensionConfig "acme" Fail`,
+		`manifest "broken.yaml" Fail`, `manifest "late.yaml" Fail`)
 	if err := os.Remove(filepath.Join(s.dir, "broken.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	s.eventuallyAwaits(t, "it is deleted", `ExtensionConfig "acme" Fail`)
+	s.eventuallyAwaits(t, "it is deleted", `ExtensionConfig "acme" Fail`, `manifest "late.yaml" Fail`)
 	writeFile(t, s.dir, "late.yaml", config("late", urlB))
 	s.eventuallyAwaits(t, "it came later", `ExtensionConfig "acme" Fail`, `ExtensionConfig "late" Ignore`)
 }
@@ -111,6 +113,8 @@ func newStateSource(t *testing.T, dir string) *source {
 	}
 	s.directory.workers.state = s.directory.state
 	s.directory.useRecords(newRecords(dir, s.Logs.Logger()), nil)
+	s.directory.valid = newValidState(dir, s.dir, s.Logs.Logger())
+	s.directory.decoder.KeepContent()
 	return s
 }
 

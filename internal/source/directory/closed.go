@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/rollout"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -17,12 +16,7 @@ const needsState = "needs --state-dir, where the gateway keeps which Clusters ha
 
 // setClosures closes what the mistaken objects of all kinds govern.
 func (d *Source) setClosures() {
-	byKind := map[string][]registry.Closure{}
-	for kind, all := range d.inventory.Closed {
-		for _, c := range all {
-			byKind[kind] = append(byKind[kind], c.Closure)
-		}
-	}
+	byKind := d.inventory.Closures()
 	for name, o := range d.inventory.Rollouts {
 		if d.state == nil {
 			byKind[rollout.Kind] = append(byKind[rollout.Kind], registry.Closure{
@@ -46,11 +40,10 @@ func (d *Source) setClosures() {
 
 // awaitMistaken makes calls wait for the ExtensionConfigs that have mistakes, and no longer for those that are gone.
 func (d *Source) awaitMistaken() {
-	var all []registry.Undiscovered
-	var keys []string
-	for _, c := range d.inventory.Closed[kinds.ExtensionConfig] {
-		all = append(all, *c.Extension)
-		keys = append(keys, cmp.Or(c.Extension.Name, c.Extension.Unreadable))
+	all := d.inventory.Mistaken()
+	keys := make([]string, 0, len(all))
+	for i := range all {
+		keys = append(keys, cmp.Or(all[i].Name, all[i].Unreadable))
 	}
 	gone := slices.DeleteFunc(d.mistaken, func(key string) bool {
 		_, valid := d.inventory.Extensions[key]
@@ -62,15 +55,4 @@ func (d *Source) awaitMistaken() {
 	if len(all) > 0 {
 		d.registry.SetUndiscovered(all)
 	}
-}
-
-// registrationsOf returns what stands for closed objects without servers.
-func registrationsOf(closed []*kinds.Closed) []registry.Registration {
-	var all []registry.Registration
-	for _, c := range closed {
-		if c.Registration != nil {
-			all = append(all, *c.Registration)
-		}
-	}
-	return all
 }

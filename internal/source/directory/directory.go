@@ -108,22 +108,23 @@ type Source struct {
 	patience                      time.Duration // how long the first attempts may delay readiness
 
 	// The rest belongs to Run.
-	read        []manifest.File // what was read last
-	manifests   []manifest.File // those of inventory
-	inventory   *manifest.Inventory
-	problems    []manifest.Problem // of the manifests
-	reported    map[string]bool    // the problems that were logged and still are there
-	policies    *discovery.PolicySet
-	chains      *discovery.ChainSet
-	rules       *discovery.LocalSet
-	rollouts    *discovery.RolloutSet
-	compiled    map[*v1alpha1.ExtensionRollout]registry.Rollout
-	present     map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
-	unreadable  []string           // the files that cannot be read, and of which nothing is kept
-	closedKinds map[string]bool    // which have closures
-	mistaken    []string           // the keys of ExtensionConfigs that calls wait for, because they have mistakes
-	settled     bool               // the first attempts are over
-	confirmed   bool               // by Reload: the directory is as it should be
+	read         []manifest.File // what was read last
+	manifests    []manifest.File // those of inventory
+	inventory    *manifest.Inventory
+	problems     []manifest.Problem // of the manifests
+	reported     map[string]bool    // the problems that were logged and still are there
+	policies     *discovery.PolicySet
+	chains       *discovery.ChainSet
+	rules        *discovery.LocalSet
+	rollouts     *discovery.RolloutSet
+	compiled     map[*v1alpha1.ExtensionRollout]registry.Rollout
+	present      map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
+	unreadable   []string           // the files that cannot be read, and of which nothing is kept
+	awaitedFiles []string           // the files that cannot be read now, and of which nothing is kept
+	closedKinds  map[string]bool    // which have closures
+	mistaken     []string           // the keys of ExtensionConfigs that calls wait for, because they have mistakes
+	settled      bool               // the first attempts are over
+	confirmed    bool               // by Reload: the directory is as it should be
 
 	warning    atomic.Pointer[string]
 	namespaces atomic.Pointer[map[string]manifest.Object]
@@ -188,7 +189,7 @@ func New(c Config) (*Source, error) {
 	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
 	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
 	d.useRecords(newRecords(c.StateDir, c.Logger), c.Compared)
-	if d.valid = newValidState(c.StateDir, c.Logger); d.valid != nil {
+	if d.valid = newValidState(c.StateDir, c.Dir, c.Logger); d.valid != nil {
 		decoder.KeepContent()
 	}
 	d.namespaces.Store(&map[string]manifest.Object{})
@@ -413,19 +414,14 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rules)) {
 		rules = append(rules, *d.inventory.Rules[name].Rule)
 	}
-	d.rules.Set(append(rules, registrationsOf(d.inventory.Closed[kinds.HookRule])...), d.inventory.RefusedRules)
-	d.tracking.SetLocal(kinds.HookJob, registrationsOf(d.inventory.Closed[kinds.HookJob])) // none of which is run here
+	d.rules.Set(append(rules, d.inventory.ClosedRegistrations(kinds.HookRule)...), d.inventory.RefusedRules)
+	d.tracking.SetLocal(kinds.HookJob, d.inventory.ClosedRegistrations(kinds.HookJob)) // none of which is run here
 	d.setRollouts()
 	chains := make([]registry.Chain, 0, len(d.inventory.Chains))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Chains)) {
 		chains = append(chains, *d.inventory.Chains[name].Chain)
 	}
-	for _, c := range d.inventory.Closed[kinds.HandlerChain] {
-		if c.Chain != nil {
-			chains = append(chains, *c.Chain)
-		}
-	}
-	d.chains.Set(chains, d.inventory.RefusedChains)
+	d.chains.Set(append(chains, d.inventory.ClosedChains()...), d.inventory.RefusedChains)
 	extensions := make([]extensionconfig.Extension, 0, len(d.inventory.Extensions))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {
 		o := d.inventory.Extensions[name]

@@ -28,27 +28,28 @@ const validDir = "valid"
 // it has a mistake: a file for each object. It forgets an object that no manifest defines any more. Nil keeps nothing.
 // It belongs to one goroutine.
 type validState struct {
-	dir    string
-	logger *slog.Logger
-	reader files.Reader
-	saved  map[string][]byte // by file
-	failed string            // the error of a write that was logged last
+	dir       string
+	manifests string // the directory of manifests
+	logger    *slog.Logger
+	reader    files.Reader
+	saved     map[string][]byte // by file
+	failed    string            // the error of a write that was logged last
 }
 
 // validObject is the content of a file.
 type validObject struct {
 	Kind   string          `json:"kind"`
 	Name   string          `json:"name"`
-	File   string          `json:"file"`
+	File   string          `json:"file"` // in the directory of manifests
 	Object json.RawMessage `json:"object"`
 }
 
 // newValidState returns the objects in the directory of a state, or nil without a state.
-func newValidState(state string, logger *slog.Logger) *validState {
+func newValidState(state, manifests string, logger *slog.Logger) *validState {
 	if state == "" {
 		return nil
 	}
-	return &validState{dir: filepath.Join(state, validDir), logger: logger, saved: map[string][]byte{}}
+	return &validState{dir: filepath.Join(state, validDir), manifests: manifests, logger: logger, saved: map[string][]byte{}}
 }
 
 // load returns the objects of the last run.
@@ -82,7 +83,7 @@ func (s *validState) load() []manifest.Valid {
 			continue
 		}
 		s.saved[e.Name()] = content
-		all = append(all, manifest.Valid{Kind: of.Kind, Name: of.Name, File: of.File, Content: of.Object})
+		all = append(all, manifest.Valid{Kind: of.Kind, Name: of.Name, File: filepath.Join(s.manifests, of.File), Content: of.Object})
 	}
 	slices.SortStableFunc(all, func(a, b manifest.Valid) int { return strings.Compare(a.File, b.File) })
 	return all
@@ -95,7 +96,7 @@ func (s *validState) save(all []manifest.Valid) {
 	}
 	wanted := make(map[string][]byte, len(all))
 	for i := range all {
-		content, err := json.Marshal(validObject{all[i].Kind, all[i].Name, all[i].File, all[i].Content})
+		content, err := json.Marshal(validObject{all[i].Kind, all[i].Name, filepath.Base(all[i].File), all[i].Content})
 		if err == nil {
 			wanted[fileOf(all[i].Kind, all[i].Name)] = content
 		}
@@ -128,6 +129,9 @@ func (s *validState) save(all []manifest.Valid) {
 		if errs = append(errs, err); err == nil {
 			delete(s.saved, name)
 		}
+	}
+	if len(wanted) == 0 {
+		_ = os.Remove(s.dir) // it may not be there, or not be empty
 	}
 	s.report(errors.Join(errs...))
 }
