@@ -26,6 +26,8 @@ type Undiscovered struct {
 	// Default decides the result of calls to all handlers of a hook, unless a policy does: Fail fails them, and Ignore
 	// leaves the ExtensionConfig out.
 	Default hook.FailurePolicy
+	// Cause says why the last discovery failed, for calls that name a handler. It is empty before the first has ended.
+	Cause string
 }
 
 // String returns the name as it appears in messages.
@@ -47,7 +49,7 @@ func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
 func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unreadable) }
 
 func (u *Undiscovered) equal(o *Undiscovered) bool {
-	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default &&
+	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default && u.Cause == o.Cause &&
 		(u.NamespaceSelector == nil) == (o.NamespaceSelector == nil) &&
 		(u.NamespaceSelector == nil || u.NamespaceSelector.String() == o.NamespaceSelector.String())
 }
@@ -68,7 +70,59 @@ func (s *Snapshot) UndiscoveredOf(handler string) (*Undiscovered, bool) {
 			return s.undiscovered[i], true
 		}
 	}
+	for _, u := range s.undiscovered {
+		if u.Name != "" && !ok && hasHashedLabel(handler, u.Name) {
+			return u, true
+		}
+	}
 	return nil, false
+}
+
+// Awaited says what keeps it from being known whether there is a handler or chain of a name that the snapshot does not
+// have, as a clause; nothing if there is none.
+func (s *Snapshot) Awaited(handler string, gh hook.GroupHook) string {
+	if u, ok := s.UndiscoveredOf(handler); ok {
+		return u.clause()
+	}
+	_, extensionConfig, qualified := splitName(handler)
+	if of := s.memberOf[extensionConfig]; of != nil && of.Name == extensionConfig {
+		for _, member := range []string{of.Stable, of.Candidate} {
+			if member != "" && !s.Knows(member) {
+				return fmt.Sprintf("ExtensionConfig %q of %s has not been discovered", member, of)
+			}
+		}
+	}
+	if qualified && s.offering(extensionConfig) != nil {
+		return ""
+	}
+	for _, u := range s.undiscovered {
+		if u.Unreadable != "" || !qualified && s.mayOffer(u, gh) {
+			return u.clause()
+		}
+	}
+	return ""
+}
+
+// AwaitedConfig is Awaited for the handlers of an ExtensionConfig.
+func (s *Snapshot) AwaitedConfig(name string) string {
+	return s.Awaited("."+name, hook.GroupHook{})
+}
+
+// mayOffer reports whether handlers of an ExtensionConfig for a hook will be offered under their own names.
+func (s *Snapshot) mayOffer(u *Undiscovered, gh hook.GroupHook) bool {
+	p := s.policies[u.Name].All
+	return p != nil && p.OfferAs == policy.Original && p.Allows(gh.Hook)
+}
+
+// clause says that the handlers are not known, and why.
+func (u *Undiscovered) clause() string {
+	switch {
+	case u.Unreadable != "":
+		return fmt.Sprintf("the handlers of %s are not known yet", u)
+	case u.Cause == "":
+		return u.String() + " has not been discovered yet"
+	}
+	return u.String() + " has not been discovered: " + u.Cause
 }
 
 // Knows reports whether an ExtensionConfig is registered, or known not to be discovered yet.

@@ -197,8 +197,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	})
 	if err != nil {
 		s.refused = errors.Is(err, connect.ErrNotAllowed) || hook.KindOf(err) == hook.Loop
-		r.await(offered, states)
 		logFailure(logger, s, &x, err)
+		r.await(offered, states)
 		return extension.Discovered{}, err
 	}
 	logSuccess(logger, s, changed, found.Skipped)

@@ -89,6 +89,28 @@ func TestReconcileServesTheStatusUntilDiscovery(t *testing.T) {
 	b.Serves(t, "what was discovered is newer than the status", "new.acme "+urlA)
 }
 
+// A call that names one of its handlers says why they are not known, and no more once they are.
+func TestReconcileSaysWhyHandlersAreNotKnown(t *testing.T) {
+	b := discoverytest.New(t)
+	hook := discoverytest.Handlers("v")[0].Hook.GroupHook()
+	for attempt := range 2 {
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err == nil {
+			t.Fatal("the extension is down")
+		}
+		const want = `ExtensionConfig "acme" has not been discovered: call ` + urlA + `: connection refused`
+		if got := b.Registry.Snapshot().Awaited("v.acme", hook); got != want {
+			t.Errorf("attempt %d: got %q, want %q", attempt, got, want)
+		}
+	}
+	b.Extensions.Serve(urlA)
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Registry.Snapshot().Awaited("v.acme", hook); got != "" {
+		t.Errorf("discovered without such a handler: got %q", got)
+	}
+}
+
 func TestReconcileAppliesSettingsWhileTheExtensionIsDown(t *testing.T) {
 	b := discoverytest.New(t)
 	b.Extensions.Serve(urlA, "v")

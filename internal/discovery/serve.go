@@ -5,6 +5,8 @@ package discovery
 
 import (
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -100,6 +102,7 @@ func (r *Reconciler) await(xs []Known, states []*state) {
 		default:
 			unknown = append(unknown, registry.Undiscovered{
 				Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
+				Cause: text.Cut(s.failure, limits.ProblemBytes),
 			})
 		}
 	}
