@@ -4,6 +4,8 @@
 package discovery
 
 import (
+	"time"
+
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
@@ -80,12 +82,36 @@ func (k *Known) next(s *state) (next registry.Registration, ok bool) {
 		return next, false
 	case !s.discovered && (len(x.LastKnown) > 0 || x.Discovered):
 		next.Handlers = x.LastKnown
-	case s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig):
+		at := s.lastClient()
+		if last := x.LastClient; last != nil && (at == nil || !last.Since.IsZero() || !last.Is(&s.applied.ClientConfig)) {
+			at = last
+		}
+		at.KeepIn(&next, time.Now())
+	case s.applied != nil:
 		next.Handlers = s.applied.Handlers
+		s.lastClient().KeepIn(&next, time.Now())
 	default:
 		return next, false
 	}
 	return next, true
+}
+
+// lastClient returns how the extension is called now, or nil.
+func (s *state) lastClient() *extensionconfig.LastClient {
+	if s.applied == nil {
+		return nil
+	}
+	return extensionconfig.LastClientOf(s.applied)
+}
+
+// Applied returns what is registered of an ExtensionConfig, or nil. It must not be changed.
+func (r *Reconciler) Applied(name string) *registry.Registration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.states[name]; s != nil {
+		return s.applied
+	}
+	return nil
 }
 
 // await tells the registry which of xs have unknown handlers. Those that are paused, or that the gateway may not call,
