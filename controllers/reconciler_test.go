@@ -308,7 +308,7 @@ func TestConflictIsTriedAgainOnce(t *testing.T) {
 	r := start(t, api, nil)
 	api.register("acme", nil)
 	api.awaitDiscovered(t, "acme")
-	expectWrites(t, api, 0, "PATCH acme/status 409", "PATCH acme/status 200")
+	expectWrites(t, api, 0, "PATCH acme 200", "PATCH acme/status 409", "PATCH acme/status 200")
 	if n := len(r.extensions.calls()); n != 2 {
 		t.Errorf("the extension was asked %d times, want once for each write", n)
 	}

@@ -87,6 +87,14 @@ func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
 		},
 		"NoOwnName": {reason: "no handler of this hook is", undiscovered: fail, policies: all(policy.Policy{OfferAs: policy.Original, Hooks: []string{"GeneratePatches"}}), hook: "CanUpdateMachine", handler: "v", kind: hook.UnknownHandler, want: `no handler "v": the handlers of CanUpdateMachine are none`},
 		"Discovery": {reason: "the extension is named", undiscovered: fail, hook: "Discovery", handler: "New", want: `handler "New" is not known yet: ExtensionConfig "new" has not been discovered yet`},
+		"Aside": {
+			reason: "it is paused: calls to all do not wait", undiscovered: []registry.Undiscovered{{Name: "new", Cause: "it is paused", Default: hook.Fail, Aside: true}},
+			policies: all(policy.Policy{OnUndiscovered: hook.Fail}),
+		},
+		"AsideNamed": {
+			reason: "it may go on", undiscovered: []registry.Undiscovered{{Name: "new", Cause: "it is paused", Default: hook.Fail, Aside: true}}, handler: "v.new",
+			want: `handler "v.new" is not known yet: ExtensionConfig "new" has not been discovered: it is paused`,
+		},
 		"Elsewhere": {reason: "nothing of the name is expected", undiscovered: fail, handler: "v.other", kind: hook.UnknownHandler, want: `no handler "v.other": the handlers of BeforeClusterDelete are d.acme`},
 		"UnreadableNamed": {
 			reason: "it may define it", undiscovered: []registry.Undiscovered{{Unreadable: `manifest "x.yaml"`, Default: hook.Fail}}, handler: "v.other",

@@ -96,7 +96,7 @@ func (s *Snapshot) localOf(name string) *Registration {
 	if s.memberOf[name] != nil {
 		return nil
 	}
-	if _, undiscovered := s.findUndiscovered(name); undiscovered {
+	if s.awaits(name) != nil {
 		return nil
 	}
 	if named := s.localsNamed(name); len(named) == 1 {
@@ -117,8 +117,8 @@ func (s *Snapshot) TakenLocal(kind, name string) string {
 		}
 		return ""
 	}
-	if i, undiscovered := s.findUndiscovered(name); undiscovered {
-		return "the name of " + s.undiscovered[i].String()
+	if u := s.awaits(name); u != nil {
+		return "the name of " + u.String()
 	}
 	for _, l := range s.localsNamed(name) {
 		if l.Local.Kind() != kind {

@@ -28,6 +28,9 @@ type Undiscovered struct {
 	Default hook.FailurePolicy
 	// Cause says why the last discovery failed, for calls that name a handler. It is empty before the first has ended.
 	Cause string
+	// Aside keeps calls to all handlers of a hook from waiting for it, whatever a policy says: it is paused, or the
+	// gateway may not call it. It takes no name.
+	Aside bool
 }
 
 // String returns the name as it appears in messages.
@@ -40,6 +43,9 @@ func (u *Undiscovered) String() string {
 
 // Effect returns Fail or Ignore: what the policy for the whole extension, which may be nil, says, or else the default.
 func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
+	if u.Aside {
+		return hook.Ignore
+	}
 	if all != nil && all.OnUndiscovered != "" {
 		return all.OnUndiscovered
 	}
@@ -49,7 +55,7 @@ func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
 func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unreadable) }
 
 func (u *Undiscovered) equal(o *Undiscovered) bool {
-	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default && u.Cause == o.Cause &&
+	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default && u.Cause == o.Cause && u.Aside == o.Aside &&
 		(u.NamespaceSelector == nil) == (o.NamespaceSelector == nil) &&
 		(u.NamespaceSelector == nil || u.NamespaceSelector.String() == o.NamespaceSelector.String())
 }
@@ -127,12 +133,19 @@ func (u *Undiscovered) clause() string {
 
 // Knows reports whether an ExtensionConfig is registered, or known not to be discovered yet.
 func (s *Snapshot) Knows(extensionConfig string) bool {
-	_, undiscovered := s.findUndiscovered(extensionConfig)
-	return undiscovered || s.byConfig[extensionConfig] != nil
+	return s.awaits(extensionConfig) != nil || s.byConfig[extensionConfig] != nil
 }
 
 // Policies returns the policies for the handlers of an ExtensionConfig, registered or not.
 func (s *Snapshot) Policies(extensionConfig string) Policies { return s.policies[extensionConfig] }
+
+// awaits returns the ExtensionConfig of a name whose handlers are not known and may come, or nil.
+func (s *Snapshot) awaits(extensionConfig string) *Undiscovered {
+	if i, found := s.findUndiscovered(extensionConfig); found && !s.undiscovered[i].Aside {
+		return s.undiscovered[i]
+	}
+	return nil
+}
 
 func (s *Snapshot) findUndiscovered(key string) (int, bool) {
 	return slices.BinarySearchFunc(s.undiscovered, key, func(u *Undiscovered, key string) int {

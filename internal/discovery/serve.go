@@ -114,29 +114,26 @@ func (r *Reconciler) Applied(name string) *registry.Registration {
 	return nil
 }
 
-// await tells the registry which of xs have unknown handlers. Those that are paused, or that the gateway may not call,
-// are not asked in any case.
+// await tells the registry which of xs have unknown handlers. Calls to all handlers of a hook do not wait for those that
+// are paused, or that the gateway may not call.
 func (r *Reconciler) await(xs []Known, states []*state) {
 	var unknown []registry.Undiscovered
-	var others []string
 	for i := range xs {
 		x, s := &xs[i].Extension, states[i]
-		switch {
-		case s.applied != nil:
-		case x.Paused || s.refused:
-			others = append(others, x.Name)
-		default:
-			unknown = append(unknown, registry.Undiscovered{
-				Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
-				Cause: text.Cut(s.failure, limits.ProblemBytes),
-			})
+		if s.applied != nil {
+			continue
 		}
+		u := registry.Undiscovered{
+			Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
+			Cause: text.Cut(s.failure, limits.ProblemBytes), Aside: x.Paused || s.refused,
+		}
+		if x.Paused {
+			u.Cause = "it is paused"
+		}
+		unknown = append(unknown, u)
 	}
 	if len(unknown) > 0 {
 		r.registry.SetUndiscovered(unknown)
-	}
-	if len(others) > 0 {
-		r.registry.RemoveAll(others)
 	}
 }
 

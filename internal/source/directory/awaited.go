@@ -58,6 +58,9 @@ func (d *Source) recall(next *manifest.Inventory) {
 
 // recalled adds to x what is known of it since the start.
 func (d *Source) recalled(x *extensionconfig.Extension) {
+	if len(x.LastKnown) > 0 {
+		x.LastClient = extensionconfig.LastClientOf(&x.Registration) // its manifest has both
+	}
 	known, ok := d.present[x.Name]
 	if !ok {
 		return
