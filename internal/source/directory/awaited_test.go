@@ -26,7 +26,9 @@ func (s *source) eventuallyAwaits(t *testing.T, reason string, want ...string) {
 	process.Eventually(t, reason+": "+strings.Join(want, ", "), func() bool {
 		var got []string
 		for _, u := range s.Registry.Snapshot().Undiscovered() {
-			got = append(got, u.String()+" "+string(u.Default))
+			if !u.Aside {
+				got = append(got, u.String()+" "+string(u.Default))
+			}
 		}
 		return slices.Equal(got, want)
 	})
@@ -42,6 +44,9 @@ func TestExtensionsThatWereThereAtTheStartAreAwaited(t *testing.T) {
 	s.run(t)
 	s.eventuallyReady(t)
 	s.eventuallyAwaits(t, "neither what is paused nor what is refused counts", `ExtensionConfig "acme" Fail`, `ExtensionConfig "other" Fail`)
+	if got := s.Registry.Snapshot().Awaited("v.paused", hook.GroupHook{}); got != `ExtensionConfig "paused" has not been discovered: it is paused` {
+		t.Errorf("got %q", got)
+	}
 	s.eventuallyLogs(t, "extensionConfig=acme", "nothing is served for it yet; calls to all handlers of a hook fail")
 
 	writeFile(t, s.dir, "late.yaml", config("late", urlB))
