@@ -90,8 +90,11 @@ func (r *reconciler) matters(e event.UpdateEvent) bool {
 		return true
 	}
 	before, after := maps.Clone(e.ObjectOld.GetAnnotations()), maps.Clone(e.ObjectNew.GetAnnotations())
-	delete(before, lossesAnnotation) // any replica adds to it, which is no reason to discover again
-	delete(after, lossesAnnotation)
+	// Any replica adds to the first, and the second is what a discovery leaves: no reasons to discover again.
+	for _, own := range []string{lossesAnnotation, extensionconfig.DiscoveredAtAnnotation} {
+		delete(before, own)
+		delete(after, own)
+	}
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 		!maps.Equal(before, after)

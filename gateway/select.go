@@ -53,6 +53,9 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	e, ok := s.Handler(r.Handler)
 	if !ok && r.Hook.Singleton() {
 		if e, ok = s.AnyHandler(strings.ToLower(r.Handler), r.Hook.Group); !ok {
+			if awaited := s.AwaitedConfig(r.Handler); awaited != "" {
+				return target{}, notKnown(r.Handler, awaited)
+			}
 			return target{}, hook.Errorf(hook.UnknownHandler, "no ExtensionConfig %q with handlers of %s, and no handler "+
 				"of that name", r.Handler, r.Hook.Group)
 		}
@@ -112,13 +115,18 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	}
 }
 
+// notKnown returns the error of a request that names a handler which may come.
+func notKnown(handler, awaited string) error {
+	return hook.Errorf(hook.NotReady, "handler %q is not known yet: %s", handler, awaited)
+}
+
 // noHandler returns the error of a request that names a handler which is not served.
 func noHandler(s *registry.Snapshot, r Request) error {
-	if u, ok := s.UndiscoveredOf(r.Handler); ok {
-		if u.Mistake != "" {
-			return mistaken(u)
-		}
-		return hook.Errorf(hook.UnknownHandler, "no handler %q: %s has not been discovered yet", r.Handler, u)
+	if u, ok := s.UndiscoveredOf(r.Handler); ok && u.Mistake != "" {
+		return mistaken(u)
+	}
+	if awaited := s.Awaited(r.Handler, r.Hook.GroupHook()); awaited != "" {
+		return notKnown(r.Handler, awaited)
 	}
 	if h, p, ok := s.WithheldAs(r.Handler); ok {
 		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of ExtensionPolicy %q does not "+

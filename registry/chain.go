@@ -176,8 +176,8 @@ func (s *Snapshot) meaning(name string) string {
 	if c, registered := s.byConfig[name]; registered {
 		return "the name of " + c.registration.Describe()
 	}
-	if i, undiscovered := s.findUndiscovered(name); undiscovered {
-		return "the name of " + s.undiscovered[i].String()
+	if u := s.awaits(name); u != nil {
+		return "the name of " + u.String()
 	}
 	if e, ok := s.byLabel(name); ok {
 		return fmt.Sprintf("the label of handler %q", e.Name)

@@ -26,7 +26,9 @@ func unregistered(s *registry.Snapshot, discoveries map[string]activity.Discover
 		}
 		listed[u.Name] = true
 		x := undiscovered(u.Name, discoveries[u.Name])
-		x.Undiscovered = string(u.Effect(s.Policies(u.Name).All))
+		if !u.Aside {
+			x.Undiscovered = string(u.Effect(s.Policies(u.Name).All))
+		}
 		all = append(all, x)
 	}
 	for i := range all {
