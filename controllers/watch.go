@@ -228,7 +228,7 @@ func isEnd(err error) bool {
 type watchProblems struct {
 	logger  *slog.Logger
 	group   string
-	missing func(kind string) // called when a kind of Hookgate's own is not installed
+	missing func(kind string) // called when a kind of Hookgate's own is not installed, or there can be no records
 	logged  sync.Map          // the last reason, by type
 }
 
@@ -248,6 +248,10 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 		reason = "missing"
 		advice = "install the CustomResourceDefinition of ExtensionConfig in " + p.group +
 			" with version " + runtimev1.GroupVersion.Version
+	case apierrors.IsForbidden(err) && strings.Contains(r.TypeDescription(), revisionKind):
+		reason, advice = "forbidden", "apply the Role "+lastValidRole+" of this release in the gateway's namespace, and its "+
+			"binding: without it, an object that is mistaken when the gateway starts closes what it names, whatever was valid before"
+		p.missing(revisionKind)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		reason, advice = "forbidden", "allow the gateway's service account to list and watch it"
 	}
