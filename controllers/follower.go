@@ -72,12 +72,11 @@ type follower[O client.Object, C any] struct {
 type compiled[C any] struct {
 	uid        types.UID
 	generation int64
-	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation: of validOf, as
-	// recorded if record is not empty.
+	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation: of validOf.
 	valid   *C
 	validOf int64
 	invalid string
-	record  types.UID
+	record  string // the version of the record that was looked at, if any
 	// checked says that the record of this generation has all of it, and unrecordable that there can be none.
 	checked, unrecordable bool
 	// written is the version of the object before the last write of its status: a cache that has it has not seen that yet.
@@ -160,7 +159,7 @@ func (f *follower[O, C]) compileNext(item O) compiled[C] {
 	known = known && before.uid == item.GetUID()
 	key := recordKey{f.name, item.GetUID()}
 	same := known && before.generation == item.GetGeneration()
-	if same && (before.invalid == "" || before.record == uidOf(f.records.ofMistaken(key))) {
+	if same && (before.invalid == "" || before.record == versionOf(f.records.ofMistaken(key))) {
 		return before
 	}
 	now := compiled[C]{uid: item.GetUID(), generation: item.GetGeneration(), validOf: item.GetGeneration()}
@@ -177,7 +176,7 @@ func (f *follower[O, C]) compileNext(item O) compiled[C] {
 		now.valid, now.validOf = before.valid, before.validOf
 	}
 	last := f.records.ofMistaken(key)
-	now.record = uidOf(last)
+	now.record = versionOf(last)
 	if last != nil && (now.valid == nil || now.validOf != last.Revision) {
 		if c, ok := f.restore(item, last); ok {
 			now.valid, now.validOf = &c, last.Revision

@@ -140,16 +140,18 @@ func (v *lastValid) follow(ctx context.Context, _ toolscache.ResourceEventHandle
 			v.set(r)
 		}
 	}
+	remove := func(object any) {
+		if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = unknown.Obj
+		}
+		if r, ok := object.(*appsv1.ControllerRevision); ok {
+			v.remove(r)
+		}
+	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: set, UpdateFunc: func(_, object any) { set(object) },
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			if r, ok := object.(*appsv1.ControllerRevision); ok {
-				v.remove(r)
-			}
-		},
+		AddFunc: set, DeleteFunc: remove,
+		// Only metadata can change, but that has what a record is of.
+		UpdateFunc: func(before, object any) { remove(before); set(object) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch %ss: %w", revisionKind, err)
@@ -233,12 +235,12 @@ func (v *lastValid) ofMistaken(key recordKey) *appsv1.ControllerRevision {
 	return v.lastOf(key)
 }
 
-// uidOf returns the UID of a record, which is empty without one.
-func uidOf(r *appsv1.ControllerRevision) types.UID {
+// versionOf returns what tells a record from all others and from what it was before, and is empty without one.
+func versionOf(r *appsv1.ControllerRevision) string {
 	if r == nil {
 		return ""
 	}
-	return r.UID
+	return string(r.UID) + "/" + r.ResourceVersion
 }
 
 // isMetBy reports whether a record makes it needless to write p.
