@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -112,7 +113,7 @@ func keyOf(r *appsv1.ControllerRevision) (recordKey, bool) {
 		return recordKey{}, false
 	}
 	owner := r.OwnerReferences[0]
-	if owner.APIVersion != v1alpha1.GroupVersion.String() || owner.Kind != kind {
+	if !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") || owner.Kind != kind {
 		return recordKey{}, false
 	}
 	return recordKey{kind, owner.UID}, true

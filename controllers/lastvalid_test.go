@@ -296,7 +296,8 @@ func TestOnlyValidGenerationsAreRecorded(t *testing.T) {
 	api.awaitRecorded(t, kind, "u1", "3")
 }
 
-// A leader replaces the record of another version of the gateway, which did not know a member.
+// A leader replaces the record of another version of the gateway, which did not know a member, and deletes what an
+// earlier one has left.
 func TestRecordIsCompletedAfterAnUpgrade(t *testing.T) {
 	const kind = "HookRule"
 	k := lastValidKinds[kind]
@@ -312,6 +313,9 @@ func TestRecordIsCompletedAfterAnUpgrade(t *testing.T) {
 		t.Fatalf("the record is %s", complete)
 	}
 	api.put(revisions+old.Name, old)
+	older := old.DeepCopy()
+	older.Name, older.UID, older.Revision = "hookrule-u1-0", "older", 0
+	api.put(revisions+older.Name, older)
 	start(t, api, keeping)
 	eventually(t, "the record is complete", func() (string, bool) {
 		r := api.recordOf(kind, "u1", "1")
@@ -320,6 +324,7 @@ func TestRecordIsCompletedAfterAnUpgrade(t *testing.T) {
 		}
 		return string(r.Data.Raw), string(r.Data.Raw) == complete && r.UID != types.UID("old")
 	})
+	api.awaitRecorded(t, kind, "u1", "1")
 }
 
 // Without permission for records, a gateway says which Role it lacks, and goes on without them; with it, it takes them

@@ -54,8 +54,8 @@ func newRecord(namespace, kind string, o client.Object) (*appsv1.ControllerRevis
 	}, nil
 }
 
-// withRecorded returns a copy of an object with the spec in a record, or an error if it has members that this version of
-// the gateway does not know: what is not understood must not be taken for what it says besides.
+// withRecorded returns a copy of an object with the spec in a record, or an error if that has members that this version
+// of the gateway does not know: what is not understood must not be taken for what it says besides.
 func withRecorded[O client.Object](o O, r *appsv1.ControllerRevision) (O, error) {
 	earlier := o.DeepCopyObject().(O)
 	spec := specOf(earlier)

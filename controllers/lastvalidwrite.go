@@ -39,9 +39,7 @@ func (v *lastValid) await(kind string, mistaken map[types.UID]bool, pending map[
 		}
 	}
 	v.mistaken[kind], v.pending[kind] = mistaken, pending
-	if len(pending) > 0 {
-		v.due.Notify()
-	}
+	v.due.Notify() // also for what an earlier leader has not deleted
 }
 
 // run writes what is pending, and deletes what newer records have replaced, whenever this replica leads, until ctx is

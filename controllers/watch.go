@@ -224,6 +224,9 @@ func isEnd(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) && !errors.As(err, &lost)
 }
 
+// isLacking reports whether the API server has not what is asked for, or not for this gateway.
+func isLacking(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
 // watchProblems logs why a kind cannot be watched, once for each reason.
 type watchProblems struct {
 	logger  *slog.Logger
@@ -239,6 +242,11 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	reason, advice := "unreachable", "the known state stays in use, and the watch is retried"
 	i := slices.IndexFunc(ownKinds, func(k ownKind) bool { return strings.Contains(r.TypeDescription(), k.name) })
 	switch {
+	case strings.Contains(r.TypeDescription(), revisionKind) && isLacking(err):
+		reason = "forbidden"
+		advice = "apply the Role " + lastValidRole + " of this release in the gateway's namespace, and its binding: without it, " +
+			"an object that is mistaken when the gateway starts closes what it names, whatever was valid before"
+		p.missing(revisionKind)
 	case apierrors.IsNotFound(err) && i >= 0:
 		reason = "missing"
 		advice = "install the CustomResourceDefinition of " + ownKinds[i].name + " in " + v1alpha1.GroupVersion.Group +
@@ -248,10 +256,6 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 		reason = "missing"
 		advice = "install the CustomResourceDefinition of ExtensionConfig in " + p.group +
 			" with version " + runtimev1.GroupVersion.Version
-	case apierrors.IsForbidden(err) && strings.Contains(r.TypeDescription(), revisionKind):
-		reason, advice = "forbidden", "apply the Role "+lastValidRole+" of this release in the gateway's namespace, and its "+
-			"binding: without it, an object that is mistaken when the gateway starts closes what it names, whatever was valid before"
-		p.missing(revisionKind)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		reason, advice = "forbidden", "allow the gateway's service account to list and watch it"
 	}
