@@ -133,7 +133,7 @@ func TestDescribeChain(t *testing.T) {
 		t.Errorf("completed %v", got)
 	}
 	got = hookgate(t, "", "describe", "acme", "--diagnostics", s.URL)
-	if rows := columns(got.out); !cmp.Equal(rows[16], []string{"gate.acme", "step of gates"}) {
+	if rows := columns(got.out); !cmp.Equal(rows[17], []string{"gate.acme", "step of gates"}) {
 		t.Errorf("the step does not name its chain: %q", rows)
 	}
 }

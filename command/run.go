@@ -111,6 +111,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
+	files.notices = append(files.notices, func() status.Notice { return observe.Closed(reg.Snapshot()) })
 	reporter := &observe.Reporter{
 		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
 		Observer: observer, Namespaces: source, Notices: files.all,

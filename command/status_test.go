@@ -33,6 +33,7 @@ func gatewayStatus() *status.Gateway {
 		Extensions: []status.Extension{{
 			Name: "acme", URL: "https://acme.example", Protocol: "REST", State: status.Down, Since: ago(90 * time.Second),
 			Error: "cannot connect: connection refused", LastSuccess: ago(2 * time.Minute), Stale: true,
+			Pending:   &status.Pending{URL: "https://new.example", Protocol: "REST", Since: *ago(time.Hour)},
 			Discovery: &status.Discovery{At: *ago(time.Second), Since: *ago(time.Minute), Outcome: "Unreachable", Error: "connection refused"},
 			Circuit:   status.Circuit{State: "half_open", Since: ago(time.Minute), Kind: "Unreachable", Opened: 2},
 			InFlight:  3, Waiting: 1, Limits: status.Limits{InFlight: 256, Waiting: 1024},
@@ -114,7 +115,8 @@ func columns(text string) [][]string {
 
 func TestGetExtensionsOfAGateway(t *testing.T) {
 	s := serveStatus(t, gatewayStatus)
-	const message = "cannot connect: connection refused; its last known 1 handler is still served"
+	const message = "cannot connect: connection refused; its last known 1 handler is still served; " +
+		"called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: it has not been discovered at https://new.example"
 	tests := map[string][][]string{
 		"table": {
 			{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99", "MESSAGE"},
@@ -185,6 +187,7 @@ func TestDescribe(t *testing.T) {
 		{"Last answer:", "2m ago"},
 		{"URL:", "https://acme.example"},
 		{"Protocol:", "REST"},
+		{"Pending:", "called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: it has not been discovered at https://new.example"},
 		{"Namespaces:", "those with tier=gold"},
 		{"Discovery:", "fails for 60s: connection refused; its last known 1 handler is still served"},
 		{"Circuit:", "half-open, because calls failed with Unreachable, for 60s, opened 2 times"},

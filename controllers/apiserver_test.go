@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer is an API server in memory, as far as a Source uses one: get, watch, create, update and merge patches, with
+// apiServer is an API server in memory, as far as a Source uses one: get, watch, create, update, merge patches and delete, with
 // resource versions, generations, conflicts and the status subresource. Every kind exists.
 type apiServer struct {
 	*httptest.Server
@@ -37,6 +37,7 @@ type apiServer struct {
 	writes    []write
 	intercept func(method, path string) error // if not nil, called for each request before it is served, without the lock
 	onWatch   func(path string)               // like intercept, for each watch
+	refuse    func(path string) error         // like onWatch; its error is the answer
 }
 
 // change is an event of a watch.
@@ -67,10 +68,19 @@ func (s *apiServer) config() *rest.Config {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("watch") != "" {
 		s.mu.Lock()
-		onWatch := s.onWatch
+		onWatch, refuse := s.onWatch, s.refuse
 		s.mu.Unlock()
 		if onWatch != nil {
 			onWatch(r.URL.Path)
+		}
+		if refuse != nil {
+			if err := refuse(r.URL.Path); err != nil {
+				status := statusOf(err)
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(int(status.Code))
+				_ = json.NewEncoder(w).Encode(status) // the client may have left
+				return
+			}
 		}
 		s.watch(w, r)
 		return
@@ -93,11 +103,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	code, answer := http.StatusOK, any(object)
 	if err != nil {
-		status := apierrors.NewInternalError(err).ErrStatus
-		if known := apierrors.APIStatus(nil); errors.As(err, &known) {
-			status = known.Status()
-		}
-		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		status := statusOf(err)
 		code, answer = int(status.Code), status
 	}
 	if r.Method != http.MethodGet && !strings.Contains(path, "/leases") {
@@ -117,6 +123,16 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text) // the client may have left
 }
 
+// statusOf returns an error as an API server answers it.
+func statusOf(err error) metav1.Status {
+	status := apierrors.NewInternalError(err).ErrStatus
+	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
+		status = known.Status()
+	}
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return status
+}
+
 // serve handles a request. The caller holds the lock.
 func (s *apiServer) serve(method, path string, subresource bool, body []byte) (map[string]any, error) {
 	name := path[strings.LastIndex(path, "/")+1:]
@@ -134,9 +150,17 @@ func (s *apiServer) serve(method, path string, subresource bool, body []byte) (m
 		if s.objects[path] != nil {
 			return nil, apierrors.NewAlreadyExists(resource, path)
 		}
+		if metadata(sent)["uid"] == nil {
+			metadata(sent)["uid"] = fmt.Sprintf("uid-%d", len(s.history))
+		}
 		return s.store(path, sent), nil
 	case before == nil:
 		return nil, apierrors.NewNotFound(resource, name)
+	case method == http.MethodDelete:
+		if only, ok := sent["preconditions"].(map[string]any); ok && only["uid"] != metadata(before)["uid"] {
+			return nil, apierrors.NewConflict(resource, name, errors.New("the UID in the precondition differs"))
+		}
+		return before, s.delete(path)
 	case method == http.MethodGet:
 		return before, nil
 	}
@@ -218,10 +242,16 @@ func (s *apiServer) put(path string, object any) {
 func (s *apiServer) remove(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.delete(path) // it cannot fail
+}
+
+// delete is remove for a caller that holds the lock.
+func (s *apiServer) delete(path string) error {
 	object := copied(s.objects[path])
 	metadata(object)["resourceVersion"] = strconv.Itoa(len(s.history) + 1)
 	delete(s.objects, path)
 	s.note("DELETED", path, object)
+	return nil
 }
 
 // read decodes an object into the given one, and reports whether there is one.
@@ -240,6 +270,13 @@ func (s *apiServer) before(f func(method, path string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = f
+}
+
+// refuseWatches answers watches with the errors of f.
+func (s *apiServer) refuseWatches(f func(path string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = f
 }
 
 // watching calls f with the path of each watch before it begins.
@@ -364,6 +401,9 @@ func kindOf(path string) (apiVersion, kind string) {
 		"extensionpolicies":         "ExtensionPolicy",
 		"handlerchains":             "HandlerChain",
 		"hookrules":                 "HookRule",
+		"hookjobs":                  "HookJob",
+		"jobs":                      "Job",
+		"controllerrevisions":       "ControllerRevision",
 		"extensionrollouts":         "ExtensionRollout",
 		"extensionrolloutrecords":   "ExtensionRolloutRecord",
 		"clusters":                  "Cluster",

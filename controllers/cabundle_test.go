@@ -41,7 +41,7 @@ func TestCABundleFollowsItsSecret(t *testing.T) {
 	if config := api.awaitDiscovered(t, "acme"); !bytes.Equal(config.Spec.ClientConfig.CABundle, first) {
 		t.Error("caBundle is not ca.crt of the Secret")
 	}
-	expectWrites(t, api, 0, "PATCH acme 200", "PATCH acme/status 200")
+	expectWrites(t, api, 0, "PATCH acme 200", "PATCH acme 200", "PATCH acme/status 200")
 	asked := len(r.extensions.calls())
 	api.secret("ca", map[string][]byte{"ca.crt": second})
 	eventually(t, "the new CA is used", func() (string, bool) {
@@ -174,5 +174,5 @@ func TestSecretThatCannotBeReadSaysNothing(t *testing.T) {
 	api.register("acme", injecting("system/ca"))
 	api.awaitDiscovered(t, "acme")
 	r.awaitLog(t, "API server refused, which is tried again")
-	expectWrites(t, api, 0, "PATCH acme 200", "PATCH acme/status 200")
+	expectWrites(t, api, 0, "PATCH acme 200", "PATCH acme 200", "PATCH acme/status 200")
 }

@@ -26,6 +26,11 @@ func newChains(
 		name: chainKind, object: &v1alpha1.HandlerChain{}, list: &v1alpha1.HandlerChainList{},
 		compile: func(o object) (registry.Chain, field.ErrorList) { return extensionconfig.ConvertChain(o, hooks) },
 		apply: func(valid []registry.Chain, invalid map[string]mistaken[object]) []string {
+			for _, m := range invalid {
+				if m.closed != nil && m.closed.Chain != nil {
+					valid = append(valid, *m.closed.Chain)
+				}
+			}
 			set.Set(valid, messagesOf(invalid))
 			if slices.ContainsFunc(valid, func(c registry.Chain) bool { return c.Strict }) {
 				needClusters()

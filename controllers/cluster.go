@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -96,7 +97,8 @@ type Config struct {
 	HookJobs hookjob.Allowed
 	// RolloutCompared, which may be nil, counts the comparisons of ExtensionRollouts by their results.
 	RolloutCompared func(rollout, result string)
-	// OwnNamespace is the namespace of the gateway, where the successes of HookJobs are recorded.
+	// OwnNamespace is the namespace of the gateway, where the successes of HookJobs are recorded, and the last valid specs
+	// of Hookgate's own objects. Empty means that the latter are not.
 	OwnNamespace string
 	// Resync is the time between two discoveries of an extension that answers. Zero means discovery.DefaultResync.
 	Resync time.Duration
@@ -403,6 +405,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 			return nil
 		}
 		following.Go(func() { r.followSecrets(ctx) })
+		following.Go(func() { o.records.run(ctx) })
 		following.Go(func() { s.places.run(ctx, s.Leads) })
 		following.Go(func() { s.places.record(ctx, r.events) })
 		following.Go(func() { jobs.sweep(ctx, s.Leads) })
@@ -423,12 +426,15 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 func (s *Source) newOwn(
 	ctx context.Context, mgr manager.Manager, r *reconciler, jobs *hookjob.Cluster, problems *watchProblems,
 ) (*own, error) {
+	// What gateways write has not the filter's label.
+	byObject := map[client.Object]cache.ByObject{&v1alpha1.ExtensionRolloutRecord{}: {Label: labels.Everything()}}
+	if s.config.OwnNamespace != "" {
+		byObject[&appsv1.ControllerRevision{}] = lastValidIn(s.config.OwnNamespace)
+	}
 	objects, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
 		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.ExtensionRolloutRecord{}: {Label: labels.Everything()}, // written by gateways, without the filter's label
-		},
+		ByObject: byObject,
 	})
 	if err != nil {
 		return nil, err
@@ -437,16 +443,20 @@ func (s *Source) newOwn(
 		hooks: s.config.Catalog, reconcile: r.reconcileNamed, served: s.served, client: mgr.GetClient(), cache: objects,
 		leadership: s.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly, changed: notify.NewSignal(),
 	}
+	if s.config.OwnNamespace != "" {
+		o.records = newLastValid(s.config.OwnNamespace, o)
+		o.kinds = []followed{o.records} // before the kinds that they are of
+	}
 	s.params.changed = o.changed.Notify
 	s.places.live, s.places.client = mgr.GetAPIReader(), mgr.GetClient()
 	s.rollouts.live, s.rollouts.client = mgr.GetAPIReader(), mgr.GetClient()
 	rules := hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now)
-	o.kinds = []followed{
+	o.kinds = append(o.kinds,
 		newRolloutRecords(s.rollouts.engine, o),
 		newRolloutFollower(s.rollouts, s.clusters.need, o),
 		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
 		newRules(ctx, s.rules, rules.WithParams(s.params).WithPlaces(s.places), s.params, s.places, o),
-	}
+	)
 	if jobs != nil {
 		compiler := hookjob.NewCompiler(s.config.Catalog, s.compiler, s.types, &s.config.HookJobs, jobs)
 		o.kinds = append(o.kinds, newJobs(s.jobs, compiler, o))

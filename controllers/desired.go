@@ -42,11 +42,12 @@ type observation struct {
 	// set.
 	leads   bool
 	paused  bool
-	ca      []byte                // what caBundle has to become before the extension is called
-	problem string                // why the extension was not discovered
-	retry   bool                  // the problem may disappear without a change
-	found   *extension.Discovered // what the extension has answered
-	sharing []string              // other ExtensionConfigs with the same URL
+	ca      []byte                 // what caBundle has to become before the extension is called
+	problem string                 // why the extension was not discovered
+	retry   bool                   // the problem may disappear without a change
+	found   *extension.Discovered  // what the extension has answered
+	sharing []string               // other ExtensionConfigs with the same URL
+	called  *registry.Registration // as it is called, nil if it has no handlers
 	// withheld are the handlers in the answer that policy, which is the one for the whole extension, does not allow.
 	withheld []registry.Handler
 	policy   *policy.Policy
@@ -79,14 +80,18 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 		setAnnotation(want, extensionconfig.StatedVersionsAnnotation,
 			extensionconfig.FormatStatedVersions(o.found.Handlers))
 		setAnnotation(want, extensionconfig.GatewaysAnnotation, extensionconfig.FormatGateways(o.found.Handlers))
+		o.setDiscoveredAt(want)
 		o.setDiscovered(want, metav1.ConditionTrue, runtimev1.ExtensionConfigDiscoveredReason,
 			remarks(o.found.Skipped, o.sharing))
 		o.setServed(want, strconv.Itoa(len(want.Status.Handlers)))
 		o.setWarning(want, withheldCondition, withheldReason, o.withheldMessage())
 	case o.problem != "":
 		n := len(want.Status.Handlers)
+		if _, says := want.Annotations[extensionconfig.DiscoveredAtAnnotation]; says || o.called != nil && o.called.Pending != nil {
+			o.setDiscoveredAt(want) // otherwise, an older gateway has discovered it, maybe elsewhere
+		}
 		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason,
-			withLastKnown(o.problem, n)+unasked[o.undiscovered])
+			o.withLastKnown(n)+unasked[o.undiscovered])
 		o.setServed(want, strconv.Itoa(n)+" last known")
 	}
 	if o.leads && !o.unreadable {
@@ -159,13 +164,24 @@ func (o *observation) withheldMessage() string {
 		o.policy.Name, text.Join(names, ", ", maxListed))
 }
 
-// withLastKnown adds to a problem how many handlers are served though the extension was not discovered.
-func withLastKnown(problem string, n int) string {
-	if n == 0 {
-		return problem
+// setDiscoveredAt says where the handlers in the status are called, for replicas that start later.
+func (o *observation) setDiscoveredAt(want *runtimev1.ExtensionConfig) {
+	if o.called != nil {
+		setAnnotation(want, extensionconfig.DiscoveredAtAnnotation, extensionconfig.LastClientOf(o.called).String())
 	}
-	served := fmt.Sprintf("; its last known handlers stay served: %d", n)
-	return text.Cut(problem, limits.ConditionMessageBytes-len(served)) + served
+}
+
+// withLastKnown adds to the problem how many handlers are served, and where, though the extension was not discovered.
+func (o *observation) withLastKnown(n int) string {
+	if n == 0 {
+		return o.problem
+	}
+	where := ""
+	if o.called != nil && o.called.Pending != nil {
+		where = " " + extensionconfig.PreviousClient(o.called)
+	}
+	served := fmt.Sprintf("; its last known handlers stay served%s: %d", where, n)
+	return text.Cut(o.problem, limits.ConditionMessageBytes-len(served)) + served
 }
 
 // servedCondition says how many handlers of an ExtensionConfig are served. Its reason is the protocol. The columns of
@@ -215,6 +231,12 @@ func setAnnotation(want *runtimev1.ExtensionConfig, key, value string) {
 func isDiscovered(config *runtimev1.ExtensionConfig) bool {
 	c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == config.Generation
+}
+
+// isCurrent reports whether the status has the handlers of x as it is now: its protocol comes from a policy, which no
+// generation counts.
+func isCurrent(config *runtimev1.ExtensionConfig, x *extensionconfig.Extension) bool {
+	return isDiscovered(config) && (x.LastClient == nil || x.LastClient.Is(&x.ClientConfig))
 }
 
 // remarks returns a text about legal but surprising facts: handlers that are left out, and other ExtensionConfigs that

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -20,10 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // kind is what a follower needs to know of a kind of Hookgate's own. O is the type of its objects, and C what one is
@@ -49,14 +54,18 @@ type kind[O client.Object, C any] struct {
 type mistaken[O any] struct {
 	object  O
 	message string
+	closed  *kinds.Closed // nil if an earlier generation stays in effect
 }
 
 // follower applies the objects of one kind to the registry of this replica.
 type follower[O client.Object, C any] struct {
 	kind[O, C]
-	cache  cache.Cache
-	client client.Client // to write with
-	logger *slog.Logger
+	cache   cache.Cache
+	client  client.Client // to write with
+	served  *discovery.TrackingRegistry
+	hooks   *catalog.Catalog
+	records *lastValid // nil if none are kept
+	logger  *slog.Logger
 
 	isSynced func() bool // the cache has all of them
 	missing  chan struct{}
@@ -71,16 +80,22 @@ type follower[O client.Object, C any] struct {
 type compiled[C any] struct {
 	uid        types.UID
 	generation int64
-	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation.
+	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation: of validOf.
 	valid   *C
+	validOf int64
 	invalid string
+	closed  *kinds.Closed // what an object closes that is invalid and has no valid version
+	record  string        // the version of the record that was looked at, if any
+	// checked says that the record of this generation has all of it, and unrecordable that there can be none.
+	checked, unrecordable bool
 	// written is the version of the object before the last write of its status: a cache that has it has not seen that yet.
 	written string
 }
 
 func newFollower[O client.Object, C any](shared *own, k kind[O, C]) *follower[O, C] {
 	return &follower[O, C]{
-		kind: k, cache: shared.cache, client: shared.client, logger: shared.logger, missing: make(chan struct{}),
+		kind: k, cache: shared.cache, client: shared.client, records: shared.records, logger: shared.logger,
+		missing: make(chan struct{}), served: shared.served, hooks: shared.hooks,
 	}
 }
 
@@ -131,6 +146,7 @@ func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
 	next := make(map[string]compiled[C], len(f.items))
 	valid := make([]C, 0, len(f.items))
 	invalid := map[string]mistaken[O]{}
+	var closures []registry.Closure
 	for _, item := range f.items {
 		c := f.compileNext(item)
 		next[item.GetName()] = c
@@ -138,31 +154,56 @@ func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
 			valid = append(valid, *c.valid)
 		}
 		if c.invalid != "" {
-			invalid[item.GetName()] = mistaken[O]{item, c.invalid}
+			invalid[item.GetName()] = mistaken[O]{item, c.invalid, c.closed}
+		}
+		if c.closed != nil {
+			closures = append(closures, c.closed.Closure)
 		}
 	}
 	f.compiled = next
+	f.served.SetClosures(f.name, closures)
+	f.keep()
 	return f.kind.apply(valid, invalid)
 }
 
-// compileNext compiles an object. While it is invalid, its last valid generation stays in effect.
+// compileNext compiles an object. While it is invalid, its last valid generation stays in effect: the one that is
+// recorded, as in all replicas, or the one that this replica has seen if there is no record that is valid.
 func (f *follower[O, C]) compileNext(item O) compiled[C] {
 	before, known := f.compiled[item.GetName()]
 	known = known && before.uid == item.GetUID()
-	if known && before.generation == item.GetGeneration() {
+	key := recordKey{f.name, item.GetUID()}
+	same := known && before.generation == item.GetGeneration()
+	if same && (before.invalid == "" || before.record == versionOf(f.records.ofMistaken(key))) {
 		return before
 	}
-	now := compiled[C]{uid: item.GetUID(), generation: item.GetGeneration()}
+	now := compiled[C]{uid: item.GetUID(), generation: item.GetGeneration(), validOf: item.GetGeneration()}
+	if same {
+		now.written = before.written
+	}
 	converted, errs := f.compile(item)
 	if len(errs) == 0 {
 		now.valid = &converted
 		return now
 	}
 	now.invalid = problems.Join(errs).Error()
-	if known && before.valid != nil {
-		now.valid = before.valid
-		now.invalid += "; its previous version stays in effect"
+	if known {
+		now.valid, now.validOf = before.valid, before.validOf
 	}
+	last := f.records.ofMistaken(key)
+	now.record = versionOf(last)
+	if last != nil && (now.valid == nil || now.validOf != last.Revision) {
+		if c, ok := f.restore(item, last); ok {
+			now.valid, now.validOf = &c, last.Revision
+		}
+	}
+	if now.valid != nil {
+		now.invalid += "; its previous version stays in effect"
+		return now
+	}
+	content, _ := json.Marshal(item) // what cannot be written is read as missing
+	closed := kinds.Close(f.name, item.GetName(), content, now.invalid, f.hooks)
+	now.closed = &closed
+	now.invalid += "; " + closed.Effect()
 	return now
 }
 

@@ -40,7 +40,7 @@ func newJobs(
 		name: hookjob.Kind, object: &v1alpha1.HookJob{}, list: &v1alpha1.HookJobList{},
 		compile: func(o object) (registry.Registration, field.ErrorList) { return jobs.Compile(o) },
 		apply: func(valid []registry.Registration, invalid map[string]mistaken[object]) []string {
-			set.Set(valid, messagesOf(invalid))
+			set.Set(append(valid, closedOf(invalid)...), messagesOf(invalid))
 			return nil // no extension is called differently
 		},
 		verdicts: set.Verdicts, report: set.Report,

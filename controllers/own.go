@@ -26,6 +26,7 @@ type own struct {
 	kinds     []followed // in the order in which they are applied
 	hooks     *catalog.Catalog
 	reconcile func(ctx context.Context, names []string)
+	records   *lastValid // of the kinds; nil if none are kept
 	served    *discovery.TrackingRegistry
 	client    client.Client // to write with
 	// cache is not the manager's, which has to sync before anything starts, because a kind may not be installed.

@@ -6,8 +6,10 @@ package controllers
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +30,7 @@ import (
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -116,7 +119,7 @@ func (r *reconciler) observe(
 	o, x, invalid := r.read(m, config, leads)
 	switch {
 	case !leads:
-		r.report(m, config, r.serve(x, invalid, isDiscovered(config)))
+		r.report(m, config, r.serve(x, invalid, isCurrent(config, &x)))
 	case x.Paused:
 		o.paused = true
 		r.report(m, config, r.serve(x, invalid, false))
@@ -124,6 +127,9 @@ func (r *reconciler) observe(
 		if err := r.discover(ctx, m, x, invalid, &o); err != nil {
 			return o, err
 		}
+	}
+	if reg := r.core.Applied(config.Name); leads && reg != nil && len(reg.Handlers) > 0 {
+		o.called = reg
 	}
 	if leads {
 		o.several = severalOffered(r.registry.Snapshot(), r.hooks)[config.Name]
@@ -142,9 +148,9 @@ func (r *reconciler) read(
 ) (o observation, x extensionconfig.Extension, invalid error) {
 	o = observation{config: config, hooks: r.hooks, now: metav1.Now(), leads: leads}
 	x, invalid = r.extension(config)
-	x.LastKnown, o.unreadable = r.lastKnown(m, config)
+	x.LastKnown, x.LastClient, o.unreadable = r.lastKnown(m, config)
 	if invalid != nil {
-		r.core.Refuse(config.Name)
+		r.core.Refuse(config.Name, r.mistake(config, invalid))
 	}
 	// Of handlers that cannot be read it is known that there are some.
 	x.Awaited = o.unreadable
@@ -167,7 +173,7 @@ func (r *reconciler) observeAll(configs []runtimev1.ExtensionConfig) {
 		m := r.memoryOf(config.Name)
 		o, x, invalid := r.read(m, config, false)
 		if invalid == nil {
-			known = append(known, discovery.Known{Extension: x, Current: isDiscovered(config)})
+			known = append(known, discovery.Known{Extension: x, Current: isCurrent(config, &x)})
 			valid = append(valid, o)
 			continue
 		}
@@ -179,6 +185,16 @@ func (r *reconciler) observeAll(configs []runtimev1.ExtensionConfig) {
 		r.report(m, valid[i].config, err)
 		r.observeLosses(m, &valid[i])
 	}
+}
+
+// mistake returns what calls wait for because config has a mistake in its text; nil if there is another reason not to
+// use it.
+func (r *reconciler) mistake(config *runtimev1.ExtensionConfig, invalid error) *registry.Undiscovered {
+	if _, errs := extensionconfig.Convert(config); len(errs) == 0 {
+		return nil
+	}
+	content, _ := json.Marshal(config) // what cannot be written is read as missing
+	return kinds.Close(kinds.ExtensionConfig, config.Name, content, invalid.Error(), r.hooks).Extension
 }
 
 // extension returns the Extension that config defines, or an error if it cannot be used.
@@ -193,16 +209,22 @@ func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (extensionconf
 	return r.policies.WithProtocol(x)
 }
 
-// lastKnown returns the handlers in the status of config, and reports whether that cannot be read.
+// lastKnown returns the handlers in the status of config and where they were discovered, and reports whether the status
+// cannot be read.
 func (r *reconciler) lastKnown(
 	m *memory, config *runtimev1.ExtensionConfig,
-) (handlers []registry.Handler, unreadable bool) {
+) (handlers []registry.Handler, at *extensionconfig.LastClient, unreadable bool) {
 	_, errs := extensionconfig.StatedVersions(config)
 	_, more := extensionconfig.Gateways(config)
-	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored", problems.Join(append(errs, more...)))
+	at, wrong := extensionconfig.DiscoveredAt(config)
+	if at != nil && r.own.Check(at.URL) != nil {
+		at = nil
+	}
+	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored",
+		problems.Join(slices.Concat(errs, more, wrong)))
 	handlers, _, errs = extensionconfig.LastKnownHandlers(config, r.hooks)
 	r.ignore(m, config, "status is ignored, the handlers come from discovery alone", problems.Join(errs))
-	return handlers, len(errs) > 0
+	return handlers, at, len(errs) > 0
 }
 
 // serve registers x without discovering it. If current, its last known handlers are its current handlers.
@@ -227,6 +249,7 @@ func (r *reconciler) discover(
 		return nil
 	case ca != nil && !bytes.Equal(ca, o.config.Spec.ClientConfig.CABundle):
 		o.ca = ca // the watch brings the change back here
+		r.report(m, o.config, r.serve(x, invalid, false))
 		return nil
 	case invalid != nil:
 		o.problem = invalid.Error()

@@ -308,7 +308,7 @@ func TestConflictIsTriedAgainOnce(t *testing.T) {
 	r := start(t, api, nil)
 	api.register("acme", nil)
 	api.awaitDiscovered(t, "acme")
-	expectWrites(t, api, 0, "PATCH acme/status 409", "PATCH acme/status 200")
+	expectWrites(t, api, 0, "PATCH acme 200", "PATCH acme/status 409", "PATCH acme/status 200")
 	if n := len(r.extensions.calls()); n != 2 {
 		t.Errorf("the extension was asked %d times, want once for each write", n)
 	}
@@ -431,6 +431,48 @@ func TestFailureKeepsTheHandlers(t *testing.T) {
 	r.extensions.serve(named("a", "v1beta1"), named("b", ""))
 	if config = api.awaitDiscovered(t, "acme"); len(config.Status.Handlers) != 2 {
 		t.Errorf("handlers are %v, want both", config.Status.Handlers)
+	}
+}
+
+// A new URL waits for a discovery, in every replica, and nothing else of the ExtensionConfig does.
+func TestNewURLWaitsForDiscovery(t *testing.T) {
+	api := newAPIServer(t)
+	r := start(t, api, nil)
+	r.extensions.serve(named("a", ""))
+	api.register("acme", nil)
+	api.awaitDiscovered(t, "acme")
+	r.extensions.fail("connection refused")
+	api.register("acme", func(c *runtimev1.ExtensionConfig) {
+		c.Spec.ClientConfig.URL = "https://new.example.com"
+		c.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	})
+	config := api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse,
+		"connection refused; its last known handlers stay served at the previous URL https://acme.example.com: 1")
+	at, errs := extensionconfig.DiscoveredAt(config)
+	if len(errs) > 0 || at == nil || at.URL != "https://acme.example.com" || at.Since.IsZero() {
+		t.Errorf("the annotation has %v, %v", at, errs)
+	}
+	isPrevious := func(r *replica) {
+		t.Helper()
+		r.awaitServed(t, "a.acme https://acme.example.com")
+		reg, _ := r.registry.Snapshot().Registration("acme")
+		if reg.NamespaceSelector.String() != "tier=gold" {
+			t.Errorf("the selector is %s", reg.NamespaceSelector)
+		}
+		if reg.Pending == nil || reg.Pending.URL != "https://new.example.com" || !reg.Pending.Since.Equal(at.Since) {
+			t.Errorf("pending is %v", reg.Pending)
+		}
+	}
+	isPrevious(r)
+	r.stop()
+	follower := start(t, api, following(api))
+	isPrevious(follower)
+	follower.extensions.serve(named("b", ""))
+	api.lease("")
+	config = api.awaitDiscovered(t, "acme")
+	follower.awaitServed(t, "b.acme https://new.example.com")
+	if got := config.Annotations[extensionconfig.DiscoveredAtAnnotation]; got != `{"url":"https://new.example.com"}` {
+		t.Errorf("the annotation is %s", got)
 	}
 }
 

@@ -5,6 +5,8 @@ package controllers
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,7 +41,7 @@ func newRules(
 			}
 			params.use(ctx, all)
 			places.see(f.items, valid)
-			set.Set(valid, messagesOf(invalid))
+			set.Set(append(valid, closedOf(invalid)...), messagesOf(invalid))
 			return nil // no extension is called differently
 		},
 		verdicts: func() map[string]extensionconfig.Verdict {
@@ -62,6 +64,16 @@ func newRules(
 		conditions: func(o object) *[]metav1.Condition { return &o.Status.Conditions },
 	})
 	return f
+}
+
+// closedOf returns what stands for the closed objects of a kind without servers, by name.
+func closedOf[O any](invalid map[string]mistaken[O]) (all []registry.Registration) {
+	for _, name := range slices.Sorted(maps.Keys(invalid)) {
+		if closed := invalid[name].closed; closed != nil && closed.Registration != nil {
+			all = append(all, *closed.Registration)
+		}
+	}
+	return all
 }
 
 // messagesOf returns what is wrong with objects that are not valid, by name.

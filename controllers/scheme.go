@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -49,6 +50,8 @@ func newScheme(group string) *runtime.Scheme {
 	metav1.AddToGroupVersion(scheme, version)
 	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
 	metav1.AddToGroupVersion(scheme, discoveryv1.SchemeGroupVersion)
+	scheme.AddKnownTypes(appsv1.SchemeGroupVersion, &appsv1.ControllerRevision{}, &appsv1.ControllerRevisionList{})
+	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
 	// Either fails for types that conflict, which would be a defect.
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -68,6 +71,7 @@ func newMapper(group string) meta.RESTMapper {
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)
 	mapper.Add(controlPlaneKind, meta.RESTScopeNamespace)
 	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind(revisionKind), meta.RESTScopeNamespace)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
 	for _, kind := range jobKinds {
 		mapper.Add(kind, meta.RESTScopeNamespace)

@@ -90,8 +90,11 @@ func (r *reconciler) matters(e event.UpdateEvent) bool {
 		return true
 	}
 	before, after := maps.Clone(e.ObjectOld.GetAnnotations()), maps.Clone(e.ObjectNew.GetAnnotations())
-	delete(before, lossesAnnotation) // any replica adds to it, which is no reason to discover again
-	delete(after, lossesAnnotation)
+	// Any replica adds to the first, and the second is what a discovery leaves: no reasons to discover again.
+	for _, own := range []string{lossesAnnotation, extensionconfig.DiscoveredAtAnnotation} {
+		delete(before, own)
+		delete(after, own)
+	}
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 		!maps.Equal(before, after)
@@ -224,11 +227,14 @@ func isEnd(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) && !errors.As(err, &lost)
 }
 
+// isLacking reports whether the API server has not what is asked for, or not for this gateway.
+func isLacking(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
 // watchProblems logs why a kind cannot be watched, once for each reason.
 type watchProblems struct {
 	logger  *slog.Logger
 	group   string
-	missing func(kind string) // called when a kind of Hookgate's own is not installed
+	missing func(kind string) // called when a kind of Hookgate's own is not installed, or there can be no records
 	logged  sync.Map          // the last reason, by type
 }
 
@@ -239,6 +245,11 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	reason, advice := "unreachable", "the known state stays in use, and the watch is retried"
 	i := slices.IndexFunc(ownKinds, func(k ownKind) bool { return strings.Contains(r.TypeDescription(), k.name) })
 	switch {
+	case strings.Contains(r.TypeDescription(), revisionKind) && isLacking(err):
+		reason = "forbidden"
+		advice = "apply the Role " + lastValidRole + " of this release in the gateway's namespace, and its binding: without it, " +
+			"an object that is mistaken when the gateway starts closes what it names, whatever was valid before"
+		p.missing(revisionKind)
 	case apierrors.IsNotFound(err) && i >= 0:
 		reason = "missing"
 		advice = "install the CustomResourceDefinition of " + ownKinds[i].name + " in " + v1alpha1.GroupVersion.Group +

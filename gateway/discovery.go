@@ -113,6 +113,9 @@ func (d *Dispatcher) offeredChain(
 			}
 		}
 	}
+	if len(c.Steps) == 0 { // it is mistaken, and its steps are not known
+		timeout = limits.Timeout
+	}
 	x := described(c.Name, h, outerTimeout(timeout))
 	if way != "" {
 		d.announce(x, via.Path(strings.Join(behind, ",")), snapshot.Sole())

@@ -205,14 +205,6 @@ NotReady: HandlerChain "chain" cannot be called: steps[0]: no handler "y.gone" i
   0 b.e failure: the call fails before any handler is called
   0 z.gone optional: no handler of this name is registered, and the step is optional
 `)
-	f.chain.Name = "e"
-	f.registry.SetChains([]registry.Chain{f.chain})
-	explains(t, "its name is taken", f.Dispatcher, "GeneratePatches", "", builtin, `
-1 b.e
-0 a.e objectSelector: objectSelector of ExtensionPolicy "p", tier=gold, does not match the labels (none)
-0 e name: its name is the name of ExtensionConfig "e", too
-`)
-
 	all := newChain(t, "ValidateTopology", &hooksv1alpha1.ValidateTopologyResponse{}, &hooksv1alpha1.ValidateTopologyResponse{})
 	explains(t, "at the same time", all.Dispatcher, "ValidateTopology", "chain", &hooksv1alpha1.ValidateTopologyRequest{},
 		"1 chain\n  1 a.e\n  1 b.e\n")

@@ -29,7 +29,13 @@ import (
 // error if a step is missing, or if it is not known whether one matches: an answer without it would say yes for
 // somebody who was not asked.
 func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *matcher) (target, error) {
+	if of := s.ClosedChain(c.Name); of != nil {
+		return target{}, of.Error()
+	}
 	steps, err := s.StepsOf(c)
+	if of, ok := errors.AsType[*hook.Error](err); ok {
+		return target{}, of
+	}
 	if err != nil {
 		return target{}, hook.Errorf(hook.NotReady, "HandlerChain %q cannot be called: %s", c.Name,
 			joined(strings.Split(err.Error(), "\n"), "; "))
@@ -46,6 +52,9 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *ma
 			return target{}, noMember(s, step.Entry, of)
 		}
 		v := m.judgeStep(ctx, c, e)
+		if of := s.Closed(e, false); of != nil && v.by != byNamespace {
+			return target{}, of.Error()
+		}
 		switch {
 		case !v.excluded():
 			t.steps = append(t.steps, target{

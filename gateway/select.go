@@ -45,17 +45,29 @@ func (t target) name() string {
 
 // named returns the handler that the request names, or an error if it may not answer.
 func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (target, error) {
+	// A chain precedes a handler that has its name as its label.
+	c, isChain := s.Chain(r.Handler)
+	if isChain && c.Hook == r.Hook.GroupHook() && s.Taken(c) == "" {
+		return chained(ctx, s, c, m)
+	}
 	e, ok := s.Handler(r.Handler)
 	if !ok && r.Hook.Singleton() {
 		if e, ok = s.AnyHandler(strings.ToLower(r.Handler), r.Hook.Group); !ok {
+			if awaited := s.AwaitedConfig(r.Handler); awaited != "" {
+				return target{}, notKnown(r.Handler, awaited)
+			}
 			return target{}, hook.Errorf(hook.UnknownHandler, "no ExtensionConfig %q with handlers of %s, and no handler "+
 				"of that name", r.Handler, r.Hook.Group)
 		}
 	}
 	if !ok {
-		if c, ok := s.Chain(r.Handler); ok && c.Hook == r.Hook.GroupHook() {
+		if isChain && c.Hook == r.Hook.GroupHook() {
 			return chained(ctx, s, c, m)
-		} else if ok {
+		}
+		if of := s.ClosedName(r.Handler); of != nil {
+			return target{}, of.Error()
+		}
+		if isChain {
 			return target{}, hook.Errorf(hook.UnknownHandler, "HandlerChain %q serves the hook %s, not %s",
 				c.Name, c.Hook.Hook, r.Hook.Hook)
 		}
@@ -76,6 +88,9 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		whole.Name, whole.Label = e.Registration.Name, e.Registration.Name
 		return target{entry: &whole}, nil
 	}
+	if of := s.Closed(e, true); of != nil {
+		return target{}, of.Error()
+	}
 	answers, of, err := m.member(ctx, e)
 	if err != nil {
 		return target{}, err
@@ -84,6 +99,9 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		return target{}, noMember(s, e, of)
 	}
 	e = answers
+	if of := s.Closed(e, true); of != nil {
+		return target{}, of.Error()
+	}
 	switch v := m.judge(ctx, e); v.by {
 	case 0:
 		return target{entry: e, policyError: v.policyError, member: of}, nil
@@ -97,10 +115,18 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	}
 }
 
+// notKnown returns the error of a request that names a handler which may come.
+func notKnown(handler, awaited string) error {
+	return hook.Errorf(hook.NotReady, "handler %q is not known yet: %s", handler, awaited)
+}
+
 // noHandler returns the error of a request that names a handler which is not served.
 func noHandler(s *registry.Snapshot, r Request) error {
-	if u, ok := s.UndiscoveredOf(r.Handler); ok {
-		return hook.Errorf(hook.UnknownHandler, "no handler %q: %s has not been discovered yet", r.Handler, u)
+	if u, ok := s.UndiscoveredOf(r.Handler); ok && u.Mistake != "" {
+		return mistaken(u)
+	}
+	if awaited := s.Awaited(r.Handler, r.Hook.GroupHook()); awaited != "" {
+		return notKnown(r.Handler, awaited)
 	}
 	if h, p, ok := s.WithheldAs(r.Handler); ok {
 		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of ExtensionPolicy %q does not "+
@@ -116,6 +142,9 @@ func noHandler(s *registry.Snapshot, r Request) error {
 // there may be more handlers than are known: an answer without these would say yes for somebody who was not asked.
 // Hooks that one handler answers need it only if none is known.
 func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) ([]target, error) {
+	if err := m.closed(s, r.Hook); err != nil {
+		return nil, err
+	}
 	all := s.HandlersFor(r.Hook.GroupHook(), func() labels.Set {
 		of, _ := m.objectLabels() // its error is one of each handler whose selector needs them
 		return of
@@ -144,6 +173,9 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 			continue
 		}
 		v := m.judge(ctx, e)
+		if closed := s.Closed(e, false); closed != nil && v.by != byNamespace {
+			return nil, closed.Error() // what else selects requests may be what is mistaken
+		}
 		switch {
 		case !v.excluded():
 			targets = append(targets, target{entry: e, policyError: v.policyError, member: of})
@@ -163,6 +195,16 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 	return targets, unsure
 }
 
+// closed returns an error if a mistaken object closes calls to all handlers of a hook.
+func (m *matcher) closed(s *registry.Snapshot, h *catalog.Hook) error {
+	for _, c := range s.Closures() {
+		if c.Closes(h.GroupHook()) && m.judgeNamespaces(c.NamespaceSelector).by != byNamespace {
+			return c.Error()
+		}
+	}
+	return nil
+}
+
 // unasked returns an error if ExtensionConfigs whose handlers are not known may have one that the request is for, and
 // calls have to wait for them.
 func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) error {
@@ -178,6 +220,9 @@ func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) e
 			continue
 		}
 		if !m.awaits(ctx, s, u, r.Hook).excluded() {
+			if u.Mistake != "" {
+				return mistaken(u)
+			}
 			awaited = append(awaited, u.String())
 		}
 	}
@@ -204,6 +249,12 @@ func (m *matcher) awaits(ctx context.Context, s *registry.Snapshot, u *registry.
 		return verdict{}
 	}
 	return m.judgePolicy(ctx, policies.All)
+}
+
+// mistaken returns the error of a call that an ExtensionConfig with a mistake may have a handler for.
+func mistaken(u *registry.Undiscovered) error {
+	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls that it may have handlers for fail until it is corrected "+
+		"or deleted, or onUndiscovered: Ignore is set in its ExtensionPolicy: %s", u, u.Mistake)
 }
 
 func notDiscovered(awaited []string) error {

@@ -205,6 +205,20 @@ func TestStatusOfAnExtension(t *testing.T) {
 	})
 }
 
+func TestStatusHasThePreviousURL(t *testing.T) {
+	f, since := newReported(t), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	reg := registrationOf("moves", handlerOf("a", "BeforeClusterCreate", hook.Fail))
+	reg.Pending = &registry.Pending{URL: "grpcs://new.example", Protocol: registry.GRPC, Since: since}
+	if err := f.Reporter.Registry.(*registry.Registry).Apply(reg); err != nil {
+		t.Fatal(err)
+	}
+	g, _ := f.Extension("moves")
+	want := status.Pending{URL: "grpcs://new.example", Protocol: "gRPC", Since: since}
+	if x := g.Extensions[0]; x.URL != "https://moves.example" || x.Protocol != "REST" || x.Pending == nil || *x.Pending != want {
+		t.Errorf("got %+v, %+v", x, x.Pending)
+	}
+}
+
 func TestExtensionThatWasNeverRegistered(t *testing.T) {
 	f := newReported(t)
 	f.Observer.Discovered("gone", "https://user:secret@gone.example", "Unreachable", false, hook.Errorf(hook.Unreachable, "refused"))

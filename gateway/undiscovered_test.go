@@ -73,8 +73,37 @@ func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
 		"PolicyFailsToEvaluate": {
 			reason: "it may match", undiscovered: fail, policies: all(policy.Policy{Conditions: conditions(t, "request.nothing")}), want: unknown,
 		},
-		"OneOfIts":      {reason: "its name says why", undiscovered: fail, handler: "v.new", kind: hook.UnknownHandler, want: `no handler "v.new": ExtensionConfig "new" has not been discovered yet`},
-		"OneOfItsLabel": {reason: "its name says why", undiscovered: ignore, handler: "v--new", kind: hook.UnknownHandler, want: `no handler "v--new": ExtensionConfig "new" has not been discovered yet`},
+		"OneOfIts":      {reason: "it may be registered soon", undiscovered: fail, handler: "v.new", want: `handler "v.new" is not known yet: ExtensionConfig "new" has not been discovered yet`},
+		"OneOfItsLabel": {reason: "it may be registered soon, whatever calls to all do", undiscovered: ignore, handler: "V--New", want: `handler "V--New" is not known yet: ExtensionConfig "new" has not been discovered yet`},
+		"HashedLabel":   {reason: "a label that is too long has a hash", undiscovered: ignore, handler: registry.Label("a--b.new"), want: `handler "` + registry.Label("a--b.new") + `" is not known yet: ExtensionConfig "new" has not been discovered yet`},
+		"OtherHash":     {reason: "it is of another ExtensionConfig", undiscovered: ignore, handler: registry.Label("a--b.old"), kind: hook.UnknownHandler, want: `no handler "` + registry.Label("a--b.old") + `": the handlers of BeforeClusterDelete are d.acme`},
+		"Cause": {
+			reason: "the caller learns what is wrong", undiscovered: []registry.Undiscovered{{Name: "new", Cause: "connection refused", Default: hook.Ignore}}, handler: "v.new",
+			want: `handler "v.new" is not known yet: ExtensionConfig "new" has not been discovered: connection refused`,
+		},
+		"OwnName": {
+			reason: "its handlers are offered under their own names", undiscovered: fail, policies: all(policy.Policy{OfferAs: policy.Original}), hook: "CanUpdateMachine",
+			handler: "v", want: `handler "v" is not known yet: ExtensionConfig "new" has not been discovered yet`,
+		},
+		"NoOwnName": {reason: "no handler of this hook is", undiscovered: fail, policies: all(policy.Policy{OfferAs: policy.Original, Hooks: []string{"GeneratePatches"}}), hook: "CanUpdateMachine", handler: "v", kind: hook.UnknownHandler, want: `no handler "v": the handlers of CanUpdateMachine are none`},
+		"Discovery": {reason: "the extension is named", undiscovered: fail, hook: "Discovery", handler: "New", want: `handler "New" is not known yet: ExtensionConfig "new" has not been discovered yet`},
+		"Aside": {
+			reason: "it is paused: calls to all do not wait", undiscovered: []registry.Undiscovered{{Name: "new", Cause: "it is paused", Default: hook.Fail, Aside: true}},
+			policies: all(policy.Policy{OnUndiscovered: hook.Fail}),
+		},
+		"AsideNamed": {
+			reason: "it may go on", undiscovered: []registry.Undiscovered{{Name: "new", Cause: "it is paused", Default: hook.Fail, Aside: true}}, handler: "v.new",
+			want: `handler "v.new" is not known yet: ExtensionConfig "new" has not been discovered: it is paused`,
+		},
+		"Elsewhere": {reason: "nothing of the name is expected", undiscovered: fail, handler: "v.other", kind: hook.UnknownHandler, want: `no handler "v.other": the handlers of BeforeClusterDelete are d.acme`},
+		"UnreadableNamed": {
+			reason: "it may define it", undiscovered: []registry.Undiscovered{{Unreadable: `manifest "x.yaml"`, Default: hook.Fail}}, handler: "v.other",
+			want: `handler "v.other" is not known yet: the handlers of manifest "x.yaml" are not known yet`,
+		},
+		"UnreadableKnown": {
+			reason: "an ExtensionConfig that is known has no others", undiscovered: []registry.Undiscovered{{Unreadable: `manifest "x.yaml"`, Default: hook.Fail}}, handler: "v.acme",
+			kind: hook.UnknownHandler, want: `no handler "v.acme": the handlers of BeforeClusterDelete are d.acme`,
+		},
 		"AnotherOne":    {reason: "it need not wait", undiscovered: fail, handler: "d.acme"},
 		"Single":        {reason: "the one that is known answers", undiscovered: fail, hook: "GenerateUpgradePlan"},
 		"SingleUnknown": {reason: "none is known", undiscovered: fail, hook: "CanUpdateMachine", want: unknown},
@@ -110,6 +139,7 @@ func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
 			request := map[string]proto.Message{
 				"BeforeClusterDelete": &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn(tc.namespace)},
 				"GenerateUpgradePlan": &hooksv1alpha1.GenerateUpgradePlanRequest{Cluster: clusterIn(tc.namespace)},
+				"Discovery":           &hooksv1alpha1.DiscoveryRequest{},
 				"CanUpdateMachine":    &hooksv1alpha1.CanUpdateMachineRequest{Current: &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: clusterIn(tc.namespace)}},
 			}[tc.hook]
 			_, err := d.dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, request)

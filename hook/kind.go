@@ -69,8 +69,9 @@ var kinds = [...]struct {
 			"The text names the limit."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
 		"The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it " +
-			"has not answered yet; or a call goes to all handlers of a hook, and not all of them are known: the text names " +
-			"whose; or the API server, which checks the caller's token, does not answer. Try again."},
+			"has not answered yet; or a call goes to all handlers of a hook, and not all of them are known; or it names a " +
+			"handler that may come, because its ExtensionConfig has not been discovered: the text names whose and why; or " +
+			"the API server, which checks the caller's token, does not answer. Try again."},
 	Conversion: {"Conversion", false, http.StatusInternalServerError, codes.Internal,
 		"An object in the request or in the answer has a version that cannot be converted to the one that the " +
 			"handler or the caller understands; or the handler implements a version of the hook that the gateway " +

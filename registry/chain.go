@@ -141,8 +141,17 @@ func (s *Snapshot) OfferedOf(gh hook.GroupHook) []string {
 }
 
 // Taken says what else the name of a chain means, for a message; nothing if it is the name of the chain alone. A chain
-// whose name is taken is not offered.
-func (s *Snapshot) Taken(c *Chain) string { return s.meaning(c.Name) }
+// whose name is taken is not offered. It precedes an ExtensionConfig of its name, and a handler with it as its label:
+// whoever may only register an extension cannot turn it off.
+func (s *Snapshot) Taken(c *Chain) string {
+	if merged, ok := s.merged[c.Name]; ok {
+		return "the gateway's own handler of " + merged.Hook
+	}
+	if of := s.memberOf[c.Name]; of != nil && of.Name == c.Name {
+		return of.taken(c.Name)
+	}
+	return s.TakenByLocal(c.Name)
+}
 
 // TakenName says what keeps a new chain from having a name, for a message; nothing if it is free. A handler that is
 // offered under its own name would lose that to the chain.
@@ -167,8 +176,8 @@ func (s *Snapshot) meaning(name string) string {
 	if c, registered := s.byConfig[name]; registered {
 		return "the name of " + c.registration.Describe()
 	}
-	if i, undiscovered := s.findUndiscovered(name); undiscovered {
-		return "the name of " + s.undiscovered[i].String()
+	if u := s.awaits(name); u != nil {
+		return "the name of " + u.String()
 	}
 	if e, ok := s.byLabel(name); ok {
 		return fmt.Sprintf("the label of handler %q", e.Name)
@@ -200,6 +209,9 @@ func (s *Snapshot) StepsOf(c *Chain) ([]Step, error) {
 func (s *Snapshot) Step(c *Chain, i int) (*Entry, error) {
 	step := &c.Steps[i]
 	e, ok := s.Handler(step.Handler)
+	if of := s.ClosedName(step.Handler); !ok && of != nil {
+		return nil, of.Error()
+	}
 	if !ok && step.Optional && !s.mayRegister(step.Handler) {
 		return nil, nil
 	}

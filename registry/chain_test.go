@@ -33,9 +33,9 @@ func TestStepsOf(t *testing.T) {
 		"another hook":                     {registry.Chain{Steps: steps("patch.one")}, `steps[0]: handler "patch.one" serves the hook GeneratePatches, not CanUpdateMachine`},
 		"Ignore":                           {registry.Chain{Strict: true, Steps: steps("ignored.one")}, `steps[0]: handler "ignored.one" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`},
 		"Ignore in a hook that allows it":  {registry.Chain{Steps: steps("ignored.one")}, "ignored.one"},
-		"the name of an ExtensionConfig":   {registry.Chain{Name: "one"}, `its name is the name of ExtensionConfig "one", too: rename the chain`},
-		"the name of one not known yet":    {registry.Chain{Name: "late"}, `its name is the name of ExtensionConfig "late", too: rename the chain`},
-		"the label of a handler":           {registry.Chain{Name: "a--one"}, `its name is the label of handler "a.one", too: rename the chain`},
+		"the name of an ExtensionConfig":   {registry.Chain{Name: "one"}, ""},
+		"the name of one not known yet":    {registry.Chain{Name: "late"}, ""},
+		"the label of a handler":           {registry.Chain{Name: "a--one"}, ""},
 		"the name of a handler for a hook": {registry.Chain{Name: "beforeclustercreate"}, `its name is the gateway's own handler of BeforeClusterCreate, too: rename the chain`},
 	} {
 		r := registry.New(hook.GroupHook{Group: hook.Group, Hook: "BeforeClusterCreate"})
@@ -90,7 +90,7 @@ func TestStepsOfUnreadableFiles(t *testing.T) {
 // Chains stand for their steps, and are offered beside the handlers that are no steps, unless their names are taken.
 func TestOfferedOf(t *testing.T) {
 	gh := hook.GroupHook{Group: hook.Group, Hook: "UpdateMachine"}
-	r := registry.New()
+	r := registry.New(hook.GroupHook{Group: hook.Group, Hook: "Taken"})
 	var handlers []registry.Handler
 	for _, name := range []string{"a", "b", "c"} {
 		handlers = append(handlers, registry.Handler{
@@ -115,14 +115,15 @@ func TestOfferedOf(t *testing.T) {
 		"one for some":                    {[]registry.Chain{chain("z", gh.Hook, "a.one", "b.one")}, "c--one z"},
 		"one for all, one step not there": {[]registry.Chain{chain("z", gh.Hook, "a.one", "b.one", "c.one", "d.none")}, "z"},
 		"two":                             {[]registry.Chain{chain("z", gh.Hook, "a.one"), chain("y", gh.Hook, "a.one", "b.one")}, "c--one y z"},
-		"one whose name is taken":         {[]registry.Chain{chain("one", gh.Hook, "a.one", "b.one", "c.one")}, "a--one b--one c--one"},
-		"one of another hook":             {[]registry.Chain{chain("z", "CanUpdateMachine", "a.one")}, "a--one b--one c--one"},
+		"one with the name of an ExtensionConfig": {[]registry.Chain{chain("one", gh.Hook, "a.one", "b.one")}, "c--one one"},
+		"one whose name is taken":                 {[]registry.Chain{chain("taken", gh.Hook, "a.one", "b.one", "c.one")}, "a--one b--one c--one"},
+		"one of another hook":                     {[]registry.Chain{chain("z", "CanUpdateMachine", "a.one")}, "a--one b--one c--one"},
 	} {
 		r.SetChains(tt.chains)
 		if got := strings.Join(r.Snapshot().OfferedOf(gh), " "); got != tt.want {
 			t.Errorf("%s: %s, want %s", reason, got, tt.want)
 		}
-		if chains, steps := r.Snapshot().StandsFor(gh); len(tt.chains) > 0 && tt.chains[0].Name == "one" && len(chains)+len(steps) > 0 {
+		if chains, steps := r.Snapshot().StandsFor(gh); len(tt.chains) > 0 && tt.chains[0].Name == "taken" && len(chains)+len(steps) > 0 {
 			t.Errorf("%s: it stands for %v", reason, steps)
 		}
 	}

@@ -43,13 +43,31 @@ func (d *draft) apply(reg *Registration) error {
 	} else if err := d.checkLabels(c); err != nil {
 		return err
 	}
+	if len(d.localsNamed(reg.Name)) > 0 {
+		d.discover(reg.Name)
+		d.setShadowed(reg.Name, reg)
+		return nil
+	}
 	d.put(reg.Name, c)
 	return nil
+}
+
+// setShadowed replaces the registration of an ExtensionConfig that is not called; nil removes it.
+func (d *draft) setShadowed(name string, reg *Registration) {
+	d.shadowed = maps.Clone(d.shadowed)
+	if delete(d.shadowed, name); reg != nil {
+		d.shadowed[name] = reg
+	}
+	d.touched[name] = struct{}{}
 }
 
 // put replaces the registration name with added, which is known then. If added is nil, it removes the registration.
 func (d *draft) put(name string, added *config) {
 	d.discover(name)
+	if _, shadowed := d.shadowed[name]; shadowed && added == nil {
+		d.setShadowed(name, nil)
+		return
+	}
 	d.place(name, added)
 }
 

@@ -53,3 +53,19 @@ func splitName(name string) (handler, config string, ok bool) {
 	}
 	return splitLabel(name)
 }
+
+// hasHashedLabel reports whether a label with a hash, in any letter case, may be one of a handler of an
+// ExtensionConfig. It is certain unless the hash has replaced the name of the ExtensionConfig as a whole.
+func hasHashedLabel(label, config string) bool {
+	label = strings.ToLower(label)
+	hash := len(label) - labelHashLength - 1
+	if hash <= 0 || label[hash] != '-' || strings.Trim(label[hash+1:], "0123456789abcdef") != "" {
+		return false
+	}
+	for i := range hash {
+		if strings.HasPrefix(label[i:hash], labelSeparator) && Label(label[:i]+"."+config) == label {
+			return true
+		}
+	}
+	return len(label) == validation.DNS1123LabelMaxLength && !strings.Contains(label[:hash], labelSeparator)
+}

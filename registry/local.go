@@ -34,10 +34,10 @@ func (r *Registration) Describe() string {
 	return fmt.Sprintf("%s %q", kind, r.Name)
 }
 
-// SetLocal replaces all registrations of a kind that has no servers. One whose name something else has, too, is not
-// served while that lasts: an ExtensionConfig precedes them, and of two kinds, none is served. The error of each
-// registration says what is wrong with it, by its index; one that is wrong keeps no other from being served. One whose
-// Local is the same as before is not replaced.
+// SetLocal replaces all registrations of a kind that has no servers. They precede ExtensionConfigs and Rollouts of their
+// names, which are not called meanwhile; of two kinds, the last one by name is served, so that a HookRule precedes a
+// HookJob. The error of each registration says what is wrong with it, by its index; one that is wrong keeps no other
+// from being served. One whose Local is the same as before is not replaced.
 func (r *Registry) SetLocal(kind string, regs []Registration) []error {
 	errs := make([]error, len(regs))
 	next := map[string]*Registration{}
@@ -67,16 +67,22 @@ func (r *Registry) SetLocal(kind string, regs []Registration) []error {
 	return errs
 }
 
-// store makes a draft the current snapshot, with the local registrations whose names are free, if it differs from the
-// current one.
+// store makes a draft the current snapshot if it differs from that.
 func (r *Registry) store(d *draft) {
-	d.placeLocals()
+	d.settle()
 	if len(d.touched) > 0 || !slices.Equal(d.locals, d.base.locals) {
 		r.current.Store(d.finish())
 	}
 }
 
-// placeLocals serves the local registrations whose names are free, and no others.
+// settle serves each name for what stands before the others that have it.
+func (d *draft) settle() {
+	d.placeMembers()
+	d.shadow()
+	d.placeLocals()
+}
+
+// placeLocals serves the local registrations that stand before the others of their names.
 func (d *draft) placeLocals() {
 	for name, c := range d.byConfig {
 		if c.registration.Local != nil && d.localOf(name) != c.registration {
@@ -90,40 +96,20 @@ func (d *draft) placeLocals() {
 	}
 }
 
-// localOf returns the local registration that is served under a name if neither an ExtensionConfig nor a Rollout has
-// it, or nil: if several kinds have one of the name, none is.
+// localOf returns the local registration that is served under a name, or nil.
 func (s *Snapshot) localOf(name string) *Registration {
-	if s.memberOf[name] != nil {
+	named := s.localsNamed(name)
+	if len(named) == 0 {
 		return nil
 	}
-	if _, undiscovered := s.findUndiscovered(name); undiscovered {
-		return nil
-	}
-	if named := s.localsNamed(name); len(named) == 1 {
-		return named[0]
-	}
-	return nil
+	return named[len(named)-1]
 }
 
 // TakenLocal says what else the name of a local registration means, so that it is not served, for a message; nothing
 // if it is served, or would be.
 func (s *Snapshot) TakenLocal(kind, name string) string {
-	if of := s.memberOf[name]; of != nil {
-		return of.taken(name)
-	}
-	if c, served := s.byConfig[name]; served {
-		if of := c.registration.Local; of == nil || of.Kind() != kind {
-			return "the name of " + c.registration.Describe()
-		}
-		return ""
-	}
-	if i, undiscovered := s.findUndiscovered(name); undiscovered {
-		return "the name of " + s.undiscovered[i].String()
-	}
-	for _, l := range s.localsNamed(name) {
-		if l.Local.Kind() != kind {
-			return "the name of " + l.Describe()
-		}
+	if l := s.localOf(name); l != nil && l.Local.Kind() > kind {
+		return "the name of " + l.Describe()
 	}
 	return ""
 }
@@ -131,17 +117,28 @@ func (s *Snapshot) TakenLocal(kind, name string) string {
 // TakenByLocal says which local registration has a name, be it served or not, for a message; nothing if none has.
 func (s *Snapshot) TakenByLocal(name string) string {
 	if named := s.localsNamed(name); len(named) > 0 {
-		return "the name of " + named[0].Describe()
+		return "the name of " + s.localOf(name).Describe()
 	}
 	return ""
 }
 
 // TakenNameOfLocal says what keeps a new local registration of a kind from having a name, for a message; nothing if it
-// is free. handler is the name of its handler. A chain and a handler that is offered under its own name would lose
-// theirs.
+// is free. handler is the name of its handler. What has the name would lose it, and so would a chain and a handler that
+// is offered under its own name.
 func (s *Snapshot) TakenNameOfLocal(kind, name, handler string) string {
-	if taken := s.TakenLocal(kind, name); taken != "" {
-		return taken
+	for _, l := range s.localsNamed(name) {
+		if l.Local.Kind() != kind {
+			return "the name of " + l.Describe()
+		}
+	}
+	if of := s.memberOf[name]; of != nil {
+		return of.taken(name)
+	}
+	if c, registered := s.byConfig[name]; registered && c.registration.Local == nil {
+		return "the name of " + c.registration.Describe()
+	}
+	if i, undiscovered := s.findUndiscovered(name); undiscovered {
+		return "the name of " + s.undiscovered[i].String()
 	}
 	if c, ok := s.Chain(name); ok {
 		return fmt.Sprintf("the name of HandlerChain %q", c.Name)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/hook"
@@ -51,68 +50,85 @@ func expectServed(t *testing.T, r *Registry, when string, want ...string) {
 	}
 }
 
-// An ExtensionConfig precedes what has its name without a server, registered or not, whichever comes first.
-func TestExtensionConfigPrecedesLocal(t *testing.T) {
+// What has no server precedes ExtensionConfigs and Rollouts of its name, registered or not, whichever comes first: whoever
+// may only register an extension cannot turn off a rule.
+func TestLocalPrecedesOthers(t *testing.T) {
 	r := New()
+	mustApply(t, r, registration("a", "v"))
 	r.SetLocal("HookRule", []Registration{local("HookRule", "a"), local("HookRule", "b")})
-	expectServed(t, r, "alone", `HookRule "a"`, `HookRule "b"`)
+	expectServed(t, r, "after an ExtensionConfig", `HookRule "a"`, `HookRule "b"`)
+	mustApply(t, r, registration("b", "v"), registration("a", "w"))
+	expectServed(t, r, "before an ExtensionConfig", `HookRule "a"`, `HookRule "b"`)
+	if got := r.Snapshot().Shadowed(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("not called are %q", got)
+	}
 	if e, ok := r.Snapshot().Handler("RULE--A"); !ok || e.Name != "rule.a" {
 		t.Errorf("by its label, the handler is %+v", e)
 	}
-	mustApply(t, r, registration("a", "v"))
-	expectServed(t, r, "beside an ExtensionConfig", `ExtensionConfig "a"`, `HookRule "b"`)
-	if got := r.Snapshot().TakenLocal("HookRule", "a"); got != `the name of ExtensionConfig "a"` {
-		t.Errorf("the name is %q", got)
-	}
-	if _, ok := r.Snapshot().Handler("rule.a"); ok {
-		t.Error("its handler is still served")
-	}
-	r.SetLocal("HookRule", []Registration{local("HookRule", "a"), local("HookRule", "b")})
-	expectServed(t, r, "set again", `ExtensionConfig "a"`, `HookRule "b"`)
-	r.RemoveAll([]string{"a", "b"})
-	expectServed(t, r, "without the ExtensionConfig", `HookRule "a"`, `HookRule "b"`)
-
-	r.SetUndiscovered([]Undiscovered{{Name: "b", Default: hook.Fail}})
-	expectServed(t, r, "beside one that is not known", `HookRule "a"`)
-	if diff := cmp.Diff([]string{`ExtensionConfig "b" Fail`}, awaited(r.Snapshot())); diff != "" {
-		t.Errorf("calls wait for (-want +got):\n%s", diff)
-	}
-	if got := r.Snapshot().TakenLocal("HookRule", "b"); got != `the name of ExtensionConfig "b"` {
-		t.Errorf("the name is %q", got)
+	if e, ok := r.Snapshot().Handler("w.a"); ok {
+		t.Errorf("an ExtensionConfig that is not called has the handler %s", e.Name)
 	}
 	r.SetLocal("HookRule", []Registration{local("HookRule", "b")})
-	if diff := cmp.Diff([]string{`ExtensionConfig "b" Fail`}, awaited(r.Snapshot())); diff != "" {
-		t.Errorf("with another rule, calls wait for (-want +got):\n%s", diff)
+	expectServed(t, r, "without one rule", `ExtensionConfig "a"`, `HookRule "b"`)
+	if _, ok := r.Snapshot().Handler("w.a"); !ok {
+		t.Error("the ExtensionConfig is not called as it was applied last")
+	}
+	r.RemoveAll([]string{"a", "b"})
+	r.SetLocal("HookRule", nil)
+	expectServed(t, r, "without all")
+
+	r.SetUndiscovered([]Undiscovered{{Name: "b", Default: hook.Fail}})
+	r.SetLocal("HookRule", []Registration{local("HookRule", "b")})
+	expectServed(t, r, "beside one that is not known", `HookRule "b"`)
+	if got := awaited(r.Snapshot()); len(got) > 0 {
+		t.Errorf("calls wait for %q", got)
+	}
+	r.SetLocal("HookRule", nil)
+	if got := awaited(r.Snapshot()); len(got) != 1 {
+		t.Errorf("without the rule, calls wait for %q", got)
 	}
 	r.RemoveAll([]string{"b"})
-	expectServed(t, r, "without it", `HookRule "b"`)
+
+	r.SetLocal("HookRule", []Registration{local("HookRule", "roll"), local("HookRule", "v1")})
+	r.SetRollouts([]Rollout{{Name: "roll", Stable: "v2"}, {Name: "other", Stable: "v1"}})
+	expectServed(t, r, "beside Rollouts", `HookRule "roll"`, `HookRule "v1"`)
+	for _, name := range []string{"rule.roll", "rule.v1"} {
+		if _, ok := r.Snapshot().Handler(name); !ok {
+			t.Errorf("%s is not served", name)
+		}
+	}
+	if of, ok := r.Snapshot().MemberOf("v2"); ok {
+		t.Errorf("a Rollout that is refused has the member v2: %s", of)
+	}
 	r.SetLocal("HookRule", nil)
-	expectServed(t, r, "without rules")
+	if _, ok := r.Snapshot().MemberOf("v2"); !ok {
+		t.Error("without the rule, the Rollout has no member")
+	}
 }
 
-// Of two kinds without servers with one name, none is served.
+// Of two kinds without servers with one name, the HookRule is served.
 func TestLocalsOfTwoKinds(t *testing.T) {
 	r := New()
 	r.SetLocal("HookRule", []Registration{local("HookRule", "a"), local("HookRule", "b")})
 	r.SetLocal("HookJob", []Registration{local("HookJob", "b"), local("HookJob", "c")})
-	expectServed(t, r, "both", `HookRule "a"`, `HookJob "c"`)
+	expectServed(t, r, "both", `HookRule "a"`, `HookRule "b"`, `HookJob "c"`)
 	s := r.Snapshot()
-	for kind, want := range map[string]string{"HookRule": `the name of HookJob "b"`, "HookJob": `the name of HookRule "b"`} {
+	for kind, want := range map[string]string{"HookRule": "", "HookJob": `the name of HookRule "b"`} {
 		if got := s.TakenLocal(kind, "b"); got != want {
 			t.Errorf("to a %s, the name is %q, want %q", kind, got, want)
 		}
 	}
-	if got := s.TakenName("b"); got != `the name of HookJob "b"` {
+	if got := s.TakenNameOfLocal("HookRule", "c", "rule"); got != `the name of HookJob "c"` {
+		t.Errorf("to a new HookRule, the name is %q", got)
+	}
+	if got := s.TakenName("b"); got != `the name of HookRule "b"` {
 		t.Errorf("to a new chain, the name is %q", got)
 	}
 	if got := s.TakenByLocal("c"); got != `the name of HookJob "c"` {
 		t.Errorf("to a new ExtensionConfig, the name is %q", got)
 	}
-	r.SetLocal("HookJob", []Registration{local("HookJob", "c")})
-	expectServed(t, r, "one", `HookRule "a"`, `HookRule "b"`, `HookJob "c"`)
-	if got := r.Snapshot().TakenLocal("HookRule", "b"); got != "" {
-		t.Errorf("the name is %q", got)
-	}
+	r.SetLocal("HookRule", []Registration{local("HookRule", "a")})
+	expectServed(t, r, "one", `HookRule "a"`, `HookJob "b"`, `HookJob "c"`)
 }
 
 // A registration with the Local that it had keeps its pointer, so that nothing changes; one that is wrong is refused
@@ -146,14 +162,6 @@ func TestLabelsOfLocals(t *testing.T) {
 		if e, ok := r.Snapshot().Handler(label); !ok || e.Name != "rule."+name || len(label) != 63 || strings.HasSuffix(label, name) == hashed {
 			t.Errorf("%s is of %+v", label, e)
 		}
-	}
-	mustApply(t, r, registration(longest, "v"))
-	if e, ok := r.Snapshot().Handler(Label("rule." + longest)); ok {
-		t.Errorf("the label of a rule that is not served is of %s", e.Name)
-	}
-	r.Remove(longest)
-	if _, ok := r.Snapshot().Handler(Label("rule." + longest)); !ok {
-		t.Error("the label is not there again")
 	}
 	r.SetLocal("HookRule", nil)
 	if e, ok := r.Snapshot().Handler(Label("rule." + longest)); ok {

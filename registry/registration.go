@@ -30,6 +30,18 @@ type Registration struct {
 	Settings map[string]string
 	// Handlers lists the handlers that discovery found, with their names there.
 	Handlers []Handler
+	// Pending is set while ClientConfig is where the handlers were discovered, and the ExtensionConfig names another
+	// place, where the extension has not been discovered yet.
+	Pending *Pending
+}
+
+// Pending is a change of a clientConfig that waits for a discovery. It is immutable.
+type Pending struct {
+	// URL and Protocol are what the ExtensionConfig says.
+	URL      string
+	Protocol Protocol
+	// Since is when that was seen first.
+	Since time.Time
 }
 
 // Protocol is the protocol of an extension.

@@ -50,6 +50,7 @@ func newRegistry(sole bool, merged []hook.GroupHook) *Registry {
 		byHashedLabel: map[string]*Entry{},
 		memberOf:      map[string]*Rollout{},
 		offers:        map[string]*config{},
+		shadowed:      map[string]*Registration{},
 	})
 	return r
 }
@@ -129,6 +130,9 @@ func (r *Registry) RemoveAll(names []string) {
 	for _, name := range names {
 		c, registered := r.current.Load().byConfig[name]
 		registered = registered && c.registration.Local == nil
+		if _, shadowed := r.current.Load().shadowed[name]; shadowed {
+			registered = true
+		}
 		if _, awaited := r.current.Load().findUndiscovered(name); registered || awaited {
 			if d == nil {
 				d = r.current.Load().draft()

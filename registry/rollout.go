@@ -124,15 +124,37 @@ func (r *Registry) SetRollouts(rollouts []Rollout) {
 			}
 		}
 	}
-	d.memberOf = map[string]*Rollout{}
+	r.store(d)
+}
+
+// placeMembers finds the Rollout that stands for each name. One whose own name a local registration has stands for none,
+// and none stands for such a registration.
+func (d *draft) placeMembers() {
+	if len(d.rollouts) == 0 && len(d.memberOf) == 0 {
+		return
+	}
+	memberOf := map[string]*Rollout{}
 	for _, of := range d.rollouts {
+		if len(d.localsNamed(of.Name)) > 0 {
+			continue
+		}
 		for _, name := range of.names() {
-			if d.memberOf[name] == nil {
-				d.memberOf[name] = of
+			if memberOf[name] == nil && len(d.localsNamed(name)) == 0 {
+				memberOf[name] = of
 			}
 		}
 	}
-	r.store(d)
+	if maps.Equal(memberOf, d.memberOf) {
+		return
+	}
+	for _, of := range []map[string]*Rollout{memberOf, d.memberOf} {
+		for name := range of {
+			if memberOf[name] != d.memberOf[name] {
+				d.touched[name] = struct{}{}
+			}
+		}
+	}
+	d.memberOf = memberOf
 }
 
 // names returns the names whose ExtensionConfigs are called only through the Rollout.

@@ -33,7 +33,10 @@ type Snapshot struct {
 	memberOf      map[string]*Rollout // by ExtensionConfig, also one with the name of the Rollout
 	offers        map[string]*config  // by Rollout
 	standing      map[hook.GroupHook]standing
-	undiscovered  []*Undiscovered // by key
+	undiscovered  []*Undiscovered          // by key
+	closures      []*Closure               // by kind and name
+	closed        map[string]*Closure      // by the names of extensions and of handlers that are closed
+	shadowed      map[string]*Registration // ExtensionConfigs whose names local registrations have
 	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be
 	// the largest one that every update copies.
 	byHashedLabel map[string]*Entry

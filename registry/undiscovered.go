@@ -23,9 +23,16 @@ type Undiscovered struct {
 	Unreadable string
 	// NamespaceSelector is the one of the ExtensionConfig. Nil matches all.
 	NamespaceSelector labels.Selector
+	// Mistake says what is wrong with the text of the ExtensionConfig, so that it cannot be discovered; empty if nothing is.
+	Mistake string
 	// Default decides the result of calls to all handlers of a hook, unless a policy does: Fail fails them, and Ignore
 	// leaves the ExtensionConfig out.
 	Default hook.FailurePolicy
+	// Cause says why the last discovery failed, for calls that name a handler. It is empty before the first has ended.
+	Cause string
+	// Aside keeps calls to all handlers of a hook from waiting for it, whatever a policy says: it is paused, or the
+	// gateway may not call it. It takes no name.
+	Aside bool
 }
 
 // String returns the name as it appears in messages.
@@ -38,6 +45,9 @@ func (u *Undiscovered) String() string {
 
 // Effect returns Fail or Ignore: what the policy for the whole extension, which may be nil, says, or else the default.
 func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
+	if u.Aside {
+		return hook.Ignore
+	}
 	if all != nil && all.OnUndiscovered != "" {
 		return all.OnUndiscovered
 	}
@@ -47,13 +57,21 @@ func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
 func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unreadable) }
 
 func (u *Undiscovered) equal(o *Undiscovered) bool {
-	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default &&
+	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default && u.Cause == o.Cause &&
+		u.Aside == o.Aside && u.Mistake == o.Mistake &&
 		(u.NamespaceSelector == nil) == (o.NamespaceSelector == nil) &&
 		(u.NamespaceSelector == nil || u.NamespaceSelector.String() == o.NamespaceSelector.String())
 }
 
-// Undiscovered returns the ExtensionConfigs whose handlers are not known, ordered by name.
-func (s *Snapshot) Undiscovered() []*Undiscovered { return s.undiscovered }
+// Undiscovered returns the ExtensionConfigs whose handlers are not known, ordered by name. Callers must not change the
+// slice.
+func (s *Snapshot) Undiscovered() []*Undiscovered {
+	taken := func(u *Undiscovered) bool { return len(s.localsNamed(u.Name)) > 0 }
+	if !slices.ContainsFunc(s.undiscovered, taken) {
+		return s.undiscovered
+	}
+	return slices.DeleteFunc(slices.Clone(s.undiscovered), taken) // they would not be called
+}
 
 // UndiscoveredOf returns the ExtensionConfig of a handler, by its registered name or its label, if the handlers of that
 // ExtensionConfig are not known.
@@ -64,21 +82,80 @@ func (s *Snapshot) UndiscoveredOf(handler string) (*Undiscovered, bool) {
 		names = []string{of.Stable, of.Candidate}
 	}
 	for _, name := range names {
-		if i, found := s.findUndiscovered(name); ok && found {
+		if i, found := s.findUndiscovered(name); ok && found && len(s.localsNamed(name)) == 0 {
 			return s.undiscovered[i], true
+		}
+	}
+	for _, u := range s.undiscovered {
+		if u.Name != "" && !ok && hasHashedLabel(handler, u.Name) {
+			return u, true
 		}
 	}
 	return nil, false
 }
 
+// Awaited says what keeps it from being known whether there is a handler or chain of a name that the snapshot does not
+// have, as a clause; nothing if there is none.
+func (s *Snapshot) Awaited(handler string, gh hook.GroupHook) string {
+	if u, ok := s.UndiscoveredOf(handler); ok {
+		return u.clause()
+	}
+	_, extensionConfig, qualified := splitName(handler)
+	if of := s.memberOf[extensionConfig]; of != nil && of.Name == extensionConfig {
+		for _, member := range []string{of.Stable, of.Candidate} {
+			if member != "" && !s.Knows(member) {
+				return fmt.Sprintf("ExtensionConfig %q of %s has not been discovered", member, of)
+			}
+		}
+	}
+	if qualified && s.offering(extensionConfig) != nil {
+		return ""
+	}
+	for _, u := range s.undiscovered {
+		if u.Unreadable != "" || !qualified && s.mayOffer(u, gh) {
+			return u.clause()
+		}
+	}
+	return ""
+}
+
+// AwaitedConfig is Awaited for the handlers of an ExtensionConfig.
+func (s *Snapshot) AwaitedConfig(name string) string {
+	return s.Awaited("."+name, hook.GroupHook{})
+}
+
+// mayOffer reports whether handlers of an ExtensionConfig for a hook will be offered under their own names.
+func (s *Snapshot) mayOffer(u *Undiscovered, gh hook.GroupHook) bool {
+	p := s.policies[u.Name].All
+	return p != nil && p.OfferAs == policy.Original && p.Allows(gh.Hook)
+}
+
+// clause says that the handlers are not known, and why.
+func (u *Undiscovered) clause() string {
+	switch {
+	case u.Unreadable != "":
+		return fmt.Sprintf("the handlers of %s are not known yet", u)
+	case u.Cause == "":
+		return u.String() + " has not been discovered yet"
+	}
+	return u.String() + " has not been discovered: " + u.Cause
+}
+
 // Knows reports whether an ExtensionConfig is registered, or known not to be discovered yet.
 func (s *Snapshot) Knows(extensionConfig string) bool {
-	_, undiscovered := s.findUndiscovered(extensionConfig)
-	return undiscovered || s.byConfig[extensionConfig] != nil
+	return s.awaits(extensionConfig) != nil || s.byConfig[extensionConfig] != nil
 }
 
 // Policies returns the policies for the handlers of an ExtensionConfig, registered or not.
 func (s *Snapshot) Policies(extensionConfig string) Policies { return s.policies[extensionConfig] }
+
+// awaits returns the ExtensionConfig of a name whose handlers are not known and may come, or nil.
+func (s *Snapshot) awaits(extensionConfig string) *Undiscovered {
+	if i, found := s.findUndiscovered(extensionConfig); found && !s.undiscovered[i].Aside {
+		return s.undiscovered[i]
+	}
+	return nil
+}
 
 func (s *Snapshot) findUndiscovered(key string) (int, bool) {
 	return slices.BinarySearchFunc(s.undiscovered, key, func(u *Undiscovered, key string) int {
@@ -113,11 +190,6 @@ func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	}
 	slices.SortFunc(next.undiscovered, func(a, b *Undiscovered) int { return cmp.Compare(a.key(), b.key()) })
 	next.setStanding()
-	d := next.draft()
-	if d.placeLocals(); len(d.touched) > 0 {
-		r.current.Store(d.finish())
-		return
-	}
 	r.current.Store(&next)
 }
 

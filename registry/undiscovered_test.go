@@ -5,6 +5,7 @@ package registry
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,5 +119,35 @@ func TestHooksOfAPolicyWithholdHandlers(t *testing.T) {
 	check("without a policy", []string{"a.acme", "p.acme"}, nil)
 	if s := r.Snapshot(); len(s.Withheld("other")) > 0 || len(s.Registrations()) != 1 || len(s.Registrations()[0].Handlers) != 2 {
 		t.Error("the registration has changed")
+	}
+}
+
+// A name that may come is told from one that nothing brings.
+func TestAwaited(t *testing.T) {
+	create := hook.GroupHook{Group: hook.Group, Hook: "BeforeClusterCreate"}
+	r := New()
+	r.SetRollouts([]Rollout{{Name: "acme", Stable: "acme-v6", Candidate: "acme-v7"}})
+	const gone = `ExtensionConfig "acme-v6" of ExtensionRollout "acme" has not been discovered`
+	for name, want := range map[string]string{"v.acme": gone, "V--Acme": gone, "v.other": "", "v": ""} {
+		if got := r.Snapshot().Awaited(name, create); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	r.SetUndiscovered([]Undiscovered{{Name: "acme-v6"}, {Name: "acme-v7", Cause: "refused"}, {Name: "long"}})
+	if got := r.Snapshot().Awaited("v.acme", create); got != `ExtensionConfig "acme-v6" has not been discovered yet` {
+		t.Errorf("got %q", got)
+	}
+	if err := r.Apply(Registration{Name: "acme-v6", ClientConfig: ClientConfig{URL: "https://v6"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Snapshot().Awaited("v.acme", create); got != `ExtensionConfig "acme-v7" has not been discovered: refused` {
+		t.Errorf("got %q", got)
+	}
+	// The hash of a label may have replaced the end of the name of the ExtensionConfig, or all of it.
+	for _, handler := range []string{strings.Repeat("h", 50), strings.Repeat("h", 63)} {
+		label := Label(handler + ".long")
+		if got := r.Snapshot().Awaited(label, create); !strings.HasPrefix(got, `ExtensionConfig "`) {
+			t.Errorf("%s: got %q", label, got)
+		}
 	}
 }

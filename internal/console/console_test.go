@@ -113,6 +113,7 @@ func acme() status.Extension {
 	return status.Extension{
 		Name: "acme", URL: `https://acme.example/"><script>alert(1)</script>`, Protocol: "REST", State: status.Down, Since: &since,
 		Error: "<b>refused</b>", LastSuccess: &since, Stale: true, Selector: "tier=gold",
+		Pending:   &status.Pending{URL: "https://new.example", Protocol: "REST", Since: since},
 		Discovery: &status.Discovery{Since: since, Outcome: "Timeout", Error: "no answer"},
 		Circuit:   status.Circuit{State: "open", Kind: "Timeout", Since: &since}, Calls: calls,
 		InFlight: 2, Waiting: 1,
@@ -182,7 +183,7 @@ func TestPages(t *testing.T) {
 			"1 up , 1 down , 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
 			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (asked again after 30s, last 1s ago )",
 			"Down 1", "Up 1", "acme", "other", "3 calls, 1 failed, p99 1.5s",
-			"<b>refused</b>; its last known 1 handler is still served", "certificate/serving ends tomorrow", "v1.2.3",
+			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "v1.2.3",
 		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down", "/clusters/", pageOfHooks}},
 		"/?q=CM":      {200, []string{"acme", "Down 1"}, []string{"other"}, []string{"/?q=CM&state=Down"}},
 		"/?state=Up":  {200, []string{"other", "Down 1"}, []string{"refused"}, []string{"/?"}},

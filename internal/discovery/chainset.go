@@ -43,7 +43,7 @@ func NewChainSet(r Registry, inCluster bool, logger *slog.Logger) *ChainSet {
 }
 
 // Set replaces the chains in the registry, which keeps them. refused are the messages on those that are not valid, by
-// name; chains may have earlier versions of them, which stay in effect.
+// name; chains may have earlier versions of them, which stay in effect, or what stands for them while they are closed.
 func (s *ChainSet) Set(chains []registry.Chain, refused map[string]string) {
 	s.registry.SetChains(chains)
 	s.refused = refused

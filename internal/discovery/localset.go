@@ -4,7 +4,6 @@
 package discovery
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
@@ -31,7 +29,6 @@ type LocalSet struct {
 	hooks    *catalog.Catalog
 	locals   map[string]*registry.Registration // by name
 	refused  map[string]string                 // messages, by name
-	awaited  map[string]bool                   // names; nil before the first Set
 	reported *reports
 	listed   atomic.Pointer[localListing]
 }
@@ -52,9 +49,7 @@ func NewLocalSet(kind, word string, r Registry, hooks *catalog.Catalog, logger *
 }
 
 // Set replaces the registrations in the registry. refused are the messages on objects that are not valid, by name; regs
-// may have earlier versions of them, which stay in effect. Of those that are not valid at the first call, it is not
-// known what they are for, nor whether they have been in effect before: until they are valid or gone, calls wait for
-// them as for an ExtensionConfig whose handlers are not known.
+// may have earlier versions of them, which stay in effect, or what stands for them while they are closed.
 func (s *LocalSet) Set(regs []registry.Registration, refused map[string]string) {
 	s.locals, s.refused = make(map[string]*registry.Registration, len(regs)), maps.Clone(refused)
 	for i, err := range s.registry.SetLocal(s.kind, regs) {
@@ -68,36 +63,7 @@ func (s *LocalSet) Set(regs []registry.Registration, refused map[string]string) 
 		}
 		s.refused[name] = err.Error()
 	}
-	s.await()
 }
-
-// await makes calls wait for the objects that were not valid at the first call of Set, and are not yet.
-func (s *LocalSet) await() {
-	before := s.awaited
-	s.awaited = map[string]bool{}
-	var come []registry.Undiscovered
-	for name := range s.refused {
-		if s.locals[name] == nil && (before == nil || before[name]) {
-			s.awaited[name] = true
-			come = append(come, registry.Undiscovered{Unreadable: s.describe(name), Default: hook.Fail})
-		}
-	}
-	var gone []string
-	for name := range before {
-		if !s.awaited[name] {
-			gone = append(gone, s.describe(name))
-		}
-	}
-	if len(come) > 0 {
-		s.registry.SetUndiscovered(come)
-	}
-	if len(gone) > 0 {
-		s.registry.RemoveAll(gone)
-	}
-}
-
-// describe names an object in messages.
-func (s *LocalSet) describe(name string) string { return fmt.Sprintf("%s %q", s.kind, name) }
 
 // Verdicts returns the verdict on each object, by name. It changes when ExtensionConfigs and policies come and go.
 func (s *LocalSet) Verdicts() map[string]extensionconfig.Verdict {

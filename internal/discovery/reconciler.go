@@ -48,6 +48,8 @@ type Registry interface {
 	SetRollouts(rollouts []registry.Rollout)
 	// SetLocal replaces the registrations of a kind without servers, and returns the error of each that it refuses.
 	SetLocal(kind string, regs []registry.Registration) []error
+	// SetClosures replaces what the mistaken objects of a kind close.
+	SetClosures(kind string, closures []registry.Closure)
 	SetReady()
 	// Snapshot returns what is registered.
 	Snapshot() *registry.Snapshot
@@ -151,9 +153,9 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 // of the extension. A paused x is not discovered. If the extension does not answer, or the registry refuses its
 // handlers, Reconcile returns an error and leaves registered:
 //
-//   - the handlers that were known, with the settings and namespaces of x, if x calls the extension as before;
-//   - the registration as it was, if x calls another address or with another CA, which may well be wrong;
-//   - x.LastKnown, if no discovery has succeeded yet.
+//   - the handlers that were known, or x.LastKnown if no discovery has succeeded yet;
+//   - called where they were discovered, if x calls another address, which may well be wrong, or by another protocol;
+//   - with everything else as x says: the namespaces, the CA and the settings apply at once.
 //
 // It logs changes, not every attempt. The caller decides when to try again.
 func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension) (extension.Discovered, error) {
@@ -197,8 +199,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	})
 	if err != nil {
 		s.refused = errors.Is(err, connect.ErrNotAllowed) || hook.KindOf(err) == hook.Loop
-		r.await(offered, states)
 		logFailure(logger, s, &x, err)
+		r.await(offered, states)
 		return extension.Discovered{}, err
 	}
 	logSuccess(logger, s, changed, found.Skipped)
@@ -390,10 +392,9 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 		served += "; calls to all handlers of a hook fail, unless its policy has onUndiscovered: Ignore"
 	case s.applied == nil:
 		served += "; calls to all handlers of a hook are answered without it, unless its policy has onUndiscovered: Fail"
-	case s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig):
-		served = fmt.Sprintf("its %d last known handlers stay served", len(s.applied.Handlers))
-	case s.applied != nil:
-		served = "it stays served as before the change of its clientConfig"
+	default:
+		served = strings.TrimSpace(fmt.Sprintf("its %d last known handlers stay served %s",
+			len(s.applied.Handlers), extensionconfig.PreviousClient(s.applied)))
 	}
 	attributes := []any{"url", x.ClientConfig.URL, "error", err, "effect", served}
 	var e *hook.Error

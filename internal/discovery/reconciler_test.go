@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/discovery/discoverytest"
@@ -89,6 +91,28 @@ func TestReconcileServesTheStatusUntilDiscovery(t *testing.T) {
 	b.Serves(t, "what was discovered is newer than the status", "new.acme "+urlA)
 }
 
+// A call that names one of its handlers says why they are not known, and no more once they are.
+func TestReconcileSaysWhyHandlersAreNotKnown(t *testing.T) {
+	b := discoverytest.New(t)
+	hook := discoverytest.Handlers("v")[0].Hook.GroupHook()
+	for attempt := range 2 {
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err == nil {
+			t.Fatal("the extension is down")
+		}
+		const want = `ExtensionConfig "acme" has not been discovered: call ` + urlA + `: connection refused`
+		if got := b.Registry.Snapshot().Awaited("v.acme", hook); got != want {
+			t.Errorf("attempt %d: got %q, want %q", attempt, got, want)
+		}
+	}
+	b.Extensions.Serve(urlA)
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Registry.Snapshot().Awaited("v.acme", hook); got != "" {
+		t.Errorf("discovered without such a handler: got %q", got)
+	}
+}
+
 func TestReconcileAppliesSettingsWhileTheExtensionIsDown(t *testing.T) {
 	b := discoverytest.New(t)
 	b.Extensions.Serve(urlA, "v")
@@ -125,7 +149,7 @@ func TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks(t *testing.T) {
 	if left := b.Extensions.Retained(); left != nil {
 		t.Errorf("the old and the new connections are in use, and all but %v were given up", left)
 	}
-	if got := b.Logs.Lines("it stays served as before the change of its clientConfig"); len(got) != 1 {
+	if got := b.Logs.Lines("its 1 last known handlers stay served at the previous URL " + urlA); len(got) != 1 {
 		t.Errorf("that is said once, got %q", got)
 	}
 
@@ -148,6 +172,89 @@ func TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks(t *testing.T) {
 	b.Serves(t, "after an update that works", "w.acme "+urlB)
 	if diff := cmp.Diff([]string{urlB}, b.Extensions.Retained()); diff != "" {
 		t.Errorf("the old connections are out of use\n-want +got\n%s", diff)
+	}
+}
+
+// What an ExtensionConfig says of namespaces, trust and settings does not wait for its extension.
+func TestReconcileAppliesAllButTheAddressAtOnce(t *testing.T) {
+	gold, err := labels.Parse("tier=gold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := discoverytest.Extension("acme", urlB)
+	changed.ClientConfig.CABundle, changed.Settings = []byte("new"), map[string]string{"k": "v"}
+	changed.NamespaceSelector = gold
+	last := func(url string) *extensionconfig.LastClient { return &extensionconfig.LastClient{URL: url} }
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason    string
+		restarted bool
+		at        *extensionconfig.LastClient // of the handlers in the status
+		url       string
+		pending   bool
+		since     time.Time // zero for now
+	}{
+		"Running":          {"the handlers were discovered at the old URL", false, nil, urlA, true, time.Time{}},
+		"RunningAnnotated": {"this process has discovered it, whatever others wrote", false, last(urlB), urlA, true, time.Time{}},
+		"Restarted":        {"the status says where its handlers were", true, last(urlA), urlA, true, time.Time{}},
+		"RestartedSince":   {"and since when that is over", true, &extensionconfig.LastClient{URL: urlA, Since: since}, urlA, true, since},
+		"RestartedSame":    {"they were discovered at the new URL", true, last(urlB), urlB, false, time.Time{}},
+		"RestartedUnknown": {"an older gateway did not say where", true, nil, urlB, false, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := discoverytest.New(t)
+			if !tc.restarted {
+				b.Extensions.Serve(urlA, "v")
+				if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now().Truncate(time.Second)
+			x := changed
+			x.LastKnown, x.LastClient = discoverytest.Handlers("v"), tc.at
+			var first *registry.Registration
+			for range 2 {
+				if _, err := b.Reconciler.Reconcile(t.Context(), x); err == nil {
+					t.Fatal("the new URL does not answer")
+				}
+				got, ok := b.Registry.Snapshot().Registration("acme")
+				if !ok || got.ClientConfig.URL != tc.url || string(got.ClientConfig.CABundle) != "new" ||
+					got.NamespaceSelector.String() != "tier=gold" || got.Settings["k"] != "v" || len(got.Handlers) != 1 {
+					t.Fatalf("%s: got %+v", tc.reason, got)
+				}
+				p := got.Pending
+				if (p != nil) != tc.pending || p != nil && (p.URL != urlB || p.Since.Before(began) && !p.Since.Equal(tc.since)) {
+					t.Errorf("%s: got %+v", tc.reason, p)
+				}
+				if first == nil {
+					first = got
+				} else if first != got {
+					t.Errorf("%s: another attempt changes the registration", tc.reason)
+				}
+			}
+			b.Extensions.Serve(urlB, "v")
+			if _, err := b.Reconciler.Reconcile(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := b.Registry.Snapshot().Registration("acme"); got.ClientConfig.URL != urlB || got.Pending != nil {
+				t.Errorf("discovered: got %+v", got)
+			}
+		})
+	}
+}
+
+// A change that is taken back was none.
+func TestReconcileBackToThePreviousURL(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	for i, url := range []string{urlA, urlB, urlA} {
+		if i == 2 {
+			b.Extensions.Down(urlA)
+		}
+		_, _ = b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", url))
+	}
+	if got, _ := b.Registry.Snapshot().Registration("acme"); got.ClientConfig.URL != urlA || got.Pending != nil {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -416,7 +523,9 @@ func TestRetainIsCalledWhenTheLastUserGoes(t *testing.T) {
 			reconcile("one", urlB, func(x *extensionconfig.Extension) { x.ClientConfig.CABundle = []byte("ca") })
 		}, []string{urlB}},
 		{"a wanted address", func() {
-			if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("one", "https://down.example.com")); err == nil {
+			x := discoverytest.Extension("one", "https://down.example.com")
+			x.ClientConfig.CABundle = []byte("ca")
+			if _, err := b.Reconciler.Reconcile(t.Context(), x); err == nil {
 				t.Error("the extension is down")
 			}
 		}, nil},

@@ -4,14 +4,12 @@
 package discovery
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync/atomic"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/rollout"
@@ -29,7 +27,6 @@ type RolloutSet struct {
 	engine   *rollout.Engine
 	rollouts map[string]*registry.Rollout // by name
 	refused  map[string]string            // messages, by name
-	awaited  map[string]bool              // those that were never valid: calls wait for them
 	reported *reports
 	listed   atomic.Pointer[[]status.Rollout]
 }
@@ -37,16 +34,14 @@ type RolloutSet struct {
 // NewRolloutSet returns a RolloutSet without ExtensionRollouts.
 func NewRolloutSet(r Registry, engine *rollout.Engine, logger *slog.Logger) *RolloutSet {
 	s := &RolloutSet{
-		registry: r, engine: engine, awaited: map[string]bool{},
-		reported: newReports("rollout", "extensionRollout", logger),
+		registry: r, engine: engine, reported: newReports("rollout", "extensionRollout", logger),
 	}
 	s.listed.Store(&[]status.Rollout{})
 	return s
 }
 
 // Set replaces the ExtensionRollouts. refused are the messages on those that are not valid, by name; rollouts may have
-// earlier versions of them, which stay in effect. While one has never been valid, it is not known which
-// ExtensionConfigs it is for, and calls wait for it as for an ExtensionConfig whose handlers are not known.
+// earlier versions of them, which stay in effect.
 func (s *RolloutSet) Set(rollouts []registry.Rollout, refused map[string]string) {
 	s.engine.Use(rollouts)
 	s.registry.SetRollouts(rollouts)
@@ -54,29 +49,7 @@ func (s *RolloutSet) Set(rollouts []registry.Rollout, refused map[string]string)
 	for _, of := range s.registry.Snapshot().Rollouts() {
 		s.rollouts[of.Name] = of
 	}
-	var come []registry.Undiscovered
-	var gone []string
-	for name := range refused {
-		if s.rollouts[name] == nil && !s.awaited[name] {
-			s.awaited[name] = true
-			come = append(come, registry.Undiscovered{Unreadable: describeRollout(name), Default: hook.Fail})
-		}
-	}
-	for name := range s.awaited {
-		if _, stays := refused[name]; !stays || s.rollouts[name] != nil {
-			delete(s.awaited, name)
-			gone = append(gone, describeRollout(name))
-		}
-	}
-	if len(come) > 0 {
-		s.registry.SetUndiscovered(come)
-	}
-	if len(gone) > 0 {
-		s.registry.RemoveAll(gone)
-	}
 }
-
-func describeRollout(name string) string { return fmt.Sprintf("%s %q", rollout.Kind, name) }
 
 // Verdicts returns the verdict on each ExtensionRollout, by name. It changes when ExtensionConfigs come and go.
 func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
@@ -84,6 +57,10 @@ func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
 	verdicts := make(map[string]extensionconfig.Verdict, len(s.rollouts)+len(s.refused))
 	for name, of := range s.rollouts {
 		verdict := extensionconfig.JudgeRollout(snapshot, of)
+		if !s.engine.Readable() && verdict.Ready() {
+			verdict = extensionconfig.Verdict{Reason: v1alpha1.RecordsMissingReason, Message: "Calls fail with NotReady: not all " +
+				rollout.RecordKind + "s have been read, which say which Clusters have moved; the log says which one cannot be"}
+		}
 		if aborted := s.engine.Aborted(name); aborted != "" && verdict.Ready() {
 			verdict.Reason = v1alpha1.AbortedReason
 			verdict.Message += "; no more Clusters move: " + aborted

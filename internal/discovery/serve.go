@@ -4,7 +4,11 @@
 package discovery
 
 import (
+	"time"
+
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -78,46 +82,72 @@ func (k *Known) next(s *state) (next registry.Registration, ok bool) {
 		return next, false
 	case !s.discovered && (len(x.LastKnown) > 0 || x.Discovered):
 		next.Handlers = x.LastKnown
-	case s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig):
+		at := s.lastClient()
+		if last := x.LastClient; last != nil && (at == nil || !last.Since.IsZero() || !last.Is(&s.applied.ClientConfig)) {
+			at = last
+		}
+		at.KeepIn(&next, time.Now())
+	case s.applied != nil:
 		next.Handlers = s.applied.Handlers
+		s.lastClient().KeepIn(&next, time.Now())
 	default:
 		return next, false
 	}
 	return next, true
 }
 
-// await tells the registry which of xs have unknown handlers. Those that are paused, or that the gateway may not call,
-// are not asked in any case.
+// lastClient returns how the extension is called now, or nil.
+func (s *state) lastClient() *extensionconfig.LastClient {
+	if s.applied == nil {
+		return nil
+	}
+	return extensionconfig.LastClientOf(s.applied)
+}
+
+// Applied returns what is registered of an ExtensionConfig, or nil. It must not be changed.
+func (r *Reconciler) Applied(name string) *registry.Registration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.states[name]; s != nil {
+		return s.applied
+	}
+	return nil
+}
+
+// await tells the registry which of xs have unknown handlers. Calls to all handlers of a hook do not wait for those that
+// are paused, or that the gateway may not call.
 func (r *Reconciler) await(xs []Known, states []*state) {
 	var unknown []registry.Undiscovered
-	var others []string
 	for i := range xs {
 		x, s := &xs[i].Extension, states[i]
-		switch {
-		case s.applied != nil:
-		case x.Paused || s.refused:
-			others = append(others, x.Name)
-		default:
-			unknown = append(unknown, registry.Undiscovered{
-				Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
-			})
+		if s.applied != nil {
+			continue
 		}
+		u := registry.Undiscovered{
+			Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
+			Cause: text.Cut(s.failure, limits.ProblemBytes), Aside: x.Paused || s.refused,
+		}
+		if x.Paused {
+			u.Cause = "it is paused"
+		}
+		unknown = append(unknown, u)
 	}
 	if len(unknown) > 0 {
 		r.registry.SetUndiscovered(unknown)
 	}
-	if len(others) > 0 {
-		r.registry.RemoveAll(others)
-	}
 }
 
-// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls do
-// not wait for it.
-func (r *Reconciler) Refuse(name string) {
+// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls wait
+// for it as mistake says, or do not wait if that is nil.
+func (r *Reconciler) Refuse(name string, mistake *registry.Undiscovered) {
 	r.mu.Lock()
 	s := r.states[name]
 	r.mu.Unlock()
-	if s == nil || s.applied == nil {
+	switch {
+	case s != nil && s.applied != nil:
+	case mistake != nil:
+		r.registry.SetUndiscovered([]registry.Undiscovered{*mistake})
+	default:
 		r.registry.RemoveAll([]string{name})
 	}
 }

@@ -48,6 +48,9 @@ type Extension struct {
 	// LastKnown are the handlers that an earlier discovery left in the status. They are registered until discovery
 	// succeeds.
 	LastKnown []registry.Handler
+	// LastClient is where LastKnown were discovered. Nil means that it is not known: they are called where the
+	// ExtensionConfig says.
+	LastClient *LastClient
 	// Discovered reports whether LastKnown are all handlers that an earlier discovery has found, even if there are none.
 	Discovered bool
 	// Awaited reports whether calls to all handlers of a hook have to wait for those of the extension while they are not
@@ -61,7 +64,14 @@ type Extension struct {
 // Equal reports whether x and o are the same to a reconciler.
 func (x *Extension) Equal(o *Extension) bool {
 	return SameRegistration(&x.Registration, &o.Registration) && slices.Equal(x.LastKnown, o.LastKnown) &&
-		x.Discovered == o.Discovered && x.Awaited == o.Awaited && x.Paused == o.Paused
+		x.sameLastClient(o) && x.Discovered == o.Discovered && x.Awaited == o.Awaited && x.Paused == o.Paused
+}
+
+func (x *Extension) sameLastClient(o *Extension) bool {
+	if x.LastClient == nil || o.LastClient == nil {
+		return x.LastClient == o.LastClient
+	}
+	return *x.LastClient == *o.LastClient
 }
 
 // OnUndiscovered returns what becomes of calls to all handlers of a hook while those of x are not known, unless a
@@ -77,7 +87,14 @@ func (x *Extension) OnUndiscovered() hook.FailurePolicy {
 func SameRegistration(a, b *registry.Registration) bool {
 	return a.Name == b.Name && SameClient(a.ClientConfig, b.ClientConfig) &&
 		selectorString(a) == selectorString(b) && reflect.DeepEqual(a.Settings, b.Settings) &&
-		slices.Equal(a.Handlers, b.Handlers)
+		slices.Equal(a.Handlers, b.Handlers) && samePending(a.Pending, b.Pending)
+}
+
+func samePending(a, b *registry.Pending) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
 }
 
 func selectorString(r *registry.Registration) string {

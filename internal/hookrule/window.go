@@ -25,8 +25,7 @@ type windows struct {
 
 // window opens by a schedule, and stays open for a duration.
 type window struct {
-	schedule cron.Schedule
-	zone     *time.Location
+	schedule *schedule
 	duration time.Duration
 }
 
@@ -35,13 +34,13 @@ func (in *compilation) windows(from []v1alpha1.HookRuleWindow, path *field.Path)
 	compiled := windows{rule: in.name}
 	for i := range in.bounded(len(from), path) {
 		at := path.Index(i)
-		schedule := in.schedule(from[i].Cron, at.Child("cron"))
+		clock := in.schedule(from[i].Cron, at.Child("cron"))
 		zone := in.zone(from[i].TimeZone, at.Child("timeZone"))
-		w := window{schedule: schedule, zone: zone, duration: in.duration(from[i].Duration, at.Child("duration"))}
-		if schedule == nil || zone == nil {
+		w := window{duration: in.duration(from[i].Duration, at.Child("duration"))}
+		if clock == nil || zone == nil {
 			continue
 		}
-		if w.schedule.Next(in.now().In(zone)).IsZero() {
+		if w.schedule = newSchedule(clock, zone); w.schedule.next(in.now()).IsZero() {
 			in.errs = append(in.errs, field.Invalid(at.Child("cron"), from[i].Cron, "opens at no time of the next five years"))
 			continue
 		}
@@ -49,9 +48,6 @@ func (in *compilation) windows(from []v1alpha1.HookRuleWindow, path *field.Path)
 	}
 	return compiled
 }
-
-// cronFields parses what CronJobs have, without names such as @daily.
-var cronFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // schedule parses a cron expression, or notes its mistake and returns nil.
 func (in *compilation) schedule(source string, path *field.Path) cron.Schedule {
@@ -70,12 +66,12 @@ func (in *compilation) schedule(source string, path *field.Path) cron.Schedule {
 		in.errs = append(in.errs, field.Invalid(path, quoted, "must have the five fields of cron, and no name"))
 		return nil
 	}
-	schedule, err := cronFields.Parse(source)
+	clock, err := parseCron(source)
 	if err != nil {
 		in.errs = append(in.errs, field.Invalid(path, quoted, text.Cut(err.Error(), limits.QuotedBytes)))
 		return nil
 	}
-	return schedule
+	return clock
 }
 
 // zone finds a time zone, or notes that there is none and returns nil.
@@ -112,7 +108,7 @@ func (w *windows) closed(now time.Time) (message string, retryAfterSeconds int32
 	var next time.Time
 	for i := range w.list {
 		// The first opening whose window has not ended yet: if it has come, the window is open.
-		opens := w.list[i].schedule.Next(now.Add(-w.list[i].duration).In(w.list[i].zone))
+		opens := w.list[i].schedule.next(now.Add(-w.list[i].duration))
 		switch {
 		case opens.IsZero():
 		case !opens.After(now):

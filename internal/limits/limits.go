@@ -62,6 +62,15 @@ const (
 	ExplainedHandlers = 500
 )
 
+// The limits of the records of what was last valid of Hookgate's own objects in a cluster.
+const (
+	// LastValidBytes is the size of the largest spec that is recorded, as JSON. The largest rules have some 100 KiB.
+	LastValidBytes = 512 << 10
+	// LastValidPerSecond is the number of records that are written or deleted per second: half of what the API server is
+	// asked at most by default. After an upgrade, 2,000 objects take 40 seconds.
+	LastValidPerSecond = 50
+)
+
 // The limits of the connections and streams of callers, for each of the two fronts.
 const (
 	// Connections is the number of open connections. Cluster API's manager has a few dozen. An idle one takes about

@@ -28,6 +28,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
@@ -124,13 +125,17 @@ func fill(
 	for _, name := range slices.Sorted(maps.Keys(v.Rules)) {
 		rules = append(rules, *v.Rules[name].Rule)
 	}
-	reg.SetLocal(hookrule.Kind, rules) // whatever it refuses, the compiler has
+	for kind, closures := range v.Closures() {
+		reg.SetClosures(kind, closures)
+	}
+	reg.SetLocal(hookrule.Kind, append(rules, v.ClosedRegistrations(kinds.HookRule)...)) // what it refuses, the compiler has
+	reg.SetLocal(kinds.HookJob, v.ClosedRegistrations(kinds.HookJob))
 	var chains []registry.Chain
 	for _, name := range slices.Sorted(maps.Keys(v.Chains)) {
 		chains = append(chains, *v.Chains[name].Chain)
 	}
-	reg.SetChains(chains)
-	var unreadable []registry.Undiscovered
+	reg.SetChains(append(chains, v.ClosedChains()...))
+	unreadable := v.Mistaken()
 	for _, file := range v.Unreadable {
 		unreadable = append(unreadable, registry.Undiscovered{
 			Unreadable: fmt.Sprintf("manifest %q", filepath.Base(file)), Default: hook.Fail,

@@ -5,11 +5,13 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,9 +31,11 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/rollout"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/yaml"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -49,8 +53,12 @@ type Object struct {
 	Labels    map[string]string // of a Namespace
 	Contracts *convert.CRD      // of a CustomResourceDefinition
 
-	target extensionconfig.Target // of an ExtensionPolicy that is not valid; empty if it is not known
-	spec   any                    // of a HookRule, of which Rule was made
+	// closed is what an object of a kind of package kinds closes that is not valid; nil for others.
+	closed *kinds.Closed
+	// content is the JSON of a valid object, if the Decoder keeps it.
+	content []byte
+	target  extensionconfig.Target // of an ExtensionPolicy that is not valid; empty if it is not known
+	spec    any                    // of a HookRule, of which Rule was made
 }
 
 // Valid reports whether o has content.
@@ -64,6 +72,8 @@ type Decoder struct {
 	hooks *catalog.Catalog
 	// keepRemoved keeps ExtensionConfigs whose hooks have been removed, for a survey that judges them.
 	keepRemoved bool
+	// keepContent keeps the content of valid objects.
+	keepContent bool
 	conditions  *policy.Compiler
 	types       *policy.Types
 	rules       *hookrule.Compiler
@@ -93,6 +103,9 @@ func (w *Decoder) TakeAllRules(params hookrule.Params, places hookrule.Places, n
 	w.rules = hookrule.NewCompiler(w.hooks, w.conditions, w.types, now).WithParams(params).WithPlaces(places)
 }
 
+// KeepContent makes w keep the content of valid objects, for Inventory.Valid.
+func (w *Decoder) KeepContent() { w.keepContent = true }
+
 // Types returns the types of requests, against which conditions are checked.
 func (w *Decoder) Types() *policy.Types { return w.types }
 
@@ -110,15 +123,20 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	case group == v1alpha1.GroupVersion.Group && d.kind == hookrule.Kind:
 		return decodeHookRule(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == rollout.Kind:
-		return decodeRollout(d)
+		return decodeRollout(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == hookjob.Kind:
-		return nil, decodeHookJob(d, words)
+		return decodeHookJob(d, words)
 	case group == v1alpha1.GroupVersion.Group && (d.kind == "HandlerChainTest" || d.kind == "HookRuleTest"):
 		return nil, nil // which is beside its chain or rule, for "hookgate chain test" and "hookgate rule test"
 	case d.apiVersion == "v1" && d.kind == "Namespace":
-		return decodeNamespace(d)
+		return decodeNamespace(d, words)
 	case group == convert.CRDKind.Group && d.kind == convert.CRDKind.Kind:
 		return decodeDefinition(d)
+	}
+	if meant, problem := d.misspelt(group); problem != nil {
+		unknown := *d
+		unknown.kind = cmp.Or(meant, d.kind, "object")
+		return unknown.refusedAs(words, []Problem{*problem})
 	}
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
@@ -126,6 +144,27 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 			"HookRule, ExtensionRollout, Namespace and CustomResourceDefinition are read",
 			d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
 	}}
+}
+
+// misspelt returns the mistake of an object that is meant to be one of those that are read, and the kind that is meant:
+// it has one of their groups and no kind of that, a name like one of them, or a group like one of theirs. meant is empty
+// if it is not known.
+func (d *document) misspelt(group string) (meant string, mistake *Problem) {
+	groups := []string{v1alpha1.GroupVersion.Group, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup}
+	like := slices.ContainsFunc(groups, func(of string) bool {
+		return text.EditDistance(strings.ToLower(text.Cut(group, limits.QuotedBytes)), of) <= 1
+	})
+	meant, named := kinds.Named(d.kind)
+	if !like && !named || group == v1alpha1.GroupVersion.Group && d.kind == rollout.RecordKind {
+		return "", nil
+	}
+	of := map[bool]string{true: runtimev1.GroupVersion.String(), false: v1alpha1.GroupVersion.String()}[meant == kinds.ExtensionConfig]
+	err := fmt.Errorf("no such kind: %s of %s", text.Cut(d.kind, limits.QuotedBytes), text.Cut(d.apiVersion, limits.QuotedBytes))
+	if named {
+		err = fmt.Errorf("%w: did you mean %s of %s?", err, meant, of)
+	}
+	p := d.problemAt("kind", err)
+	return meant, &p
 }
 
 // describe returns the kind and the name.
@@ -162,26 +201,44 @@ func (d *document) inNamespace(namespace, instead string) []Problem {
 	return []Problem{p}
 }
 
-// refused returns the object without content, which still takes its name. Without a valid name the object is
-// unidentified.
-func (d *document) refused(problems []Problem) (*Object, []Problem) {
+// refusedAs returns the object without content, which still takes its name, and what it closes. An object without a
+// usable name has its place as its name, and is unidentified: it may be one that its file defined before.
+func (d *document) refusedAs(words *Decoder, problems []Problem) (*Object, []Problem) {
 	valid := validation.IsDNS1123Label
-	if d.kind == "ExtensionPolicy" || d.kind == convert.CRDKind.Kind {
+	if d.kind == kinds.ExtensionPolicy || d.kind == convert.CRDKind.Kind {
 		valid = validation.IsDNS1123Subdomain // nothing is named after it
 	}
-	if len(valid(d.name)) > 0 {
+	name := d.name
+	if len(valid(name)) > 0 {
 		for i := range problems {
 			problems[i].unidentified = true
 		}
-		return nil, problems
+		if name == "" {
+			name = fmt.Sprintf("%s:%d", filepath.Base(d.File), d.Line)
+		}
 	}
-	return &Object{Place: d.Place, Name: d.name}, problems
+	if d.kind == convert.CRDKind.Kind || d.kind == "Namespace" {
+		if name != d.name || len(valid(name)) > 0 {
+			return nil, problems
+		}
+		return &Object{Place: d.Place, Name: name}, problems
+	}
+	content := []byte("{}")
+	if members, err := d.node.Members(limits.ManifestBytes); err == nil {
+		content = object(members)
+	}
+	mistakes := make([]string, 0, len(problems))
+	for i := range problems {
+		mistakes = append(mistakes, problems[i].Err.Error())
+	}
+	closed := kinds.Close(d.kind, name, content, text.Join(mistakes, "; ", limits.Problems), words.hooks)
+	return &Object{Place: d.Place, Name: name, closed: &closed}, problems
 }
 
 func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	members, problems := d.members()
 	if problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	// The author of the manifest does not write the status, so an invalid status makes only its own content unusable.
 	status, hasStatus := members["status"]
@@ -189,7 +246,7 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 
 	config, problems := d.decodeVersion(members)
 	if problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	d.name = config.Name // which the document may have by a merge key
 	const instead = "use spec.namespaceSelector to choose the namespaces of Clusters"
@@ -197,13 +254,13 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	config.Namespace = ""
 	x, errs := extensionconfig.ConvertLocal(config)
 	if len(errs) > 0 {
-		return d.refused(d.fieldProblems(errs))
+		return d.refusedAs(words, d.fieldProblems(errs))
 	}
 
 	if hasStatus {
 		removed, found := d.decodeStatus(&x, config, status, words)
 		if removed != nil {
-			return d.refused([]Problem{*removed})
+			return d.refusedAs(words, []Problem{*removed})
 		}
 		problems = append(problems, found...)
 	}
@@ -309,13 +366,13 @@ func (d *document) decodeOwn(into any) []Problem {
 func decodeHandlerChain(d *document, words *Decoder) (*Object, []Problem) {
 	manifest := &v1alpha1.HandlerChain{}
 	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	d.name = manifest.Name
 	problems := d.inNamespace(manifest.Namespace, "its steps choose namespaces, by their ExtensionConfigs")
 	c, errs := extensionconfig.ConvertChain(manifest, words.hooks)
 	if len(errs) > 0 {
-		return d.refused(d.fieldProblems(errs))
+		return d.refusedAs(words, d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: c.Name, Chain: &c}, problems
 }
@@ -323,52 +380,55 @@ func decodeHandlerChain(d *document, words *Decoder) (*Object, []Problem) {
 func decodeHookRule(d *document, words *Decoder) (*Object, []Problem) {
 	manifest := &v1alpha1.HookRule{}
 	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	d.name = manifest.Name
 	problems := d.inNamespace(manifest.Namespace, "use spec.namespaceSelector to choose namespaces")
 	rule, errs := words.rules.Compile(manifest)
 	if len(errs) > 0 {
-		return d.refused(d.fieldProblems(errs))
+		return d.refusedAs(words, d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: rule.Name, Rule: &rule, spec: manifest.Spec}, problems
 }
 
-func decodeRollout(d *document) (*Object, []Problem) {
+func decodeRollout(d *document, words *Decoder) (*Object, []Problem) {
 	manifest := &v1alpha1.ExtensionRollout{}
 	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	d.name = manifest.Name
 	problems := d.inNamespace(manifest.Namespace, "use spec.candidateFor.clusterSelector to choose Clusters")
 	if errs := rollout.Check(manifest, false); len(errs) > 0 {
-		return d.refused(d.fieldProblems(errs))
+		return d.refusedAs(words, d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: manifest.Name, Rollout: manifest}, problems
 }
 
 // decodeHookJob returns what is wrong with a HookJob, which a directory does not run.
-func decodeHookJob(d *document, words *Decoder) []Problem {
+func decodeHookJob(d *document, words *Decoder) (*Object, []Problem) {
 	manifest := &v1alpha1.HookJob{}
 	if problems := d.decodeOwn(manifest); problems != nil {
-		return problems
+		return d.refusedAs(words, problems)
 	}
 	d.name = manifest.Name
 	_, errs := words.jobs.Compile(manifest)
 	problems := d.inNamespace(manifest.Namespace, "use spec.namespaceSelector to choose namespaces")
-	return append(problems, d.fieldProblems(errs)...)
+	if len(errs) > 0 {
+		return d.refusedAs(words, d.fieldProblems(errs))
+	}
+	return nil, problems
 }
 
 func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
 	manifest := &v1alpha1.ExtensionPolicy{}
 	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	d.name = manifest.Name
 	problems := d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters")
 	p, errs := extensionconfig.ConvertPolicy(manifest, words.conditions, words.hooks)
 	if len(errs) > 0 {
-		o, problems := d.refused(d.fieldProblems(errs))
+		o, problems := d.refusedAs(words, d.fieldProblems(errs))
 		if o != nil {
 			o.target = p.Target
 		}
@@ -383,21 +443,21 @@ func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
 	return &Object{Place: d.Place, Name: p.Name, Policy: &p}, problems
 }
 
-func decodeNamespace(d *document) (*Object, []Problem) {
+func decodeNamespace(d *document, words *Decoder) (*Object, []Problem) {
 	members, problems := d.members()
 	if problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	delete(members, "status")
 	namespace := &corev1.Namespace{}
 	if problems := d.decodeStrict(members, namespace); problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(words, problems)
 	}
 	d.name = namespace.Name
 	errs := apivalidation.ValidateLabels(namespace.Labels, field.NewPath("metadata", "labels"))
 	errs = append(errs, extensionconfig.ValidateName(namespace.Name)...)
 	if len(errs) > 0 {
-		return d.refused(d.fieldProblems(errs))
+		return d.refusedAs(words, d.fieldProblems(errs))
 	}
 	labels := make(map[string]string, len(namespace.Labels)+1)
 	maps.Copy(labels, namespace.Labels)

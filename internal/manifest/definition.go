@@ -23,7 +23,7 @@ func decodeDefinition(d *document) (*Object, []Problem) {
 	slim.node = d.node.Only("metadata")
 	members, problems := slim.members()
 	if problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(nil, problems)
 	}
 	var metadata map[string]json.RawMessage
 	if json.Unmarshal(members["metadata"], &metadata) == nil {
@@ -33,7 +33,7 @@ func decodeDefinition(d *document) (*Object, []Problem) {
 	}
 	definition := &metav1.PartialObjectMetadata{}
 	if problems := d.decodeStrict(members, definition); problems != nil {
-		return d.refused(problems)
+		return d.refusedAs(nil, problems)
 	}
 	d.name = definition.Name
 	errs := apivalidation.ValidateLabels(definition.Labels, field.NewPath("metadata", "labels"))
@@ -43,7 +43,7 @@ func decodeDefinition(d *document) (*Object, []Problem) {
 		errs = append(errs, field.Invalid(path, d.name, "must be the plural of the kind, a dot, and the group"))
 	}
 	if len(errs) > 0 {
-		return d.refused(d.fieldProblems(errs))
+		return d.refusedAs(nil, d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: d.name, Contracts: &convert.CRD{Name: d.name, Labels: definition.Labels}}, nil
 }

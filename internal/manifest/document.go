@@ -121,7 +121,8 @@ func newDocument(file string, node yaml.Node, apiVersion, kind string) (document
 	if v, ok := node.Find("metadata", "name"); ok {
 		d.name = v.Text()
 	}
-	if d.apiVersion == "" || d.kind == "" {
+	group, _, _ := strings.Cut(d.apiVersion, "/")
+	if meant, _ := d.misspelt(group); (d.apiVersion == "" || d.kind == "") && meant == "" {
 		return d, &Problem{
 			Place: d.Place, Err: errors.New("not a Kubernetes object: it needs apiVersion and kind"),
 			unidentified: true,

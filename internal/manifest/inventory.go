@@ -14,10 +14,13 @@ import (
 
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/hookjob"
 	"github.com/hookgate/hookgate/internal/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/rollout"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // Inventory holds the objects that the manifests of a directory define. It is immutable.
@@ -39,9 +42,12 @@ type Inventory struct {
 	Namespaces      map[string]Object
 	// Definitions are CustomResourceDefinitions.
 	Definitions map[string]Object
+	// Closed is what the objects close that are not valid, and have no earlier version, by their kinds and names.
+	Closed map[string][]*kinds.Closed
 	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
 	Named map[string]string
-	// Unreadable are the files, or files with a part, of which it is not known what they define.
+	// Unreadable are the files, or files with a part, of which it is not known what they define, and of which nothing is
+	// kept that they defined before.
 	Unreadable []string
 
 	read map[string]*reading // by the file's name
@@ -60,6 +66,7 @@ type kind struct {
 	objects map[string]Object
 	claims  map[string]Place // where each name was seen first
 	refused map[string]extensionconfig.Refused
+	closed  map[string]*kinds.Closed
 	// byFile has the names in before by their files, in order. It is nil until the first file asks for its own: with
 	// many files that cannot be read, to look through all names for each takes the square of their number.
 	byFile map[string][]string
@@ -67,7 +74,7 @@ type kind struct {
 
 func newKind(name string, before map[string]Object) *kind {
 	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{},
-		refused: map[string]extensionconfig.Refused{}}
+		refused: map[string]extensionconfig.Refused{}, closed: map[string]*kinds.Closed{}}
 }
 
 // Next returns the inventory of the manifests, which are in the order of their names, and all their problems. An object
@@ -80,8 +87,9 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	rollouts := newKind(rollout.Kind, v.Rollouts)
 	namespaces := newKind("Namespace", v.Namespaces)
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
-	kinds := []*kind{extensions, policies, chains, rules, rollouts, namespaces, definitions}
-	var all []Problem
+	jobs, unknown := newKind(hookjob.Kind, nil), newKind("", nil)
+	all := []*kind{extensions, policies, chains, rules, rollouts, namespaces, definitions, jobs, unknown}
+	var problemsOfAll []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
 	var unreadable []string
@@ -91,26 +99,38 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 			byFile[m.file] = r
 		}
 		problems := slices.Clone(r.problems)
-		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unreadable }) {
-			unreadable = append(unreadable, m.file)
-		}
+		cannotRead := slices.ContainsFunc(problems, func(p Problem) bool { return p.unreadable })
 		for _, e := range r.entries {
 			found := slices.Clone(e.problems)
 			if e.object != nil {
 				o := *e.object
-				of := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == e.kind })
-				found = kinds[of].add(&o, found)
+				of := slices.IndexFunc(all, func(k *kind) bool { return k.name == e.kind })
+				if of < 0 {
+					of = len(all) - 1 // unknown
+				}
+				found = all[of].add(&o, found)
 			}
 			problems = append(problems, found...)
 		}
 		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unidentified }) {
 			var kept []string
-			for _, k := range kinds {
+			for _, k := range all {
 				kept = append(kept, k.keep(m.file)...)
 			}
 			explainKept(problems, kept)
+			cannotRead = cannotRead && len(kept) == 0
 		}
-		all = append(all, first(problems)...)
+		if cannotRead {
+			unreadable = append(unreadable, m.file)
+		}
+		problemsOfAll = append(problemsOfAll, first(problems)...)
+	}
+	closed := map[string][]*kinds.Closed{}
+	for _, k := range all {
+		for _, name := range slices.Sorted(maps.Keys(k.closed)) {
+			of := k.closed[name]
+			closed[of.Kind] = append(closed[of.Kind], of)
+		}
 	}
 	named := make(map[string]string, len(extensions.claims))
 	for name, place := range extensions.claims {
@@ -121,7 +141,8 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 		Rules: rules.objects, RefusedRules: rules.messages(), Rollouts: rollouts.objects,
 		RefusedRollouts: rollouts.messages(), Extensions: extensions.objects, Policies: policies.objects,
 		Refused: policies.refused, Namespaces: namespaces.objects, Definitions: definitions.objects, read: byFile,
-	}, all
+		Closed: closed,
+	}, problemsOfAll
 }
 
 // readings returns the reading of each manifest. Those that are new are read on several processors: what one says
@@ -179,10 +200,15 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 		return problems
 	}
 	effect := "it is not used"
-	if old, ok := k.before[o.Name]; ok {
+	old, ok := k.before[o.Name]
+	switch {
+	case ok:
 		old.Place = o.Place // it belongs to this manifest now
 		k.objects[o.Name] = old
 		effect = "the last valid state stays in use"
+	case o.closed != nil:
+		k.closed[o.Name] = o.closed
+		effect += ", and " + o.closed.Effect()
 	}
 	var errs []string
 	for i := range problems {
@@ -220,6 +246,10 @@ func (k *kind) keep(file string) []string {
 		if _, taken := k.claims[name]; taken {
 			continue
 		}
+		// What has no usable name may be this one, and closes nothing besides.
+		maps.DeleteFunc(k.closed, func(name string, c *kinds.Closed) bool {
+			return registry.CheckName(c.Name) != nil && k.claims[name].File == file
+		})
 		k.claims[name], k.objects[name] = old.Place, old
 		kept = append(kept, k.name+" "+name)
 	}

@@ -3,6 +3,11 @@
 
 package manifest
 
+import (
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
 // reading is what a file with this content says by itself, whatever the other files and earlier contents say. It is
 // immutable. An inventory keeps it, so that a change of one file has none of the others parsed again: BenchmarkNext
 // takes 300 ms and 350,000 allocations for 2,000 files, and 6 ms and 2,300 for a change of one.
@@ -44,6 +49,14 @@ func read(m *File, words *Decoder) *reading {
 	for i := range docs {
 		o, found := decode(&docs[i], words)
 		r.entries[i] = entry{kind: docs[i].kind, object: o, problems: found}
+		if o != nil && o.closed != nil {
+			r.entries[i].kind = o.closed.Kind // which may have been misspelt
+		}
+		if o != nil && o.Valid() && words.keepContent && kinds.Is(docs[i].kind) {
+			if members, err := docs[i].node.Members(limits.ManifestBytes); err == nil {
+				o.content = object(members)
+			}
+		}
 		r.count += len(found)
 	}
 	return r

@@ -176,6 +176,9 @@ func (r *Reporter) extension(
 		Circuit: status.Circuit{State: circuit.Closed.String()}, Handlers: []status.Handler{},
 	}
 	x.Withheld, x.Rollout = withheld(snapshot, registration.Name), memberOf(snapshot, registration.Name)
+	if p := registration.Pending; p != nil {
+		x.Pending = &status.Pending{URL: p.URL, Protocol: nameOf(p.Protocol), Since: p.Since}
+	}
 	if s := registration.NamespaceSelector; s != nil && !s.Empty() {
 		x.Selector = s.String()
 	}
@@ -240,8 +243,10 @@ func circuitStatus(c circuit.Status) status.Circuit {
 	return s
 }
 
-func protocolName(r *registry.Registration) string {
-	if r.ClientConfig.Protocol == registry.GRPC {
+func protocolName(r *registry.Registration) string { return nameOf(r.ClientConfig.Protocol) }
+
+func nameOf(p registry.Protocol) string {
+	if p == registry.GRPC {
 		return "gRPC"
 	}
 	return "REST"

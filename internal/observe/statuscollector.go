@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
@@ -22,7 +23,7 @@ type statusCollector struct {
 
 	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, ready,
 	ruleReady *prometheus.Desc
-	jobReady *prometheus.Desc
+	jobReady, closed *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*statusCollector)(nil)
@@ -63,6 +64,8 @@ func newStatusCollector(d *definer) *statusCollector {
 	c.jobReady = d.described("gauge", "hookgate_hook_job_ready",
 		"1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was never "+
 			"valid.", "hook", "hook_job")
+	c.closed = d.described("gauge", "hookgate_closed_objects",
+		"Objects of a kind that have a mistake and no valid version before it, so that calls that they may govern fail.", "kind")
 	d.registerer.MustRegister(c)
 	return c
 }
@@ -74,7 +77,7 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.ready,
-		c.ruleReady, c.jobReady,
+		c.ruleReady, c.jobReady, c.closed,
 	} {
 		descs <- d
 	}
@@ -113,9 +116,32 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held.Clusters), by.Hook, by.Handler)
 		c.timestamp(metrics, c.heldSince, &held.Since, by.Hook, by.Handler)
 	}
+	c.closures(metrics, snapshot)
 	c.chains(metrics, r)
 	readyOf(metrics, c.ruleReady, r.Rules)
 	readyOf(metrics, c.jobReady, r.Jobs)
+}
+
+// closures counts the objects that have mistakes, by kind.
+func (c *statusCollector) closures(metrics chan<- prometheus.Metric, snapshot *registry.Snapshot) {
+	byKind := map[string]int{}
+	for _, of := range snapshot.Closures() {
+		byKind[of.Kind]++
+	}
+	for _, u := range snapshot.Undiscovered() {
+		if u.Mistake != "" {
+			byKind[kinds.ExtensionConfig]++
+		}
+	}
+	for _, k := range kinds.Table() { // an unknown kind is no label: there may be any number of them
+		metrics <- prometheus.MustNewConstMetric(c.closed, prometheus.GaugeValue, float64(byKind[k.Name]), k.Name)
+		delete(byKind, k.Name)
+	}
+	unknown := 0
+	for _, n := range byKind {
+		unknown += n
+	}
+	metrics <- prometheus.MustNewConstMetric(c.closed, prometheus.GaugeValue, float64(unknown), "unknown")
 }
 
 func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) {

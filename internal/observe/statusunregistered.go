@@ -9,7 +9,9 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -24,7 +26,9 @@ func unregistered(s *registry.Snapshot, discoveries map[string]activity.Discover
 		}
 		listed[u.Name] = true
 		x := undiscovered(u.Name, discoveries[u.Name])
-		x.Undiscovered = string(u.Effect(s.Policies(u.Name).All))
+		if !u.Aside {
+			x.Undiscovered = string(u.Effect(s.Policies(u.Name).All))
+		}
 		all = append(all, x)
 	}
 	for i := range all {
@@ -57,6 +61,24 @@ func withheld(s *registry.Snapshot, name string) []status.Withheld {
 		all = append(all, status.Withheld{Handler: h.Name, Hook: h.Hook.Hook, Policy: s.Policies(name).All.Name})
 	}
 	return all
+}
+
+// Closed returns what operators should know about objects that close calls because they have mistakes, and about
+// ExtensionConfigs that are not called because other objects have their names. Its Text is empty if there are none.
+func Closed(s *registry.Snapshot) status.Notice {
+	texts := make([]string, 0, len(s.Closures()))
+	for _, c := range s.Closures() {
+		texts = append(texts, fmt.Sprintf("calls that %s may govern fail: %s", c, c.Mistake))
+	}
+	for _, u := range s.Undiscovered() {
+		if u.Mistake != "" {
+			texts = append(texts, fmt.Sprintf("%s cannot be discovered: %s", u, u.Mistake))
+		}
+	}
+	for _, name := range s.Shadowed() {
+		texts = append(texts, fmt.Sprintf("ExtensionConfig %q is not called: its name is %s", name, s.TakenByLocal(name)))
+	}
+	return status.Notice{Name: "objects", Text: text.Join(texts, "; ", limits.Problems)}
 }
 
 // unreadableManifests returns a notice about each manifest that cannot be read, for which calls wait.

@@ -64,6 +64,9 @@ func Message(x *status.Extension) string {
 	if x.Stale && len(x.Handlers) > 0 {
 		parts = append(parts, stale(x))
 	}
+	if x.Pending != nil {
+		parts = append(parts, pending(x))
+	}
 	switch x.Undiscovered {
 	case "Fail":
 		parts = append(parts, "calls to all handlers of a hook fail until its handlers are known")
@@ -79,6 +82,15 @@ func Message(x *status.Extension) string {
 
 func stale(x *status.Extension) string {
 	return fmt.Sprintf("its last known %s still served", text.Plural(len(x.Handlers), "handler")+are(len(x.Handlers)))
+}
+
+// pending says where an extension is called in place of where its ExtensionConfig says, which Pending has.
+func pending(x *status.Extension) string {
+	p, since := x.Pending, x.Pending.Since.UTC().Format(time.RFC3339)
+	if p.URL == x.URL {
+		return fmt.Sprintf("called by %s, as before, since %s: it has not been discovered by %s", x.Protocol, since, p.Protocol)
+	}
+	return fmt.Sprintf("called at the previous URL %s since %s: it has not been discovered at %s", x.URL, since, p.URL)
 }
 
 func are(n int) string {
@@ -147,6 +159,9 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	}
 	t.Row("URL:", x.URL)
 	t.Row("Protocol:", x.Protocol)
+	if x.Pending != nil {
+		t.Row("Pending:", pending(x))
+	}
 	if x.Selector != "" {
 		t.Row("Namespaces:", "those with "+x.Selector)
 	}

@@ -92,6 +92,9 @@ type Extension struct {
 	Discovery   *Discovery `json:"discovery,omitempty"`
 	// Stale means that the extension does not answer its discovery, and that the handlers are those that it had before.
 	Stale bool `json:"stale,omitempty"`
+	// Pending is set while calls go to the previous URL, because the extension has not been discovered where its
+	// ExtensionConfig says.
+	Pending *Pending `json:"pending,omitempty"`
 	// HealthUnchecked means that the extension's gRPC server has no health service, so that calls go to each of its
 	// addresses that can be connected to. It is known to the process that discovers the extension.
 	HealthUnchecked bool `json:"healthUnchecked,omitempty"`
@@ -115,6 +118,14 @@ type Extension struct {
 	Handlers []Handler `json:"handlers"`
 	// Failures are the last ones, newest first. They are there only if the extension was asked for.
 	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Pending is a change of the URL or protocol of an extension that is not in effect.
+type Pending struct {
+	URL      string `json:"url"`
+	Protocol string `json:"protocol"` // REST or gRPC
+	// Since is when it was seen first.
+	Since time.Time `json:"since"`
 }
 
 // RolloutMember says what an extension is to an ExtensionRollout.

@@ -417,6 +417,7 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 		err := s.client.Get(t.Context(), client.ObjectKey{Name: "rule"}, rule)
 		return err == nil && meta.IsStatusConditionTrue(rule.Status.Conditions, v1alpha1.ReadyCondition)
 	})
+	s.replaceRecord(t)
 	x.broken.Store(true)
 	s.await(t, group, metav1.ConditionFalse)
 	x.broken.Store(false)
@@ -424,6 +425,22 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	s.followSecret(t, group, x)
 	s.patch(t, "extensionconfigs."+group+"/acme", `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
 	s.awaitCondition(t, group, "Paused", metav1.ConditionTrue)
+}
+
+// replaceRecord changes a rule once its spec is recorded, and waits until only the new spec is.
+func (s *server) replaceRecord(t *testing.T) {
+	t.Helper()
+	recorded := func(generation string) {
+		t.Helper()
+		eventually(t, "generation "+generation+" of the rule is recorded", func() bool {
+			out, err := kubectl(s.admin, nil, "-n", namespace, "get", "controllerrevisions", "-l", "hookgate.dev/last-valid=HookRule",
+				"-o", "jsonpath={.items[*].revision}")
+			return err == nil && string(out) == generation
+		})
+	}
+	recorded("1")
+	s.patch(t, "hookrules.hookgate.dev/rule", `{"spec":{"fail":[{"if":"1 == 1","message":"\"no\""}]}}`)
+	recorded("2")
 }
 
 // followSecret replaces the CA of the extension until the gateway has patched an event to count two injections.

@@ -17,9 +17,9 @@ import (
 
 // atStart is what is known of an ExtensionConfig that was there when the source started, before its first discovery.
 type atStart struct {
-	handlers []registry.Handler // of the state
-	known    bool               // the state has them
-	awaited  bool               // calls wait for them: nothing says that the extension was never discovered
+	kept    kept // of the state
+	known   bool // the state has them
+	awaited bool // calls wait for them: nothing says that the extension was never discovered
 }
 
 // recall takes down which ExtensionConfigs were there when the source started. Those of a file that could not be read
@@ -36,16 +36,15 @@ func (d *Source) recall(next *manifest.Inventory) {
 		}
 		x := atStart{awaited: true}
 		if d.state != nil {
-			x.handlers, x.known = d.state.load(name)
+			x.kept, x.known = d.state.load(name)
 			x.awaited = !x.known && (len(d.state.found) == 0 || d.state.has(name))
 		}
 		d.present[name] = x
 	}
-	now := slices.DeleteFunc(slices.Clone(d.unreadable), func(file string) bool {
-		return !slices.Contains(next.Unreadable, file)
-	})
-	d.await(now, slices.DeleteFunc(d.unreadable, func(file string) bool { return slices.Contains(now, file) }))
-	d.unreadable = now
+	stays := func(file string) bool { return slices.Contains(next.Unreadable, file) }
+	d.await(next.Unreadable, slices.DeleteFunc(d.awaitedFiles, stays))
+	d.awaitedFiles = slices.Clone(next.Unreadable)
+	d.unreadable = slices.DeleteFunc(d.unreadable, func(file string) bool { return !stays(file) })
 	if len(next.Unreadable) > 0 {
 		return // any of them may define what is missing
 	}
@@ -58,13 +57,16 @@ func (d *Source) recall(next *manifest.Inventory) {
 
 // recalled adds to x what is known of it since the start.
 func (d *Source) recalled(x *extensionconfig.Extension) {
+	if len(x.LastKnown) > 0 {
+		x.LastClient = extensionconfig.LastClientOf(&x.Registration) // its manifest has both
+	}
 	known, ok := d.present[x.Name]
 	if !ok {
 		return
 	}
 	x.Awaited = known.awaited
 	if known.known {
-		x.LastKnown, x.Discovered = known.handlers, true
+		x.LastKnown, x.LastClient, x.Discovered = known.kept.handlers, known.kept.at, true
 	}
 }
 

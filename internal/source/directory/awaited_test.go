@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/discovery/discoverytest"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -25,7 +26,9 @@ func (s *source) eventuallyAwaits(t *testing.T, reason string, want ...string) {
 	process.Eventually(t, reason+": "+strings.Join(want, ", "), func() bool {
 		var got []string
 		for _, u := range s.Registry.Snapshot().Undiscovered() {
-			got = append(got, u.String()+" "+string(u.Default))
+			if !u.Aside {
+				got = append(got, u.String()+" "+string(u.Default))
+			}
 		}
 		return slices.Equal(got, want)
 	})
@@ -40,7 +43,11 @@ func TestExtensionsThatWereThereAtTheStartAreAwaited(t *testing.T) {
 	writeFile(t, s.dir, "paused.yaml", strings.Replace(config("paused", urlB), "  name: paused", "  name: paused\n  annotations: {cluster.x-k8s.io/paused: ''}", 1))
 	s.run(t)
 	s.eventuallyReady(t)
-	s.eventuallyAwaits(t, "neither what is paused nor what is refused counts", `ExtensionConfig "acme" Fail`, `ExtensionConfig "other" Fail`)
+	s.eventuallyAwaits(t, "what is paused does not count, what has a mistake does", `ExtensionConfig "acme" Fail`,
+		`ExtensionConfig "invalid" Fail`, `ExtensionConfig "other" Fail`)
+	if got := s.Registry.Snapshot().Awaited("v.paused", hook.GroupHook{}); got != `ExtensionConfig "paused" has not been discovered: it is paused` {
+		t.Errorf("got %q", got)
+	}
 	s.eventuallyLogs(t, "extensionConfig=acme", "nothing is served for it yet; calls to all handlers of a hook fail")
 
 	writeFile(t, s.dir, "late.yaml", config("late", urlB))
@@ -92,11 +99,12 @@ func TestManifestsThatCannotBeReadAtTheStartAreAwaited(t *testing.T) {
 	s.eventuallyAwaits(t, "both may define one", `manifest "broken.yaml" Fail`, `manifest "empty.yaml" Fail`)
 	writeFile(t, s.dir, "late.yaml", broken)
 	writeFile(t, s.dir, "empty.yaml", config("acme", urlA))
-	s.eventuallyAwaits(t, "it was there at the start", `ExtensionConfig "acme" Fail`, `manifest "broken.yaml" Fail`)
+	s.eventuallyAwaits(t, "it was there at the start, and what comes later is not understood either", `ExtensionConfig "acme" Fail`,
+		`manifest "broken.yaml" Fail`, `manifest "late.yaml" Fail`)
 	if err := os.Remove(filepath.Join(s.dir, "broken.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	s.eventuallyAwaits(t, "it is deleted", `ExtensionConfig "acme" Fail`)
+	s.eventuallyAwaits(t, "it is deleted", `ExtensionConfig "acme" Fail`, `manifest "late.yaml" Fail`)
 	writeFile(t, s.dir, "late.yaml", config("late", urlB))
 	s.eventuallyAwaits(t, "it came later", `ExtensionConfig "acme" Fail`, `ExtensionConfig "late" Ignore`)
 }
@@ -111,6 +119,8 @@ func newStateSource(t *testing.T, dir string) *source {
 	}
 	s.directory.workers.state = s.directory.state
 	s.directory.useRecords(newRecords(dir, s.Logs.Logger()), nil)
+	s.directory.valid = newValidState(dir, s.dir, s.Logs.Logger())
+	s.directory.decoder.KeepContent()
 	return s
 }
 
@@ -172,6 +182,51 @@ func TestStateSurvivesARestart(t *testing.T) {
 	stop()
 }
 
+// Handlers are called where they were discovered, also after a restart, and the time of the change is kept.
+func TestStateSaysWhereHandlersAre(t *testing.T) {
+	kept := t.TempDir()
+	s := newStateSource(t, kept)
+	s.Extensions.Serve(urlA, "v")
+	writeFile(t, s.dir, "a.yaml", config("acme", urlA))
+	stop := s.start(t)
+	s.eventuallyServes(t, "v.acme "+urlA)
+	has := func(part string) {
+		t.Helper()
+		process.Eventually(t, part+" is kept", func() bool {
+			text, err := os.ReadFile(filepath.Join(kept, "acme.json"))
+			return err == nil && strings.Contains(string(text), part)
+		})
+	}
+	has(urlA)
+	stop()
+
+	var pending []registry.Pending
+	for range 2 {
+		s = newStateSource(t, kept)
+		writeFile(t, s.dir, "a.yaml", config("acme", urlB)) // changed while the gateway was away
+		stop = s.start(t)
+		s.eventuallyReady(t)
+		s.eventuallyServes(t, "v.acme "+urlA)
+		reg, _ := s.Registry.Snapshot().Registration("acme")
+		if reg.Pending == nil {
+			t.Fatal("nothing says that this is the previous URL")
+		}
+		pending = append(pending, *reg.Pending)
+		has("since")
+		stop()
+	}
+	if pending[0] != pending[1] || pending[0].URL != urlB {
+		t.Errorf("got %v", pending)
+	}
+	s = newStateSource(t, kept)
+	s.Extensions.Serve(urlB, "w")
+	writeFile(t, s.dir, "a.yaml", config("acme", urlB))
+	stop = s.start(t)
+	s.eventuallyServes(t, "w.acme "+urlB)
+	has(urlB)
+	stop()
+}
+
 func TestStateThatCannotBeUsed(t *testing.T) {
 	kept := t.TempDir()
 	valid := `{"apiVersion":"runtime.cluster.x-k8s.io/v1beta2","kind":"ExtensionConfig","metadata":{"name":"NAME"},"status":{"handlers":[` +
@@ -211,8 +266,8 @@ func TestStateThatCannotBeUsed(t *testing.T) {
 	s.Extensions.Serve(urlA, "v")
 	s.eventuallyAwaits(t, "all are known")
 	process.Eventually(t, "they are written anew", func() bool {
-		handlers, err := s.directory.state.read("half")
-		return err == nil && len(handlers) == 1
+		of, err := s.directory.state.read("half")
+		return err == nil && len(of.handlers) == 1
 	})
 }
 
@@ -220,7 +275,9 @@ func TestStateThatCannotBeUsed(t *testing.T) {
 func TestDirectoryThatIsEmptyAtTheStart(t *testing.T) {
 	kept := t.TempDir()
 	s := newStateSource(t, kept)
-	s.directory.state.save("acme", discoverytest.Handlers("v"))
+	s.directory.state.save(&registry.Registration{
+		Name: "acme", ClientConfig: registry.ClientConfig{URL: urlA}, Handlers: discoverytest.Handlers("v"),
+	}, true)
 	for _, confirmed := range []bool{false, true} {
 		s = newStateSource(t, kept)
 		s.directory.reread = 50 * time.Millisecond
@@ -261,7 +318,7 @@ func TestStateThatCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s.save("acme", discoverytest.Handlers("v"))
+		s.save(&registry.Registration{Name: "acme", Handlers: discoverytest.Handlers("v")}, true)
 	}
 	if got := logs.Lines("level=ERROR", "state cannot be written", "extensionConfig=acme"); len(got) != 1 {
 		t.Errorf("logged %q", got)

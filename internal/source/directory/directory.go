@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/internal/rollout"
@@ -96,7 +97,8 @@ type Source struct {
 	tracking *discovery.TrackingRegistry // in front of registry, for the workers
 	// references may be nil.
 	references *convert.References
-	state      *state // may be nil
+	state      *state      // may be nil
+	valid      *validState // nil without a directory for it
 	records    *records
 	engine     *rollout.Engine
 
@@ -106,20 +108,23 @@ type Source struct {
 	patience                      time.Duration // how long the first attempts may delay readiness
 
 	// The rest belongs to Run.
-	read       []manifest.File // what was read last
-	manifests  []manifest.File // those of inventory
-	inventory  *manifest.Inventory
-	problems   []manifest.Problem // of the manifests
-	reported   map[string]bool    // the problems that were logged and still are there
-	policies   *discovery.PolicySet
-	chains     *discovery.ChainSet
-	rules      *discovery.LocalSet
-	rollouts   *discovery.RolloutSet
-	compiled   map[*v1alpha1.ExtensionRollout]registry.Rollout
-	present    map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
-	unreadable []string           // the files that could not be read at the start, nor since
-	settled    bool               // the first attempts are over
-	confirmed  bool               // by Reload: the directory is as it should be
+	read         []manifest.File // what was read last
+	manifests    []manifest.File // those of inventory
+	inventory    *manifest.Inventory
+	problems     []manifest.Problem // of the manifests
+	reported     map[string]bool    // the problems that were logged and still are there
+	policies     *discovery.PolicySet
+	chains       *discovery.ChainSet
+	rules        *discovery.LocalSet
+	rollouts     *discovery.RolloutSet
+	compiled     map[*v1alpha1.ExtensionRollout]registry.Rollout
+	present      map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
+	unreadable   []string           // the files that cannot be read, and of which nothing is kept
+	awaitedFiles []string           // the files that cannot be read now, and of which nothing is kept
+	closedKinds  map[string]bool    // which have closures
+	mistaken     []string           // the keys of ExtensionConfigs that calls wait for, because they have mistakes
+	settled      bool               // the first attempts are over
+	confirmed    bool               // by Reload: the directory is as it should be
 
 	warning    atomic.Pointer[string]
 	namespaces atomic.Pointer[map[string]manifest.Object]
@@ -184,6 +189,9 @@ func New(c Config) (*Source, error) {
 	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
 	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
 	d.useRecords(newRecords(c.StateDir, c.Logger), c.Compared)
+	if d.valid = newValidState(c.StateDir, c.Dir, c.Logger); d.valid != nil {
+		decoder.KeepContent()
+	}
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }
@@ -377,7 +385,11 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 		d.report(d.problems) // the directory may have been away in between
 		return true
 	}
-	next, problems := d.inventory.Next(manifests, d.decoder)
+	known := d.inventory
+	if d.present == nil {
+		known = manifest.Restore(d.valid.load(), d.decoder) // what was in effect before the start
+	}
+	next, problems := known.Next(manifests, d.decoder)
 	if d.isEmptied(next) {
 		return true
 	}
@@ -397,17 +409,19 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	}
 	d.policies.Refuse(d.inventory.Refused)
 	d.policies.Set(policies) // before the handlers that they are for
+	d.setClosures()
 	rules := make([]registry.Registration, 0, len(d.inventory.Rules))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rules)) {
 		rules = append(rules, *d.inventory.Rules[name].Rule)
 	}
-	d.rules.Set(rules, d.inventory.RefusedRules)
+	d.rules.Set(append(rules, d.inventory.ClosedRegistrations(kinds.HookRule)...), d.inventory.RefusedRules)
+	d.tracking.SetLocal(kinds.HookJob, d.inventory.ClosedRegistrations(kinds.HookJob)) // none of which is run here
 	d.setRollouts()
 	chains := make([]registry.Chain, 0, len(d.inventory.Chains))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Chains)) {
 		chains = append(chains, *d.inventory.Chains[name].Chain)
 	}
-	d.chains.Set(chains, d.inventory.RefusedChains)
+	d.chains.Set(append(chains, d.inventory.ClosedChains()...), d.inventory.RefusedChains)
 	extensions := make([]extensionconfig.Extension, 0, len(d.inventory.Extensions))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {
 		o := d.inventory.Extensions[name]
@@ -432,6 +446,8 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 		_, ok := d.inventory.Extensions[name]
 		return ok
 	}))
+	d.awaitMistaken()
+	d.valid.save(d.inventory.Valid())
 	errs := d.report(d.problems)
 	d.reportVerdicts()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
@@ -441,7 +457,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	return true
 }
 
-// setRollouts applies the ExtensionRollouts. Without a directory to keep records in, all are refused.
+// setRollouts applies the ExtensionRollouts. Without a directory to keep records in, all are closed.
 func (d *Source) setRollouts() {
 	refused := maps.Clone(d.inventory.RefusedRollouts)
 	compiled := make(map[*v1alpha1.ExtensionRollout]registry.Rollout, len(d.inventory.Rollouts))
@@ -449,11 +465,10 @@ func (d *Source) setRollouts() {
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rollouts)) {
 		o := d.inventory.Rollouts[name]
 		if d.state == nil {
-			const needs = "needs --state-dir, where the gateway keeps which Clusters have moved"
-			refused[name] = needs
+			refused[name] = needsState
 			d.problems = append(d.problems, manifest.Problem{
-				Place: o.Place, Object: fmt.Sprintf("%s %q", rollout.Kind, name), Err: errors.New(needs),
-				Effect: "it is not used, and calls to all handlers of a hook fail",
+				Place: o.Place, Object: fmt.Sprintf("%s %q", rollout.Kind, name), Err: errors.New(needsState),
+				Effect: "it is not used, and calls of its members fail",
 			})
 			continue
 		}

@@ -5,10 +5,12 @@ package directory
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/test/process"
@@ -68,14 +70,10 @@ func TestDirectoryRules(t *testing.T) {
 		t.Errorf("a rule that did not change is registered anew: %p, was %p", now, first)
 	}
 
-	// An ExtensionConfig of the same name precedes it.
-	writeFile(t, s.dir, "a.yaml", config("frozen", urlA))
-	s.eventuallyRegisters(t, `ExtensionConfig "frozen"`)
-	s.eventuallyLists(t, "frozen", "NameCollision", `the name of ExtensionConfig "frozen", too`)
-	s.eventuallyLogs(t, "level=WARN", "rule is not ready", "hookRule=frozen", "reason=NameCollision")
-	writeFile(t, s.dir, "b.yaml", config("acme", urlA)) // first, so that the directory is not taken for emptied
-	s.remove(t, "a.yaml")
+	// It precedes an ExtensionConfig of the same name.
+	writeFile(t, s.dir, "a.yaml", config("frozen", urlA)+"---\n"+config("acme", urlA))
 	s.eventuallyRegisters(t, `ExtensionConfig "acme"`, `HookRule "frozen"`)
+	writeFile(t, s.dir, "a.yaml", config("acme", urlA))
 	s.remove(t, "r.yaml")
 	s.eventuallyRegisters(t, `ExtensionConfig "acme"`)
 	s.eventuallyLogs(t, "rule removed", "hookRule=frozen")
@@ -94,27 +92,93 @@ func TestDirectoryIsEmptiedOfRules(t *testing.T) {
 	s.eventuallyRegisters(t)
 }
 
-// A rule that was wrong when the gateway started may have been in effect before: calls wait for it. One that is wrong
-// from its beginning never was.
-func TestDirectoryAwaitsRules(t *testing.T) {
+// A rule with a mistake and without a valid version before it closes its hook, at the start and later.
+func TestDirectoryClosesRules(t *testing.T) {
 	s := newSource(t, nil)
 	writeFile(t, s.dir, "r.yaml", ruleOf("frozen", "request.nothing"))
 	s.run(t)
-	awaited := func(want string) {
-		t.Helper()
-		process.Eventually(t, "awaited is "+want, func() bool {
-			var names []string
-			for _, u := range s.Registry.Snapshot().Undiscovered() {
-				names = append(names, u.String())
-			}
-			return strings.Join(names, ", ") == want
-		})
-	}
-	awaited(`HookRule "frozen"`)
-	writeFile(t, s.dir, "q.yaml", ruleOf("later", "request.nothing"))
-	s.eventuallyLists(t, "later", "Invalid")
-	awaited(`HookRule "frozen"`)
+	s.eventuallyCloses(t, "at the start", `HookRule "frozen": frozen BeforeClusterUpgrade`)
+	s.eventuallyRegisters(t, `HookRule "frozen"`) // so that callers see its handler
+	writeFile(t, s.dir, "q.yaml", ruleOf("Later", "request.nothing"))
+	s.eventuallyLists(t, "Later", "Invalid")
+	s.eventuallyCloses(t, "later", `HookRule "Later": BeforeClusterUpgrade`, `HookRule "frozen": frozen BeforeClusterUpgrade`)
 	writeFile(t, s.dir, "r.yaml", ruleOf("frozen", `"no"`))
-	s.eventuallyRegisters(t, `HookRule "frozen"`)
-	awaited("")
+	s.eventuallyLists(t, "frozen", "Ready")
+	s.eventuallyCloses(t, "it is corrected", `HookRule "Later": BeforeClusterUpgrade`)
+	s.remove(t, "q.yaml")
+	s.eventuallyCloses(t, "it is deleted")
+}
+
+// What was valid last stays in effect after a restart, and is forgotten when it is deleted.
+func TestDirectoryKeepsWhatWasValid(t *testing.T) {
+	kept := t.TempDir()
+	valid := map[string]string{
+		"rule.yaml": ruleOf("frozen", `"no"`),
+		"policy.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\n" +
+			"spec: {targetRef: {name: acme}, timeoutSeconds: 7}\n",
+		"chain.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChain\nmetadata: {name: c}\n" +
+			"spec: {hook: GeneratePatches, steps: [{handler: a.acme}]}\n",
+		"acme.yaml":    config("acme", urlA),
+		"rollout.yaml": rolloutOf(""),
+	}
+	before := newStateSource(t, kept)
+	for name, content := range valid {
+		writeFile(t, before.dir, name, content)
+	}
+	stop := before.start(t)
+	before.eventuallyRegisters(t, `HookRule "frozen"`)
+	process.Eventually(t, "all are kept", func() bool {
+		entries, _ := os.ReadDir(filepath.Join(kept, validDir))
+		return len(entries) == len(valid)
+	})
+	stop()
+
+	after := newStateSource(t, kept)
+	after.Extensions.Serve(urlA, "v")
+	for name, content := range valid {
+		writeFile(t, after.dir, name, strings.Replace(content, "spec:", "spek: {}\nspec:", 1))
+	}
+	writeFile(t, after.dir, "rule.yaml", "kind: [\n") // which could be anything
+	stop = after.start(t)
+	after.eventuallyRegisters(t, `ExtensionConfig "acme"`, `HookRule "frozen"`)
+	after.eventuallyCloses(t, "nothing is closed")
+	after.eventuallyAwaits(t, "nothing is awaited")
+	s := after.Registry.Snapshot()
+	if p := s.Policies("acme").All; p == nil || p.Timeout != 7*time.Second {
+		t.Errorf("the policy is %+v", p)
+	}
+	if _, ok := s.Chain("c"); !ok {
+		t.Error("the chain is gone")
+	}
+	if _, ok := s.Rollout("acme"); !ok {
+		t.Error("the rollout is gone")
+	}
+	after.remove(t, "rule.yaml")
+	after.eventuallyRegisters(t, `ExtensionConfig "acme"`)
+	writeFile(t, after.dir, "rule.yaml", ruleOf("frozen", "request.nothing"))
+	after.eventuallyCloses(t, "what was deleted is not remembered", `HookRule "frozen": frozen BeforeClusterUpgrade`)
+	stop()
+
+	last := newStateSource(t, kept)
+	last.Extensions.Serve(urlA, "v")
+	writeFile(t, last.dir, "rule.yaml", ruleOf("frozen", "request.nothing"))
+	writeFile(t, last.dir, "acme.yaml", config("acme", urlA))
+	defer last.start(t)()
+	last.eventuallyCloses(t, "nor after a restart", `HookRule "frozen": frozen BeforeClusterUpgrade`)
+}
+
+// eventuallyCloses waits until these are closed, each with the names and the hooks that it closes.
+func (s *source) eventuallyCloses(t *testing.T, reason string, want ...string) {
+	t.Helper()
+	process.Eventually(t, reason+": "+strings.Join(want, ", "), func() bool {
+		var got []string
+		for _, c := range s.Registry.Snapshot().Closures() {
+			all := slices.Concat(c.Extensions, c.Handlers)
+			for _, gh := range c.Hooks {
+				all = append(all, gh.Hook)
+			}
+			got = append(got, c.String()+": "+strings.Join(all, " "))
+		}
+		return slices.Equal(got, want)
+	})
 }

@@ -37,8 +37,19 @@ type state struct {
 	found  []string // the ExtensionConfigs that had a file when it was opened
 
 	mu     sync.Mutex
-	saved  map[string][]registry.Handler // what the files have, as far as this process knows
-	failed map[string]string             // the errors of writes that were logged
+	saved  map[string]kept   // what the files have, as far as this process knows
+	failed map[string]string // the errors of writes that were logged
+}
+
+// kept is what is kept of an ExtensionConfig: its handlers, and where they were discovered, which files of older
+// gateways do not say.
+type kept struct {
+	handlers []registry.Handler
+	at       *extensionconfig.LastClient
+}
+
+func (k *kept) equal(o *kept) bool {
+	return slices.Equal(k.handlers, o.handlers) && (k.at == o.at || k.at != nil && o.at != nil && *k.at == *o.at)
 }
 
 const stateSuffix = ".json"
@@ -50,7 +61,7 @@ func openState(dir string, hooks *catalog.Catalog, logger *slog.Logger) (*state,
 	}
 	s := &state{
 		dir: dir, hooks: hooks, logger: logger,
-		saved: map[string][]registry.Handler{}, failed: map[string]string{},
+		saved: map[string]kept{}, failed: map[string]string{},
 	}
 	entries, err := s.reader.ReadDir(dir)
 	if err != nil {
@@ -73,56 +84,59 @@ func openState(dir string, hooks *catalog.Catalog, logger *slog.Logger) (*state,
 // has reports whether an ExtensionConfig had a file when the state was opened, whatever is in it.
 func (s *state) has(name string) bool { return slices.Contains(s.found, name) }
 
-// load returns the handlers of an ExtensionConfig, and reports whether they are known.
-func (s *state) load(name string) (handlers []registry.Handler, known bool) {
+// load returns what is kept of an ExtensionConfig, and reports whether its handlers are known.
+func (s *state) load(name string) (of kept, known bool) {
 	if !s.has(name) {
-		return nil, false
+		return kept{}, false
 	}
-	handlers, err := s.read(name)
+	of, err := s.read(name)
 	if err != nil {
 		s.logger.Warn("state cannot be used: the handlers of the ExtensionConfig count as unknown", "extensionConfig", name,
 			"file", s.file(name), "error", err)
-		return nil, false
+		return kept{}, false
 	}
-	s.saved[name] = handlers
-	return handlers, true
+	s.saved[name] = of
+	return of, true
 }
 
-func (s *state) read(name string) ([]registry.Handler, error) {
+func (s *state) read(name string) (of kept, err error) {
 	text, err := s.reader.Read(s.file(name), limits.StateBytes)
 	if err != nil {
-		return nil, err
+		return of, err
 	}
 	config := &runtimev1.ExtensionConfig{}
 	if err := json.Unmarshal(text, config); err != nil {
-		return nil, err
+		return of, err
 	}
 	if config.GroupVersionKind() != runtimev1.GroupVersion.WithKind("ExtensionConfig") || config.Name != name {
-		return nil, fmt.Errorf("not the state of ExtensionConfig %q", name)
+		return of, fmt.Errorf("not the state of ExtensionConfig %q", name)
 	}
-	handlers, _, errs := extensionconfig.LastKnownHandlers(config, s.hooks)
-	if len(errs) > 0 {
-		return nil, problems.Join(errs)
+	at, errs := extensionconfig.DiscoveredAt(config)
+	handlers, _, more := extensionconfig.LastKnownHandlers(config, s.hooks)
+	if errs = append(errs, more...); len(errs) > 0 {
+		return of, problems.Join(errs)
 	}
-	return handlers, nil
+	return kept{handlers, at}, nil
 }
 
-// save keeps the handlers that a discovery has found.
-func (s *state) save(name string, handlers []registry.Handler) {
-	if s == nil {
+// save keeps a registration: the handlers that a discovery has found, and where. Until a discovery has succeeded, what
+// is kept stays, but for where it is called meanwhile.
+func (s *state) save(reg *registry.Registration, discovered bool) {
+	if s == nil || reg == nil {
 		return
 	}
+	name, now := reg.Name, kept{slices.Clone(reg.Handlers), extensionconfig.LastClientOf(reg)}
 	s.mu.Lock()
-	before, kept := s.saved[name]
+	before, known := s.saved[name]
 	s.mu.Unlock()
-	if kept && slices.Equal(before, handlers) {
+	if known && before.equal(&now) || !discovered && (!known || reg.Pending == nil) {
 		return
 	}
-	err := s.write(name, handlers)
+	err := s.write(name, &now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.saved[name] = slices.Clone(handlers)
+		s.saved[name] = now
 		delete(s.failed, name)
 		return
 	}
@@ -134,19 +148,20 @@ func (s *state) save(name string, handlers []registry.Handler) {
 }
 
 // write replaces the file at once. A power failure may leave it empty, and an empty file counts as unknown.
-func (s *state) write(name string, handlers []registry.Handler) error {
+func (s *state) write(name string, of *kept) error {
 	config := &runtimev1.ExtensionConfig{}
 	config.SetGroupVersionKind(runtimev1.GroupVersion.WithKind("ExtensionConfig"))
 	config.Name = name
 	for key, value := range map[string]string{
-		extensionconfig.StatedVersionsAnnotation: extensionconfig.FormatStatedVersions(handlers),
-		extensionconfig.GatewaysAnnotation:       extensionconfig.FormatGateways(handlers),
+		extensionconfig.StatedVersionsAnnotation: extensionconfig.FormatStatedVersions(of.handlers),
+		extensionconfig.GatewaysAnnotation:       extensionconfig.FormatGateways(of.handlers),
+		extensionconfig.DiscoveredAtAnnotation:   of.at.String(),
 	} {
 		if value != "" {
 			metav1.SetMetaDataAnnotation(&config.ObjectMeta, key, value)
 		}
 	}
-	config.Status.Handlers = extensionconfig.StatusHandlers(name, handlers)
+	config.Status.Handlers = extensionconfig.StatusHandlers(name, of.handlers)
 	text, err := json.Marshal(config)
 	if err != nil {
 		return err

@@ -176,15 +176,14 @@ func (w *workers) loop(ctx context.Context, l *worker) {
 	delays := w.backoff.Delays()
 	for ctx.Err() == nil {
 		wait := w.resync
-		found, err := w.reconciler.Reconcile(ctx, *l.extension)
-		switch {
-		case err != nil:
+		_, err := w.reconciler.Reconcile(ctx, *l.extension)
+		if err != nil {
 			wait = delays.Next()
-		case !l.extension.Paused:
-			w.state.save(l.extension.Name, found.Handlers)
-			fallthrough
-		default:
+		} else {
 			delays.Reset()
+		}
+		if !l.extension.Paused {
+			w.state.save(w.reconciler.Applied(l.extension.Name), err == nil)
 		}
 		if ctx.Err() != nil {
 			return // the next worker makes the attempt

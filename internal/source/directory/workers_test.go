@@ -177,6 +177,9 @@ func TestWorkersDoNotWaitForAnAttemptThatDoesNotEnd(t *testing.T) {
 		xs := []extensionconfig.Extension{
 			discoverytest.Extension("a", urlB, "w"), discoverytest.Extension("b", urlA, "w"),
 		}
+		for i := range xs { // as in a manifest with a status
+			xs[i].LastClient = extensionconfig.LastClientOf(&xs[i].Registration)
+		}
 		w.serve(xs)
 		b.Serves(t, "the change of b", "v.a "+urlA, "v.c "+urlA, "w.b "+urlA)
 		for i := range xs {
