@@ -54,6 +54,14 @@ func (k *checker) message(t *table, from message) error {
 		if err := k.raw(raw); err != nil {
 			return at(path, err)
 		}
+		if older, ok := t.older.member(name); ok {
+			if older.name != name {
+				return onlyInCase(path, -1, older.name)
+			}
+			if err := k.respell(older.value, unknown[name]); err != nil {
+				return in(err, path)
+			}
+		}
 		k.speller.unknown(t, name)
 	}
 	return nil
@@ -69,8 +77,8 @@ func (k *checker) field(f *field, from message) error {
 		if err := k.raw(rawOf(f, from)); err != nil {
 			return at(f.name, err)
 		}
-		if f.form != nil && len(rawOf(f, from)) > 0 {
-			return k.respell(f, from)
+		if f.form != nil {
+			return in(k.respell(f.form, *pointer[*hooksv1alpha1.JSON](from, f.index)), f.name)
 		}
 	case shapeMessage:
 		if m := from.child(f); !m.isNil() {
@@ -113,19 +121,18 @@ func (k *checker) raw(raw []byte) error {
 	return s.UTF8()
 }
 
-// respell gives the members of a value that is valid JSON the names that Cluster API knows them by.
-func (k *checker) respell(f *field, from message) error {
-	value := *pointer[*hooksv1alpha1.JSON](from, f.index)
+// respell gives the members of a value, which is empty or valid JSON, the names that its form knows.
+func (k *checker) respell(of *form, value *hooksv1alpha1.JSON) error {
 	s := jsonscan.Scanner{Text: value.GetRaw(), Step: k.step}
-	r := formReader{Scanner: &s, meter: &k.meter}
-	raw, _, err := r.read(f.form, jsonscan.Space(s.Text, 0), envelopeDepth)
-	if err != nil {
-		return in(err, f.name)
+	if len(s.Text) == 0 {
+		return nil
 	}
-	if len(r.edits) > 0 {
+	r := formReader{Scanner: &s, meter: &k.meter}
+	raw, _, err := r.read(of, jsonscan.Space(s.Text, 0), envelopeDepth)
+	if err == nil && len(r.edits) > 0 {
 		value.Raw = raw
 	}
-	return nil
+	return err
 }
 
 // at returns an error of checker.raw as one of the member that path names.

@@ -166,14 +166,18 @@ func (d *decoder) unknown(t *table, to message, all *names, name string, i, dept
 	if err := all.add(name, printable(name), i); err != nil {
 		return i, err
 	}
-	end, err := d.Value(i, depth)
+	older, ok := t.older.member(name)
+	if ok {
+		name = older.name
+	}
+	raw, end, err := d.raw(older.value, i, depth)
 	if err != nil {
-		return end, err
+		return end, in(err, printable(name))
 	}
 	if to.isNil() {
 		return end, d.addUnknown(t, []byte(name), i, end)
 	}
-	keep(t.unknownOf(to), name, d.Text[i:end:end])
+	keep(t.unknownOf(to), name, raw)
 	d.speller.unknown(t, name)
 	return end, nil
 }
@@ -251,24 +255,27 @@ func (d *decoder) rawField(f *field, to message, i, depth int) (int, error) {
 	if err := d.meter.text(rawCost); err != nil {
 		return i, err
 	}
-	if f.form != nil {
-		raw, end, err := (&formReader{Scanner: &d.Scanner, meter: &d.meter}).read(f.form, i, depth)
-		if err != nil {
-			return end, in(err, f.name)
-		}
-		*pointer[*hooksv1alpha1.JSON](to, f.index) = &hooksv1alpha1.JSON{Raw: raw}
-		return end, nil
-	}
-	end, err := d.Value(i, depth)
+	raw, end, err := d.raw(f.form, i, depth)
 	if err != nil {
-		return end, err
+		return end, in(err, f.name)
 	}
 	if f.shape == shapeRaw {
-		*pointer[*hooksv1alpha1.RawExtension](to, f.index) = &hooksv1alpha1.RawExtension{Raw: d.Text[i:end:end]}
+		*pointer[*hooksv1alpha1.RawExtension](to, f.index) = &hooksv1alpha1.RawExtension{Raw: raw}
 	} else {
-		*pointer[*hooksv1alpha1.JSON](to, f.index) = &hooksv1alpha1.JSON{Raw: d.Text[i:end:end]}
+		*pointer[*hooksv1alpha1.JSON](to, f.index) = &hooksv1alpha1.JSON{Raw: raw}
 	}
 	return end, nil
+}
+
+// raw returns the text of a value, with the names that its form knows, if it has one.
+func (d *decoder) raw(of *form, i, depth int) (raw []byte, end int, err error) {
+	if of != nil {
+		return (&formReader{Scanner: &d.Scanner, meter: &d.meter}).read(of, i, depth)
+	}
+	if end, err = d.Value(i, depth); err != nil {
+		return nil, end, err
+	}
+	return d.Text[i:end:end], end, nil
 }
 
 // messageField reads an object of the envelope.

@@ -27,21 +27,45 @@ type formMember struct {
 	value *form
 }
 
-func (f *form) add(value *form, names ...string) {
+func (f *form) add(value *form, names ...string) *form {
 	if f.members == nil {
 		f.members = map[string]formMember{}
 	}
 	for _, name := range names {
 		f.members[jsonscan.Fold(name)] = formMember{name, value}
 	}
+	return f
+}
+
+// member returns the member that encoding/json takes for the one of that name.
+func (f *form) member(name string) (m formMember, ok bool) {
+	if f == nil || f.members == nil {
+		return m, false
+	}
+	m, ok = f.members[jsonscan.Fold(name)]
+	return m, ok
+}
+
+// metadataForm is the form of the metadata of variables and schemas, and texts that of their labels.
+var (
+	texts        = &form{each: &form{}}
+	metadataForm = new(form).add(texts, "labels", "annotations")
+)
+
+// olderOf returns the unknown members of a message that an older Cluster API knows, or nil: v1.12 reads the metadata of
+// a variable under its name in v1beta1.
+func olderOf(md protoreflect.MessageDescriptor) *form {
+	if md.Name() != "ClusterClassVariable" {
+		return nil
+	}
+	return new(form).add(metadataForm, "metadata")
 }
 
 // schemaForm is the form of clusterv1.JSONSchemaProps; a test compares the two. Without it, a schema could have a
 // member `type` for one reader and `Type` for Cluster API.
 var schemaForm = func() *form {
-	schema, rule, metadata, plain := &form{}, &form{}, &form{}, &form{}
+	schema, rule, plain := &form{}, &form{}, &form{}
 	rule.add(plain, "rule", "message", "messageExpression", "reason", "fieldPath")
-	metadata.add(&form{each: plain}, "labels", "annotations")
 	schema.add(plain, "description", "example", "type", "maxProperties", "minProperties", "required", "maxItems",
 		"minItems", "uniqueItems", "format", "maxLength", "minLength", "pattern", "maximum", "exclusiveMaximum", "minimum",
 		"exclusiveMinimum", "x-kubernetes-preserve-unknown-fields", "enum", "default", "x-kubernetes-int-or-string")
@@ -49,7 +73,7 @@ var schemaForm = func() *form {
 	schema.add(&form{each: schema}, "properties")
 	schema.add(&form{each: schema, list: true}, "allOf", "oneOf", "anyOf")
 	schema.add(&form{each: rule, list: true}, "x-kubernetes-validations")
-	schema.add(metadata, "x-metadata")
+	schema.add(metadataForm, "x-metadata")
 	return schema
 }()
 
@@ -158,7 +182,7 @@ func (r *formReader) object(f *form, i, depth int) (int, error) {
 
 // respelt returns the form of the member whose name is from start to end, and notes the name that it should have.
 func (r *formReader) respelt(f *form, name string, start, end int) *form {
-	m, ok := f.members[jsonscan.Fold(name)]
+	m, ok := f.member(name)
 	if !ok {
 		return &form{}
 	}

@@ -115,6 +115,35 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
+// TestOlderMetadata holds what becomes of the metadata of a variable, as v1.12 of Cluster API reads it.
+func TestOlderMetadata(t *testing.T) {
+	c := New(catalog.New())
+	for in, want := range map[string]string{
+		`{"METADATA":{"Labels":{"a":"1","A":"2"}}}`:     `{"metadata":{"labels":{"a":"1","A":"2"}}}`,
+		`{"metadata":{"labels":{},"LABELS":{"a":"1"}}}`: `variables[0].metadata.LABELS: differs from "labels" only in case`,
+		`{"metadata":{},"Metadata":{}}`:                 `variables[0].Metadata: differs from "metadata" only in case`,
+	} {
+		m := &hooksv1alpha1.DiscoverVariablesResponse{}
+		err := c.Decode([]byte(`{"variables":[`+in+`]}`), m)
+		if err != nil && err.Error() != want {
+			t.Errorf("%s: %v", in, err)
+		}
+		if got := m.GetVariables()[0].GetUnknownMembers()["metadata"].GetRaw(); err == nil && `{"metadata":`+string(got)+`}` != want {
+			t.Errorf("%s: got %s", in, got)
+		}
+	}
+	for name, want := range map[string]string{
+		"metadata": "", "Metadata": `variables[0].unknown_members["Metadata"]: differs from "metadata" only in case`,
+	} {
+		v := &hooksv1alpha1.ClusterClassVariable{UnknownMembers: map[string]*hooksv1alpha1.JSON{name: {Raw: []byte(`{"Labels":{}}`)}}}
+		err := c.Check(&hooksv1alpha1.DiscoverVariablesResponse{Variables: []*hooksv1alpha1.ClusterClassVariable{v}})
+		if got := string(v.GetUnknownMembers()["metadata"].GetRaw()); want == "" && (err != nil || got != `{"labels":{}}`) ||
+			want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: got %v, %s", name, err, got)
+		}
+	}
+}
+
 // TestAnswersInAnyCase writes random answers of Cluster API's types with members in random case. What the codec makes of
 // them is, to a decoder without case and to one with it, what the text is to Cluster API.
 func TestAnswersInAnyCase(t *testing.T) {

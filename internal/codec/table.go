@@ -62,6 +62,7 @@ type table struct {
 	goType  reflect.Type // the struct
 	fields  []field      // in the order in which they are written, at most 32
 	unknown int          // index of unknown_members in the Go struct
+	older   *form        // of the unknown members that an older Cluster API knows, or nil
 	// unknownTag is the tag of an entry of unknown_members on the wire.
 	unknownTag uint32
 
@@ -124,7 +125,9 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 	if t, ok := b.tables[goType]; ok {
 		return t
 	}
-	t := &table{name: string(md.Name()), goType: goType, cost: int(goType.Size()) + pointerCost}
+	t := &table{
+		name: string(md.Name()), goType: goType, cost: int(goType.Size()) + pointerCost, older: olderOf(md),
+	}
 	b.tables[goType] = t
 
 	hasUnknown := false
