@@ -249,6 +249,7 @@ var brokenExtensions = []broken{
 	{"patches.uid", "makes up a uid", "", patches("made-up", jsonPatch, `[]`), `no item of the request has the uid "made-up"`},
 	{"patches.type", "forgets the type", "", patches("", 0, `[]`), `patchType is ""`},
 	{"patches.type", "has a type of its own", GRPC, patches("", 9, `[]`), `patchType is "9"`},
+	{"patches.decode", "sends an empty JSON patch", "", patches("", jsonPatch, ``), "no JSONPatch: it is empty: where nothing changes, "},
 	{"patches.decode", "sends an object as JSON patch", "", patches("", jsonPatch, `{"spec":{}}`), "no JSONPatch: "},
 	{"patches.decode", "sends a list as merge patch", "", patches("", jsonPatch+1, `[{"op":"add"}]`), "no JSONMergePatch: a merge patch is a JSON object, not a list"},
 	{"patches.apply", "replaces what is not there", "", patches("", jsonPatch, `[{"op":"replace","path":"/spec/template/spec/nothing/here","value":1}]`), "it does not apply: "},
@@ -278,6 +279,7 @@ var brokenExtensions = []broken{
 	{"variables.values", "has an example that is not allowed", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string","minLength":3,"example":"x"}}}`)), `properties[b].example: Invalid value`},
 
 	{"in-place.type", "forgets the type", "", machinePatch(0, `{"spec":{"version":"v1.33.4"}}`), `patchType is ""`},
+	{"in-place.apply", "sends a type alone", "", machinePatch(jsonPatch, ``), "it is empty: where nothing changes, leave the patch with its type out, or write []"},
 	{"in-place.apply", "sends half of a patch", "", machinePatch(jsonPatch, `[{"op":`), "it does not apply to the current object"},
 	{"in-place.apply", "removes what is not there", "", machinePatch(jsonPatch, `[{"op":"remove","path":"/spec/nothing"}]`), "it does not apply to the current object"},
 	{"in-place.scope", "changes labels", "", machinePatch(jsonPatch, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`), "it changes /metadata/labels/a, which Cluster API drops"},

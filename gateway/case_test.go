@@ -92,7 +92,7 @@ func TestHoldsInAnyCase(t *testing.T) {
 			want.TypeMeta = r.TypeMeta
 			want.Status, want.RetryAfterSeconds = runtimehooksv1.ResponseStatusSuccess, tc.retry
 			if tc.wrong != "" {
-				want.Status, want.Message = runtimehooksv1.ResponseStatusFailure, `handler "b.acme": answer: `+tc.wrong
+				want.Status, want.Message = runtimehooksv1.ResponseStatusFailure, `handler "b.acme": call extension: answer: `+tc.wrong
 				if tc.wrong == "no" {
 					want.Message = `handler "b.acme": no`
 				}

@@ -123,12 +123,13 @@ func (k *checker) raw(raw []byte) error {
 
 // respell gives the members of a value, which is empty or valid JSON, the names that its form knows.
 func (k *checker) respell(of *form, value *hooksv1alpha1.JSON) error {
-	s := jsonscan.Scanner{Text: value.GetRaw(), Step: k.step}
-	if len(s.Text) == 0 {
+	text := value.GetRaw()
+	if len(text) == 0 {
 		return nil
 	}
-	r := formReader{Scanner: &s, meter: &k.meter}
-	raw, _, err := r.read(of, jsonscan.Space(s.Text, 0), envelopeDepth)
+	r := formReader{Scanner: jsonscan.Scanner{Text: text, Step: k.step}, meter: k.meter}
+	raw, _, err := r.read(of, jsonscan.Space(text, 0), envelopeDepth)
+	k.meter = r.meter
 	if err == nil && len(r.edits) > 0 {
 		value.Raw = raw
 	}

@@ -270,7 +270,10 @@ func (d *decoder) rawField(f *field, to message, i, depth int) (int, error) {
 // raw returns the text of a value, with the names that its form knows, if it has one.
 func (d *decoder) raw(of *form, i, depth int) (raw []byte, end int, err error) {
 	if of != nil {
-		return (&formReader{Scanner: &d.Scanner, meter: &d.meter}).read(of, i, depth)
+		r := formReader{Scanner: d.Scanner, meter: d.meter} // copies, because with pointers d would be on the heap
+		raw, end, err = r.read(of, i, depth)
+		d.Scanner, d.meter = r.Scanner, r.meter
+		return raw, end, err
 	}
 	if end, err = d.Value(i, depth); err != nil {
 		return nil, end, err

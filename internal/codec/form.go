@@ -92,8 +92,8 @@ func formOf(fd protoreflect.FieldDescriptor) *form {
 
 // formReader reads a value that has a form.
 type formReader struct {
-	*jsonscan.Scanner
-	meter *meter
+	jsonscan.Scanner
+	meter meter
 	edits []edit
 }
 
