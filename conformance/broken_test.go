@@ -223,9 +223,19 @@ var brokenExtensions = []broken{
 	{"answers.members", "asks to wait in unknown_members", GRPC, func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
-			out.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"RetryAfterSeconds": {Raw: []byte("60")}}
+			out.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"retry_after_seconds": {Raw: []byte("60")}}
 		}
 	}, `did you mean retryAfterSeconds?`},
+	{"answers.valid", "asks to wait in unknown_members, in another case", GRPC, func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"RetryAfterSeconds": {Raw: []byte("60")}}
+		}
+	}, `unknown_members["RetryAfterSeconds"]: differs from "retryAfterSeconds" only in case`},
+	{"answers.valid", "asks to wait twice", REST, func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.body = replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":0,"RetryAfterSeconds":60`)
+	}, `retryAfterSeconds: occurs twice in one object, in upper and lower case`},
 	{"answers.members", "announces timeouts in snake_case", REST, func(s *stub) { s.body = replace(`"timeoutSeconds":20`, `"timeout_seconds":20`) },
 		`ExtensionHandler has no member timeout_seconds: did you mean timeoutSeconds?`},
 	{"answers.status", "forgets the status", "", func(s *stub) {
