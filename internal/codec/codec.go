@@ -55,10 +55,10 @@ func New(c *catalog.Catalog) *Codec {
 // variables, too; keys of maps, and what else is in a RawExtension or JSON, are case-sensitive.
 //
 // Decode also refuses two members of one object of the envelope whose names are the same in any case, in a request also
-// one whose name differs from a known one's only in case, null in a list, a string that is
-// not a value of its enum, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting
-// deeper than 1,000 levels. The values of RawExtension and JSON only have to be valid JSON. A body may have at most
-// limits.Elements elements: of lists and maps, and members that the schema does not know.
+// one whose name differs from a known one's only in case, null in a list, a string that is not a value of its enum, text
+// that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting deeper than 1,000 levels. Other
+// values of RawExtension and JSON only have to be valid JSON. A body may have at most limits.Elements elements: of lists
+// and maps, and members that the schema does not know.
 //
 // The error is an *Error, unless m is not a message of the catalog.
 func (c *Codec) Decode(body []byte, m proto.Message) error {
@@ -66,9 +66,9 @@ func (c *Codec) Decode(body []byte, m proto.Message) error {
 	return err
 }
 
-// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion. If so,
-// body can be sent on for m, without encoding it again, as long as m does not change. The error may also be one of the
-// Guard.
+// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion, and no name
+// of a member in another case. If so, body can be sent on for m, without encoding it again, as long as m does not
+// change. The error may also be one of the Guard.
 func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete bool, err error) {
 	o, err := c.decode(body, m, g, partial{})
 	return o.Complete, err
