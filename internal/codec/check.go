@@ -149,7 +149,8 @@ func at(path string, err error) error {
 const envelopeDepth = 5
 
 // checkUnknown returns an error unless unknown_members may hold raw under a name, and whether the schema knows it. Of a
-// known member, only null is allowed, for a list that is always written, where it distinguishes null from an empty list.
+// known member, only null is allowed, for a list that is always written, where it distinguishes null from an empty
+// list.
 func (t *table) checkUnknown(name string, raw []byte) (known bool, err error) {
 	if m := t.member([]byte(name), 0); m >= 0 {
 		if f := &t.fields[m]; f.always && f.shape == shapeList && string(raw) == "null" {

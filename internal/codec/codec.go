@@ -55,10 +55,10 @@ func New(c *catalog.Catalog) *Codec {
 // variables, too; keys of maps, and what else is in a RawExtension or JSON, are case-sensitive.
 //
 // Decode also refuses two members of one object of the envelope whose names are the same in any case, in a request also
-// one whose name differs from a known one's only in case, null in a list, a string that is not a value of its enum, text
-// that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting deeper than 1,000 levels. Other
-// values of RawExtension and JSON only have to be valid JSON. A body may have at most limits.Elements elements: of lists
-// and maps, and members that the schema does not know.
+// one whose name differs from a known one's only in case, null in a list, a string that is not a value of its enum,
+// text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting deeper than 1,000 levels.
+// Other values of RawExtension and JSON only have to be valid JSON. A body may have at most limits.Elements elements:
+// of lists and maps, and members that the schema does not know.
 //
 // The error is an *Error, unless m is not a message of the catalog.
 func (c *Codec) Decode(body []byte, m proto.Message) error {
@@ -66,8 +66,8 @@ func (c *Codec) Decode(body []byte, m proto.Message) error {
 	return err
 }
 
-// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion, and no name
-// of a member in another case. If so, body can be sent on for m, without encoding it again, as long as m does not
+// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion, and no
+// name of a member in another case. If so, body can be sent on for m, without encoding it again, as long as m does not
 // change. The error may also be one of the Guard.
 func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete bool, err error) {
 	o, err := c.decode(body, m, g, partial{})
@@ -129,10 +129,10 @@ func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 	return e.buf, nil
 }
 
-// Check returns an error unless m, a message from a gRPC peer, can be written as JSON that can be read in one way: every
-// RawExtension and JSON that is not empty has to hold one JSON value in UTF-8, no unknown member may have the name of a
-// known one, or of another one, in any case, and enums must have values of the contract. Members of schemas of variables
-// get the names that Cluster API knows them by, as Decode gives them. Messages from Decode need no Check.
+// Check returns an error unless m, a message from a gRPC peer, can be written as JSON that can be read in one way:
+// every RawExtension and JSON that is not empty has to hold one JSON value in UTF-8, no unknown member may have the
+// name of a known one, or of another one, in any case, and enums must have values of the contract. Members of schemas
+// of variables get the names that Cluster API knows them by, as Decode gives them. Messages from Decode need no Check.
 //
 // The error is an *Error that names the member, unless m is not a message of the catalog.
 func (c *Codec) Check(m proto.Message) error { return c.CheckGuarded(m, Guard{}) }
