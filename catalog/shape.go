@@ -72,12 +72,19 @@ func checkMessage(d protoreflect.MessageDescriptor, seen map[protoreflect.FullNa
 		errs = append(errs, fmt.Errorf("message %s: has no map<string, %s> unknown_members", d.FullName(), jsonName))
 	}
 	members := 0
+	names := map[string]protoreflect.Name{} // by those in JSON without case
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
 		if !InJSON(fd) {
 			continue
 		}
 		members++
+		name := strings.ToLower(strings.ToUpper(fd.JSONName())) // ſ is s in upper case only
+		if other, ok := names[name]; ok {
+			errs = append(errs, fmt.Errorf("field %s: its name in JSON differs from that of %s only in case",
+				fd.FullName(), other))
+		}
+		names[name] = fd.Name()
 		if !hasForm(fd) {
 			errs = append(errs, fmt.Errorf("field %s: its type has no form in the JSON of hooks", fd.FullName()))
 		} else if fd.Message() != nil && !fd.IsMap() {

@@ -77,6 +77,8 @@ func TestCheckShape(t *testing.T) {
 		"MaybeText":   {number, `name: "number" number: 3 type: TYPE_STRING proto3_optional: true oneof_index: 0`, noForm},
 		"Objects":     {number, `name: "number" number: 3 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".hookgate.hooks.v1alpha1.RawExtension"`, noForm},
 		"GapInEnum":   {`"SIZE_BIG" number: 1`, `"SIZE_BIG" number: 2`, "field t.Q.size: its type has no form in the JSON of hooks"},
+		"OtherCase":   {number + " }", number + ` } field { name: "num_ber" number: 99 type: TYPE_STRING }`, "field t.Q.num_ber: its name in JSON differs from that of number only in case"},
+		"LongS":       {number + " }", number + ` } field { name: "other" number: 99 type: TYPE_STRING json_name: "ſettings" }`, "field t.Q.other: its name in JSON differs from that of settings only in case"},
 		"MostMembers": {`message_type { name: "Q"`, `message_type { name: "Q" ` + many.String(), ""},
 		"MoreMembers": {`message_type { name: "Q"`, `message_type { name: "Q" ` + many.String() + ` field { name: "one_more" number: 99 type: TYPE_STRING }`, "message t.Q: has 31 members in JSON, more than 30: group them in messages"},
 	} {

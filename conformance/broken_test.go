@@ -223,9 +223,19 @@ var brokenExtensions = []broken{
 	{"answers.members", "asks to wait in unknown_members", GRPC, func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
-			out.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"RetryAfterSeconds": {Raw: []byte("60")}}
+			out.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"retry_after_seconds": {Raw: []byte("60")}}
 		}
 	}, `did you mean retryAfterSeconds?`},
+	{"answers.valid", "asks to wait in unknown_members, in another case", GRPC, func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"RetryAfterSeconds": {Raw: []byte("60")}}
+		}
+	}, `unknown_members["RetryAfterSeconds"]: differs from "retryAfterSeconds" only in case`},
+	{"answers.valid", "asks to wait twice", REST, func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.body = replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":0,"RetryAfterSeconds":60`)
+	}, `retryAfterSeconds: occurs twice in one object, in upper and lower case`},
 	{"answers.members", "announces timeouts in snake_case", REST, func(s *stub) { s.body = replace(`"timeoutSeconds":20`, `"timeout_seconds":20`) },
 		`ExtensionHandler has no member timeout_seconds: did you mean timeoutSeconds?`},
 	{"answers.status", "forgets the status", "", func(s *stub) {
@@ -249,6 +259,7 @@ var brokenExtensions = []broken{
 	{"patches.uid", "makes up a uid", "", patches("made-up", jsonPatch, `[]`), `no item of the request has the uid "made-up"`},
 	{"patches.type", "forgets the type", "", patches("", 0, `[]`), `patchType is ""`},
 	{"patches.type", "has a type of its own", GRPC, patches("", 9, `[]`), `patchType is "9"`},
+	{"patches.decode", "sends an empty JSON patch", "", patches("", jsonPatch, ``), "no JSONPatch: it is empty: where nothing changes, "},
 	{"patches.decode", "sends an object as JSON patch", "", patches("", jsonPatch, `{"spec":{}}`), "no JSONPatch: "},
 	{"patches.decode", "sends a list as merge patch", "", patches("", jsonPatch+1, `[{"op":"add"}]`), "no JSONMergePatch: a merge patch is a JSON object, not a list"},
 	{"patches.apply", "replaces what is not there", "", patches("", jsonPatch, `[{"op":"replace","path":"/spec/template/spec/nothing/here","value":1}]`), "it does not apply: "},
@@ -278,6 +289,7 @@ var brokenExtensions = []broken{
 	{"variables.values", "has an example that is not allowed", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string","minLength":3,"example":"x"}}}`)), `properties[b].example: Invalid value`},
 
 	{"in-place.type", "forgets the type", "", machinePatch(0, `{"spec":{"version":"v1.33.4"}}`), `patchType is ""`},
+	{"in-place.apply", "sends a type alone", "", machinePatch(jsonPatch, ``), "it is empty: where nothing changes, leave the patch with its type out, or write []"},
 	{"in-place.apply", "sends half of a patch", "", machinePatch(jsonPatch, `[{"op":`), "it does not apply to the current object"},
 	{"in-place.apply", "removes what is not there", "", machinePatch(jsonPatch, `[{"op":"remove","path":"/spec/nothing"}]`), "it does not apply to the current object"},
 	{"in-place.scope", "changes labels", "", machinePatch(jsonPatch, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`), "it changes /metadata/labels/a, which Cluster API drops"},

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	ours "github.com/hookgate/hookgate/internal/jsonpatch"
 )
 
 // The types of patches.
@@ -26,10 +28,18 @@ func (p *patch) known() bool {
 	return p.PatchType == jsonPatchType || p.PatchType == jsonMergePatchType
 }
 
+// operations decodes a JSON patch.
+func (p *patch) operations() (jsonpatch.Patch, error) {
+	if len(bytes.TrimSpace(p.Patch)) == 0 {
+		return nil, ours.ErrNoText
+	}
+	return jsonpatch.DecodePatch(p.Patch)
+}
+
 // decode decodes the patch by its type.
 func (p *patch) decode() error {
 	if p.PatchType == jsonPatchType {
-		_, err := jsonpatch.DecodePatch(p.Patch)
+		_, err := p.operations()
 		return err
 	}
 	if len(p.Patch) == 0 {
@@ -55,7 +65,7 @@ func (p *patch) apply(object []byte) (_ []byte, err error) {
 	var patched []byte
 	switch {
 	case p.PatchType == jsonPatchType:
-		operations, err := jsonpatch.DecodePatch(p.Patch)
+		operations, err := p.operations()
 		if err != nil {
 			return nil, err
 		}

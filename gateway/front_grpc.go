@@ -149,14 +149,15 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 
 // check checks a message, a large one as heavy work.
 func (f *grpcFront) check(in *call, m proto.Message) error {
-	if in.Received <= budget.Step {
-		return f.config.Codec.Check(m)
+	guard := codec.Guard{Reserve: in.memory.Within(in.ctx)}
+	if in.Received > budget.Step {
+		if err := in.work.Step(); err != nil {
+			return err
+		}
+		defer in.work.End()
+		guard.Step = in.work.Step
 	}
-	if err := in.work.Step(); err != nil {
-		return err
-	}
-	defer in.work.End()
-	return f.config.Codec.CheckGuarded(m, codec.Guard{Step: in.work.Step})
+	return f.config.Codec.CheckGuarded(m, guard)
 }
 
 // receiveError returns the error of a message that could not be received.

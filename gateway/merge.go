@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/redact"
 )
@@ -29,8 +30,8 @@ import (
 //   - a Failure of any handler fails the answer and names the handler;
 //   - otherwise messages are joined as Cluster API joins them, and retryAfterSeconds is the least that is not zero.
 //
-// If several answers have the same unknown member, the first one wins. Handlers that were not called, because one
-// before them failed, have empty answers.
+// If several answers have the same unknown member, in any case, the first one wins, so that the merged answer has one
+// meaning. Handlers that were not called, because one before them failed, have empty answers.
 func merge(h *catalog.Hook, targets []target, answers []answer) (proto.Message, error) {
 	var failures []string
 	var causes []error
@@ -68,6 +69,7 @@ func mergeSuccesses(h *catalog.Hook, answers []answer) proto.Message {
 	var retry int32
 	merged := newSuccess(h).ProtoReflect()
 	unknown := merged.Descriptor().Fields().ByName("unknown_members")
+	taken := map[string]bool{} // names of unknown members
 	for _, a := range answers {
 		if r, ok := a.response.(response); ok && r.GetMessage() != "" {
 			messages = append(messages, r.GetMessage())
@@ -76,8 +78,9 @@ func mergeSuccesses(h *catalog.Hook, answers []answer) proto.Message {
 			retry = leastNonZero(retry, r.GetRetryAfterSeconds())
 		}
 		a.response.ProtoReflect().Get(unknown).Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-			if m := merged.Mutable(unknown).Map(); !m.Has(k) {
-				m.Set(k, v)
+			if name := jsonscan.Fold(k.String()); !taken[name] {
+				taken[name] = true
+				merged.Mutable(unknown).Map().Set(k, v)
 			}
 			return true
 		})

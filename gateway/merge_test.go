@@ -87,7 +87,7 @@ func TestMergeOfAHookThatDoesNotBlock(t *testing.T) {
 	}
 }
 
-// Of the same unknown member in two answers, the first handler's wins; all others are kept.
+// Of the same unknown member in two answers, in any case, the first handler's wins; all others are kept.
 func TestMergeUnknownMembers(t *testing.T) {
 	with := func(members map[string]string) answer {
 		m := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{}}
@@ -96,7 +96,7 @@ func TestMergeUnknownMembers(t *testing.T) {
 		}
 		return answer{response: m}
 	}
-	a, b, c := with(map[string]string{"x": "1", "y": "2"}), with(map[string]string{"x": "3", "z": "4"}), with(map[string]string{"y": "5", "z": "6", "w": "7"})
+	a, b, c := with(map[string]string{"x": "1", "y": "2"}), with(map[string]string{"X": "3", "z": "4"}), with(map[string]string{"y": "5", "z": "6", "w": "7"})
 	before := proto.Clone(a.response)
 	got, err := merged(t, "BeforeClusterCreate", a, b, c)
 	want := with(map[string]string{"x": "1", "y": "2", "z": "4", "w": "7"}).response

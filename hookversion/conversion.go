@@ -6,6 +6,7 @@ package hookversion
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -46,8 +47,8 @@ func (c *Conversion) check(what string) error {
 }
 
 // CopyUnknown copies the unknown members of from to to, which must not have any yet, and returns the paths that it
-// lost. A member with the name of a known member of to would appear there twice, so CopyUnknown leaves it out; it
-// counts as lost unless its value is null.
+// lost. A member with the name of a known member of to, in any case, would appear there twice, so CopyUnknown leaves it
+// out; it counts as lost unless its value is null.
 //
 // Hand-written conversions call CopyUnknown for every message that they make. path is the path of from in the whole
 // message; it is empty for the message itself.
@@ -63,7 +64,7 @@ func CopyUnknown(to, from proto.Message, path string) (lost []string) {
 	members := m.GetUnknownMembers()
 	kept := members
 	for name, value := range members {
-		if field := target.Descriptor().Fields().ByJSONName(name); field == nil || !catalog.InJSON(field) {
+		if !known(target.Descriptor(), name) {
 			continue
 		}
 		if len(kept) == len(members) {
@@ -85,6 +86,16 @@ func CopyUnknown(to, from proto.Message, path string) (lost []string) {
 		}
 	}
 	return sorted(lost)
+}
+
+// known reports whether a message has a member that encoding/json takes for the one of that name.
+func known(d protoreflect.MessageDescriptor, name string) bool {
+	for i := range d.Fields().Len() {
+		if f := d.Fields().Get(i); strings.EqualFold(f.JSONName(), name) && catalog.InJSON(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // join returns the path of a member of the object at path.

@@ -44,26 +44,26 @@ func TestConversions(t *testing.T) {
 					{Name: "a", UnknownMembers: unknown("sizeBytes", "1", "hint", "2")},
 					{Name: "b", UnknownMembers: unknown("sizeBytes", "3", "encrypted", "null")},
 				},
-				UnknownMembers: unknown("reason", `"power"`, "sizeBytes", "4"),
+				UnknownMembers: unknown("Reason", `"power"`, "sizeBytes", "4"),
 			},
 			want: &v1.BeforeNodeDrainRequest{
 				GraceSeconds: 30, Volumes: []*v1.Volume{{Name: "a", UnknownMembers: unknown("hint", "2")}, {Name: "b"}},
 				UnknownMembers: unknown("sizeBytes", "4"),
 			},
-			lost: []string{"reason", "volumes[*].sizeBytes"},
+			lost: []string{"Reason", "volumes[*].sizeBytes"},
 		},
 		"UnknownDown": {
-			reason: "the way down loses what the older version calls otherwise",
+			reason: "the way down loses what the older version calls otherwise, in any case",
 			from:   "v1", to: "v1beta1", request: request,
 			in: &v1.BeforeNodeDrainRequest{
-				Volumes: []*v1.Volume{{SizeBytes: 5, UnknownMembers: unknown("size", "6")}}, UnknownMembers: unknown(
+				Volumes: []*v1.Volume{{SizeBytes: 5, UnknownMembers: unknown("ſize", "6")}}, UnknownMembers: unknown(
 					"node", `"n"`, "line\nbreak", "7",
 				),
 			},
 			want: &v1beta1.BeforeNodeDrainRequest{
 				Volumes: []*v1beta1.Volume{{Size: 5}}, UnknownMembers: unknown("line\nbreak", "7"),
 			},
-			lost: []string{"node", "volumes[*].size"},
+			lost: []string{"node", "volumes[*].ſize"},
 		},
 		"UnknownOfTheMessageOnly": {
 			reason: "a name that is no member of the JSON is unknown",

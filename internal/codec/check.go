@@ -8,13 +8,14 @@ import (
 	"maps"
 	"slices"
 
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // checker checks one message.
 type checker struct {
-	request bool
 	step    func() error
+	meter   meter
 	speller speller
 	read    int // bytes of small raw objects since step was called last
 }
@@ -33,21 +34,33 @@ func (k *checker) message(t *table, from message) error {
 	if len(unknown) == 0 {
 		return nil
 	}
+	var all names
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		raw := unknown[name].GetRaw()
-		if m := t.member([]byte(name), 0); m >= 0 {
-			if err := checkKnown(&t.fields[m], raw); err != nil {
-				return err
-			}
+		known, err := t.checkUnknown(name, raw)
+		if err != nil {
+			return err
+		}
+		if known {
 			continue
 		}
-		if k.request {
-			if twin := t.twin([]byte(name)); twin != nil {
-				return onlyInCase("unknown_members"+entry(name), -1, twin)
-			}
+		path := "unknown_members" + entry(name)
+		if err := k.meter.text(entryCost + 2*len(name)); err != nil {
+			return err
+		}
+		if err := all.add(name, path, -1); err != nil {
+			return err
 		}
 		if err := k.raw(raw); err != nil {
-			return at("unknown_members"+entry(name), err)
+			return at(path, err)
+		}
+		if older, ok := t.older.member(name); ok {
+			if older.name != name {
+				return onlyInCase(path, -1, older.name)
+			}
+			if err := k.respell(older.value, unknown[name]); err != nil {
+				return in(err, path)
+			}
 		}
 		k.speller.unknown(t, name)
 	}
@@ -63,6 +76,9 @@ func (k *checker) field(f *field, from message) error {
 	case shapeRaw, shapeJSON:
 		if err := k.raw(rawOf(f, from)); err != nil {
 			return at(f.name, err)
+		}
+		if f.form != nil {
+			return in(k.respell(f.form, *pointer[*hooksv1alpha1.JSON](from, f.index)), f.name)
 		}
 	case shapeMessage:
 		if m := from.child(f); !m.isNil() {
@@ -105,6 +121,21 @@ func (k *checker) raw(raw []byte) error {
 	return s.UTF8()
 }
 
+// respell gives the members of a value, which is empty or valid JSON, the names that its form knows.
+func (k *checker) respell(of *form, value *hooksv1alpha1.JSON) error {
+	text := value.GetRaw()
+	if len(text) == 0 {
+		return nil
+	}
+	r := formReader{Scanner: jsonscan.Scanner{Text: text, Step: k.step}, meter: k.meter}
+	raw, _, err := r.read(of, jsonscan.Space(text, 0), envelopeDepth)
+	k.meter = r.meter
+	if err == nil && len(r.edits) > 0 {
+		value.Raw = raw
+	}
+	return err
+}
+
 // at returns an error of checker.raw as one of the member that path names.
 func at(path string, err error) error {
 	var syntax *jsonscan.Error
@@ -117,13 +148,20 @@ func at(path string, err error) error {
 // envelopeDepth is the largest number of levels around a raw object: request, list, item, list, variable.
 const envelopeDepth = 5
 
-// checkKnown returns an error unless unknown_members may hold raw for a member that the schema knows. Only null is
-// allowed, for a list that is always written, where it distinguishes null from an empty list.
-func checkKnown(f *field, raw []byte) error {
-	if f.always && f.shape == shapeList && string(raw) == "null" {
-		return nil
+// checkUnknown returns an error unless unknown_members may hold raw under a name, and whether the schema knows it. Of a
+// known member, only null is allowed, for a list that is always written, where it distinguishes null from an empty
+// list.
+func (t *table) checkUnknown(name string, raw []byte) (known bool, err error) {
+	if m := t.member([]byte(name), 0); m >= 0 {
+		if f := &t.fields[m]; f.always && f.shape == shapeList && string(raw) == "null" {
+			return true, nil
+		}
+		return true, wrong("unknown_members"+entry(name), -1, "is a member of the schema")
 	}
-	return wrong("unknown_members"+entry(f.name), -1, "is a member of the schema")
+	if m := t.fold([]byte(name)); m >= 0 {
+		return true, onlyInCase("unknown_members"+entry(name), -1, t.fields[m].name)
+	}
+	return false, nil
 }
 
 func unknownEnum(f *field, n int32) error {

@@ -48,15 +48,17 @@ func New(c *catalog.Catalog) *Codec {
 // Fields of type RawExtension and JSON alias body: neither may change as long as the other is in use. Everything else
 // is copied. After an error, the content of m is undefined.
 //
-// Names of members are case-sensitive; members that the schema does not know become unknown_members. As for
-// encoding/json, an explicit null is the same as an absent member, except that null is written again for a list that is
-// always written. The members kind and apiVersion of a request or answer may be absent, null or empty, but not wrong.
+// Members that the schema does not know become unknown_members. As for encoding/json, a member of an answer whose name
+// differs from a known one's only in case is that member, and is written under the known name; and an explicit null is
+// the same as an absent member, except that null is written again for a list that is always written. The members kind
+// and apiVersion of a request or answer may be absent, null or empty, but not wrong. All this is true of the schemas of
+// variables, too; keys of maps, and what else is in a RawExtension or JSON, are case-sensitive.
 //
-// Decode also refuses a member that occurs twice in one object of the envelope, in a request also one whose name
-// differs from a known one's only in case, because encoding/json takes it for that, null in a list, a string that is
-// not a value of its enum, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting
-// deeper than 1,000 levels. The values of RawExtension and JSON only have to be valid JSON. A body may have at most
-// limits.Elements elements: of lists and maps, and members that the schema does not know.
+// Decode also refuses two members of one object of the envelope whose names are the same in any case, in a request also
+// one whose name differs from a known one's only in case, null in a list, a string that is not a value of its enum,
+// text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting deeper than 1,000 levels.
+// Other values of RawExtension and JSON only have to be valid JSON. A body may have at most limits.Elements elements:
+// of lists and maps, and members that the schema does not know.
 //
 // The error is an *Error, unless m is not a message of the catalog.
 func (c *Codec) Decode(body []byte, m proto.Message) error {
@@ -64,9 +66,9 @@ func (c *Codec) Decode(body []byte, m proto.Message) error {
 	return err
 }
 
-// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion. If so,
-// body can be sent on for m, without encoding it again, as long as m does not change. The error may also be one of the
-// Guard.
+// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion, and no
+// name of a member in another case. If so, body can be sent on for m, without encoding it again, as long as m does not
+// change. The error may also be one of the Guard.
 func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete bool, err error) {
 	o, err := c.decode(body, m, g, partial{})
 	return o.Complete, err
@@ -84,7 +86,7 @@ func (c *Codec) decode(body []byte, m proto.Message, g Guard, o partial) (Partia
 	if err := d.document(t, msg); err != nil {
 		return Partial{}, asError(err)
 	}
-	found := Partial{Complete: d.meta == 2, Skipped: d.partial.skipped, Namespaces: d.partial.namespaces}
+	found := Partial{Complete: d.meta == 2 && !d.folded, Skipped: d.partial.skipped, Namespaces: d.partial.namespaces}
 	if found.Skipped {
 		found.Elements = d.partial.elements
 	}
@@ -127,20 +129,21 @@ func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 	return e.buf, nil
 }
 
-// Check returns an error unless m, a message from a gRPC peer, can be written as JSON: every RawExtension and JSON
-// that is not empty has to hold one JSON value in UTF-8, no unknown member may have the name of a known one, in a
-// request not even in another case, and enums must have values of the contract. Messages from Decode need no Check.
+// Check returns an error unless m, a message from a gRPC peer, can be written as JSON that can be read in one way:
+// every RawExtension and JSON that is not empty has to hold one JSON value in UTF-8, no unknown member may have the
+// name of a known one, or of another one, in any case, and enums must have values of the contract. Members of schemas
+// of variables get the names that Cluster API knows them by, as Decode gives them. Messages from Decode need no Check.
 //
 // The error is an *Error that names the member, unless m is not a message of the catalog.
 func (c *Codec) Check(m proto.Message) error { return c.CheckGuarded(m, Guard{}) }
 
-// CheckGuarded is like Check, under a Guard, whose Reserve is not used. The error may also be one of the Guard.
+// CheckGuarded is like Check, under a Guard. The error may also be one of the Guard.
 func (c *Codec) CheckGuarded(m proto.Message, g Guard) error {
 	t, msg, err := c.table(m)
 	if err != nil {
 		return err
 	}
-	k := checker{request: t.request, step: g.Step, speller: speller{misspelt: g.Misspelt}}
+	k := checker{step: g.Step, meter: meter{reserve: g.Reserve}, speller: speller{misspelt: g.Misspelt}}
 	return k.message(t, msg)
 }
 

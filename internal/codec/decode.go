@@ -18,6 +18,7 @@ type decoder struct {
 	meta  int        // how many of kind and apiVersion are stated
 	meter meter
 
+	folded  bool // a member has the name of a known one in another case
 	speller speller
 	request bool // the body is a request
 	partial partial
@@ -45,8 +46,8 @@ func (d *decoder) document(t *table, to message) error {
 // object reads the object that begins at i, with depth levels including its own, into the message to. If to is nil, the
 // object is checked in the same way, and not built.
 func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
-	var seen uint32
-	var unknown map[string]struct{} // names, if to is nil
+	var seen, folded uint32
+	var unknown names
 	next := 0
 	for first := true; ; first = false {
 		start, more, err := d.Next(i, first, '}')
@@ -58,26 +59,21 @@ func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 			return value, err
 		}
 		if m < 0 {
-			if err := d.checkName(t, name, value); err != nil {
+			if m, err = d.fold(t, name, value); err != nil {
 				return value, err
 			}
-			if to.isNil() {
-				if unknown == nil {
-					unknown = map[string]struct{}{}
+			if m < 0 {
+				if i, err = d.unknown(t, to, &unknown, string(name), value, depth); err != nil {
+					return i, err
 				}
-				i, err = d.checkUnknown(t, unknown, name, value, depth)
-			} else {
-				i, err = d.unknown(t, to, string(name), value, depth)
+				continue
 			}
-			if err != nil {
-				return i, err
-			}
-			continue
+			folded |= 1 << m
 		}
 		next = m + 1
 		f := &t.fields[m]
 		if seen&(1<<m) != 0 {
-			return i, wrong(f.name, value, "occurs twice in one object")
+			return i, twice(f.name, value, folded&(1<<m) != 0)
 		}
 		seen |= 1 << m
 		if to.isNil() {
@@ -112,35 +108,76 @@ func (d *decoder) memberAt(t *table, i, next int) (m int, name []byte, value int
 	return m, name, value, nil
 }
 
-// checkName returns an error if there may be no unknown member of that name, whose value begins at i.
-func (d *decoder) checkName(t *table, name []byte, i int) error {
-	if d.request {
-		if twin := t.twin(name); twin != nil {
-			return onlyInCase(printable(string(name)), i, twin)
-		}
+// fold returns the position of the member that has a name in another case, whose value begins at i, or -1. In an
+// answer, Cluster API takes it for that member, so that it is that member; a request is sent on as it is, to extensions
+// that may not take it for that, so that it may not have one.
+func (d *decoder) fold(t *table, name []byte, i int) (m int, err error) {
+	if m = t.fold(name); m < 0 {
+		return m, nil
 	}
-	return d.meter.text(len(name))
+	if d.request {
+		return m, onlyInCase(printable(string(name)), i, t.fields[m].name)
+	}
+	d.folded = true
+	return m, nil
 }
 
-// unknown keeps a member that the schema does not know.
-func (d *decoder) unknown(t *table, to message, name string, i, depth int) (int, error) {
-	members := t.unknownOf(to)
-	if _, ok := (*members)[name]; ok {
-		return i, wrong(printable(name), i, "occurs twice in one object")
+// names are the names of unknown members of one object, by what they are in any case.
+type names map[string]string
+
+// add adds the name of a member at path. An error says that the object has that name already, in this case or another:
+// a later version of the schema may know it.
+func (n *names) add(name, path string, offset int) error {
+	folded := jsonscan.Fold(name)
+	switch other, ok := (*n)[folded]; {
+	case other == name && ok:
+		return twice(path, offset, false)
+	case ok:
+		return onlyInCase(path, offset, other)
 	}
-	if err := d.meter.element(unknownCost); err != nil {
+	if *n == nil {
+		*n = names{}
+	}
+	(*n)[folded] = name
+	return nil
+}
+
+// addKey adds a key of a map, whose case matters.
+func (n *names) addKey(key string, offset int) error {
+	if _, ok := (*n)[key]; ok {
+		return twice(printable(key), offset, false)
+	}
+	if *n == nil {
+		*n = names{}
+	}
+	(*n)[key] = key
+	return nil
+}
+
+// unknown keeps a member that the schema does not know, or its name alone if to is nil. all are those of the object.
+func (d *decoder) unknown(t *table, to message, all *names, name string, i, depth int) (int, error) {
+	cost := unknownCost + 2*len(name)
+	if *all == nil {
+		cost += 2 * mapCost
+	}
+	if err := d.meter.element(cost); err != nil {
 		return i, err
 	}
-	if *members == nil {
-		if err := d.meter.text(mapCost); err != nil {
-			return i, err
-		}
+	if err := all.add(name, printable(name), i); err != nil {
+		return i, err
 	}
-	end, err := d.Value(i, depth)
+	older, ok := t.older.member(name)
+	if ok {
+		name = older.name
+	}
+	raw, end, err := d.raw(older.value, i, depth)
 	if err != nil {
-		return end, err
+		return end, in(err, printable(name))
 	}
-	keep(members, name, d.Text[i:end:end])
+	if to.isNil() {
+		return end, d.addUnknown(t, []byte(name), i, end)
+	}
+	keep(t.unknownOf(to), name, raw)
 	d.speller.unknown(t, name)
 	return end, nil
 }
@@ -215,19 +252,33 @@ func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, erro
 
 // rawField reads an object or a free value, which stays as it is.
 func (d *decoder) rawField(f *field, to message, i, depth int) (int, error) {
-	end, err := d.Value(i, depth)
-	if err == nil {
-		err = d.meter.text(rawCost)
+	if err := d.meter.text(rawCost); err != nil {
+		return i, err
 	}
+	raw, end, err := d.raw(f.form, i, depth)
 	if err != nil {
-		return end, err
+		return end, in(err, f.name)
 	}
 	if f.shape == shapeRaw {
-		*pointer[*hooksv1alpha1.RawExtension](to, f.index) = &hooksv1alpha1.RawExtension{Raw: d.Text[i:end:end]}
+		*pointer[*hooksv1alpha1.RawExtension](to, f.index) = &hooksv1alpha1.RawExtension{Raw: raw}
 	} else {
-		*pointer[*hooksv1alpha1.JSON](to, f.index) = &hooksv1alpha1.JSON{Raw: d.Text[i:end:end]}
+		*pointer[*hooksv1alpha1.JSON](to, f.index) = &hooksv1alpha1.JSON{Raw: raw}
 	}
 	return end, nil
+}
+
+// raw returns the text of a value, with the names that its form knows, if it has one.
+func (d *decoder) raw(of *form, i, depth int) (raw []byte, end int, err error) {
+	if of != nil {
+		r := formReader{Scanner: d.Scanner, meter: d.meter} // copies, because with pointers d would be on the heap
+		raw, end, err = r.read(of, i, depth)
+		d.Scanner, d.meter = r.Scanner, r.meter
+		return raw, end, err
+	}
+	if end, err = d.Value(i, depth); err != nil {
+		return nil, end, err
+	}
+	return d.Text[i:end:end], end, nil
 }
 
 // messageField reads an object of the envelope.

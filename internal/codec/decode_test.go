@@ -82,11 +82,15 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		"Case": {
-			reason: "names of answers match exactly",
-			body:   `{"Message":"a","KIND":1}`,
-			want: &hooksv1alpha1.DiscoverVariablesResponse{
-				UnknownMembers: map[string]*hooksv1alpha1.JSON{"Message": free(`"a"`), "KIND": free("1")},
-			},
+			reason: "names of answers match in any case, and keys of maps do not",
+			body: `{"MESSAGE":"a","Variables":[{"NAME":"v","deprecatedV1beta1metadata":{"Labels":{"a":"1","A":"2"}},` +
+				`"\u017fchema":{"OpenAPIv3Schema":{"Type":"object","PROPERTIES":{"a":{"tYPE":"string"},"A":{"default":{"x":1,"X":2}}}}}}]}`,
+			want: &hooksv1alpha1.DiscoverVariablesResponse{Message: "a", Variables: []*hooksv1alpha1.ClusterClassVariable{{
+				Name:                      "v",
+				DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{Labels: map[string]string{"a": "1", "A": "2"}},
+				Schema: &hooksv1alpha1.VariableSchema{OpenApiV3Schema: free(
+					`{"type":"object","properties":{"a":{"type":"string"},"A":{"default":{"x":1,"X":2}}}}`)},
+			}}},
 		},
 		"EscapedNames": {
 			reason: "names and texts may be escaped in any way",

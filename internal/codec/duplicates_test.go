@@ -10,7 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // level is one object of an envelope, and the text around it.
@@ -65,41 +70,158 @@ func TestDuplicateMembersAreRefused(t *testing.T) {
 	}
 }
 
-// TestMembersInAnotherCase writes each member of every object in another case: in a request, that is refused, because
-// encoding/json takes it for the same member.
+// spellings returns a name in other cases: those that encoding/json takes for the same member.
+func spellings(name string) []string {
+	all := []string{strings.ToUpper(name[:1]) + name[1:], strings.ToUpper(name)}
+	for letter, other := range map[string]string{"s": "ſ", "k": "\u212a"} {
+		if strings.Contains(name, letter) {
+			all = append(all, strings.Replace(name, letter, other, 1))
+		}
+	}
+	escaped := fmt.Sprintf(`\u%04x%s`, strings.ToUpper(name[:1])[0], name[1:])
+	if strings.ToLower(name) != name {
+		all = append(all, strings.ToLower(name))
+	}
+	return append(all, escaped)
+}
+
+// ownTables calls each with the tables of all requests and answers of every group.
+func ownTables(t *testing.T, each func(c *Codec, tab *table, m protoreflect.MessageType)) {
+	t.Helper()
+	hooks, err := catalog.With(catalog.Own()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(hooks)
+	for _, h := range hooks.Hooks() {
+		for _, m := range []protoreflect.MessageType{h.Request, h.Response} {
+			each(c, c.tables[reflect.TypeOf(m.Zero().Interface()).Elem()], m)
+		}
+	}
+}
+
+// TestMembersInAnotherCase writes each member of every object in another case. Encoding/json takes it for the same
+// member: in an answer it is that member, and in a request it is refused.
 func TestMembersInAnotherCase(t *testing.T) {
-	c := New(catalog.New())
-	for _, e := range envelopes(t) {
-		tab := c.tables[reflect.TypeOf(e.message.Zero().Interface()).Elem()]
+	ownTables(t, func(c *Codec, tab *table, m protoreflect.MessageType) {
 		for _, l := range levels(level{table: tab}) {
 			for i := range l.table.fields {
-				name := l.table.fields[i].name
-				others := []string{strings.ToUpper(name[:1]) + name[1:], strings.ToUpper(name)}
-				if strings.Contains(name, "s") {
-					others = append(others, strings.Replace(name, "s", "ſ", 1))
+				f := &l.table.fields[i]
+				value, wrong := "null", "0"
+				switch f.shape {
+				case shapeRaw, shapeJSON:
+					wrong = "" // there is none
+				case shapeInt32, shapeOptionalInt:
+					wrong = "true"
 				}
-				for _, other := range others {
-					alone := l.before + `{"` + other + `":null}` + l.after
-					both := l.before + `{"` + other + `":null,"` + name + `":null}` + l.after
-					check := func(text, path, want string) {
-						err := c.Decode([]byte(text), e.message.New().Interface())
+				for _, other := range spellings(f.name) {
+					plain, _ := jsonscan.Unescape([]byte(other))
+					check := func(members, path, want string) {
+						text := l.before + `{` + members + `}` + l.after
+						err := c.Decode([]byte(text), m.New().Interface())
 						var got *Error
 						switch {
 						case want == "" && err == nil:
-						case !errors.As(err, &got) || got.Message != want || got.Path != l.path+path:
-							t.Errorf("%s: got %v, want %s%s: %s", text, err, l.path, path, want)
+						case !errors.As(err, &got) || !strings.HasPrefix(got.Message, want) || got.Path != l.path+path:
+							t.Errorf("%s: %s: got %v, want %s%s: %s", tab.name, text, err, l.path, path, want)
 						}
 					}
-					want := ""
+					alone, both := `"`+other+`":`+value, `"`+other+`":`+value+`,"`+f.name+`":`+value
+					turned := `"` + f.name + `":` + value + `,"` + other + `":` + value
 					if tab.request {
-						want = fmt.Sprintf("differs from %q only in case", name)
+						path, want := printable(string(plain)), fmt.Sprintf("differs from %q only in case", f.name)
+						check(alone, path, want)
+						check(both, path, want)
+						check(turned, path, want)
+						continue
 					}
-					check(alone, printable(other), want)
-					check(both, printable(other), want)
+					check(alone, "", "")
+					check(both, f.name, "occurs twice in one object, in upper and lower case")
+					check(turned, f.name, "occurs twice in one object, in upper and lower case")
+					if wrong != "" {
+						check(`"`+other+`":`+wrong, f.name, "want ")
+					}
 				}
 			}
 		}
+	})
+}
+
+// TestUnknownMembersInAnotherCase has unknown members at every level that a decoder without case takes for known ones,
+// or for each other: in the text, and in a message from a gRPC peer.
+func TestUnknownMembersInAnotherCase(t *testing.T) {
+	free := &hooksv1alpha1.JSON{Raw: []byte("1")}
+	ownTables(t, func(c *Codec, tab *table, m protoreflect.MessageType) {
+		for _, l := range levels(level{table: tab}) {
+			for _, tc := range []struct{ first, second, want string }{
+				{"kelvin", "\u212aelvin", `differs from "kelvin" only in case`},
+				{"new one", "new One", ` only in case`},
+				{"ßharp", "ẞharp", ` only in case`},
+				{"kelvin", "celsius", ""},
+			} {
+				text := l.before + `{"` + tc.first + `":1,"` + tc.second + `":1}` + l.after
+				if err := c.Decode([]byte(text), m.New().Interface()); !says(err, l.path+printable(tc.second)+": ", tc.want) {
+					t.Errorf("%s: %s: got %v, want %q", tab.name, text, err, tc.want)
+				}
+				in := messageAt(c, l, m)
+				*l.table.unknownOf(in.at) = map[string]*hooksv1alpha1.JSON{tc.first: free, tc.second: free}
+				if err := c.Check(in.whole); !says(err, l.path+"unknown_members[", tc.want) {
+					t.Errorf("%s: Check of %v: got %v, want %q", tab.name, in.whole, err, tc.want)
+				}
+			}
+			for i := range l.table.fields {
+				name := l.table.fields[i].name
+				for _, other := range spellings(name) {
+					plain, _ := jsonscan.Unescape([]byte(other))
+					in := messageAt(c, l, m)
+					*l.table.unknownOf(in.at) = map[string]*hooksv1alpha1.JSON{string(plain): free}
+					want := fmt.Sprintf("differs from %q only in case", name)
+					if err := c.Check(in.whole); !says(err, l.path+"unknown_members[", want) {
+						t.Errorf("%s: Check of %v: got %v, want %q", tab.name, in.whole, err, want)
+					}
+					if _, err := c.Append(nil, in.whole); !says(err, l.path+"unknown_members[", want) {
+						t.Errorf("%s: Append of %v: got %v, want %q", tab.name, in.whole, err, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// says reports whether an error is none, if that is wanted, or one at a path that contains a text.
+func says(err error, path, text string) bool {
+	if text == "" {
+		return err == nil
 	}
+	return err != nil && strings.HasPrefix(err.Error(), path) && strings.Contains(err.Error(), text)
+}
+
+// messageIn is a message, and one within it.
+type messageIn struct {
+	whole proto.Message
+	at    message
+}
+
+// messageAt returns a message with one at the level of l.
+func messageAt(c *Codec, l level, m protoreflect.MessageType) messageIn {
+	whole := m.New().Interface()
+	if err := c.Decode([]byte(l.before+`{}`+l.after), whole); err != nil {
+		panic(err)
+	}
+	t, at, _ := c.table(whole)
+	for path := l.path; path != ""; {
+		var name string
+		name, path, _ = strings.Cut(path, ".")
+		f := &t.fields[t.member([]byte(strings.TrimSuffix(name, "[0]")), 0)]
+		if t = f.message; f.shape == shapeMessage {
+			at = at.child(f)
+			continue
+		}
+		for _, at = range at.children(f) {
+			break
+		}
+	}
+	return messageIn{whole, at}
 }
 
 // TestErrorsNameTheLevel puts a value of the wrong type into each member of every object.

@@ -292,10 +292,10 @@ func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (boo
 	written := false
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		raw := unknown[name].GetRaw()
-		if m := t.member([]byte(name), 0); m >= 0 {
-			if err := checkKnown(&t.fields[m], raw); err != nil {
-				return false, err
-			}
+		switch known, err := t.checkUnknown(name, raw); {
+		case err != nil:
+			return false, err
+		case known:
 			continue // the null of a list, which is written in its place
 		}
 		if err := e.text(name); err != nil {

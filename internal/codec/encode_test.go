@@ -194,7 +194,7 @@ func TestCheck(t *testing.T) {
 					UnknownMembers: map[string]*hooksv1alpha1.JSON{"Namespace": {Raw: []byte(`"other"`)}},
 				},
 			}}},
-			`items[0].holderReference.unknown_members["Namespace"]: differs from "namespace" only in case`, true,
+			`items[0].holderReference.unknown_members["Namespace"]: differs from "namespace" only in case`, false,
 		},
 		"UnknownListNotNull": {
 			&hooksv1alpha1.GeneratePatchesRequest{UnknownMembers: map[string]*hooksv1alpha1.JSON{"items": {Raw: []byte(`[]`)}}},

@@ -62,9 +62,17 @@ func wrong(path string, offset int, format string, args ...any) error {
 	return &Error{Path: path, Offset: int64(offset), Message: fmt.Sprintf(format, args...)}
 }
 
-// onlyInCase returns the error of the unknown member at path, whose name differs from f's only in case.
-func onlyInCase(path string, offset int, f *field) error {
-	return wrong(path, offset, "differs from %q only in case", f.name)
+// onlyInCase returns the error of the member at path, whose name differs from another one's only in case.
+func onlyInCase(path string, offset int, other string) error {
+	return wrong(path, offset, "differs from %s only in case", excerpt(other))
+}
+
+// twice returns the error of the second of two members that are one: of the same name, or as encoding/json takes them.
+func twice(path string, offset int, folded bool) error {
+	if folded {
+		return wrong(path, offset, "occurs twice in one object, in upper and lower case")
+	}
+	return wrong(path, offset, "occurs twice in one object")
 }
 
 // longest is how many bytes of a text an error shows.

@@ -24,7 +24,7 @@ const (
 	pointerCost = 24
 	stringCost  = 32
 	entryCost   = 96
-	unknownCost = 160
+	unknownCost = 256 // with the name in the set of those of the object
 	// mapCost is what a map takes with its first entries, rawCost a RawExtension or a JSON without its text.
 	mapCost = 240
 	rawCost = 64

@@ -16,16 +16,16 @@ import (
 func TestMisspellings(t *testing.T) {
 	c := New(catalog.New())
 	for name, want := range map[string]string{
-		"retry_after_seconds": "retryAfterSeconds", "RetryAfterSeconds": "retryAfterSeconds", "retry-after-seconds": "retryAfterSeconds",
+		"retry_after_seconds": "retryAfterSeconds", "RetryAfterSeconds": "", "retry-after-seconds": "retryAfterSeconds",
 		"retryAfterSecond": "retryAfterSeconds", "retryAfterSecconds": "retryAfterSeconds", "retryAfterSecomds": "retryAfterSeconds",
-		"Status": "status", "api_version": "apiVersion", "mesage": "message", "_kind": "kind",
+		"Status": "", "api_version": "apiVersion", "mesage": "message", "_kind": "kind",
 		"retryAfter": "", "retryAfterSec0nd": "", "ind": "", "reason": "", "hookgate.dev/via": "",
 		strings.Repeat("_", 100) + "kind": "",
 	} {
 		var got []Misspelling
 		guard := Guard{Misspelt: func(m Misspelling) { got = append(got, m) }}
 		m := &hooksv1alpha1.BeforeClusterCreateResponse{}
-		if _, err := c.DecodeGuarded(fmt.Appendf(nil, `{%q:1}`, name), m, guard); err != nil {
+		if _, err := c.DecodeGuarded(fmt.Appendf(nil, `{%q:null}`, name), m, guard); err != nil {
 			t.Fatal(err)
 		}
 		decoded := slices.Clone(got)

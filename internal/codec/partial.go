@@ -113,22 +113,6 @@ func (d *decoder) checkList(f *field, i, depth int) (int, error) {
 	return d.elements(f, i, 0, func(i int) (int, error) { return d.checkObject(f, i, depth+1) })
 }
 
-// checkUnknown reads a member that the schema does not know, as unknown does, and keeps its name alone.
-func (d *decoder) checkUnknown(t *table, names map[string]struct{}, name []byte, i, depth int) (int, error) {
-	if _, ok := names[string(name)]; ok {
-		return i, wrong(printable(string(name)), i, "occurs twice in one object")
-	}
-	if err := d.meter.element(unknownCost); err != nil {
-		return i, err
-	}
-	names[string(name)] = struct{}{}
-	end, err := d.Value(i, depth)
-	if err != nil {
-		return end, err
-	}
-	return end, d.addUnknown(t, name, i, end)
-}
-
 // checkField reads the value of a member that the schema knows, as field does, and builds nothing.
 func (d *decoder) checkField(t *table, f *field, i, depth int) (int, error) {
 	if d.Text[i] == 'n' {

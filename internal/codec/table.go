@@ -52,6 +52,7 @@ type field struct {
 	text    string   // shapeTypeMeta: the only text allowed
 	enum    []string // shapeEnum: texts by number
 	message *table   // shapeMessage, shapeList
+	form    *form    // shapeJSON: of a value whose members Cluster API knows
 }
 
 // table describes a message type.
@@ -61,6 +62,7 @@ type table struct {
 	goType  reflect.Type // the struct
 	fields  []field      // in the order in which they are written, at most 32
 	unknown int          // index of unknown_members in the Go struct
+	older   *form        // of the unknown members that an older Cluster API knows, or nil
 	// unknownTag is the tag of an entry of unknown_members on the wire.
 	unknownTag uint32
 
@@ -83,15 +85,15 @@ func (t *table) member(name []byte, next int) int {
 	return -1
 }
 
-// twin returns the member whose name differs from name, an unknown member's, only in case, or nil. Go's encoding/json
-// takes one for the other.
-func (t *table) twin(name []byte) *field {
+// fold returns the position in t.fields of the member whose name differs from name, one that member has not found, only
+// in case, or -1. Go's encoding/json takes one for the other.
+func (t *table) fold(name []byte) int {
 	for i := range t.fields {
-		if f := &t.fields[i]; bytes.EqualFold(name, []byte(f.name)) {
-			return f
+		if bytes.EqualFold(name, []byte(t.fields[i].name)) {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // unknownOf returns the unknown members of a message.
@@ -123,7 +125,9 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 	if t, ok := b.tables[goType]; ok {
 		return t
 	}
-	t := &table{name: string(md.Name()), goType: goType, cost: int(goType.Size()) + pointerCost}
+	t := &table{
+		name: string(md.Name()), goType: goType, cost: int(goType.Size()) + pointerCost, older: olderOf(md),
+	}
 	b.tables[goType] = t
 
 	hasUnknown := false
@@ -152,6 +156,7 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, sf reflect.StructField)
 	f := field{name: fd.JSONName(), index: sf.Index[0], always: AlwaysWritten(fd), tag: tagOf(fd.Number())}
 	f.namespace = fd.ContainingMessage().Name() == holderReference && fd.Name() == "namespace"
 	f.prefix = string(append(jsonscan.AppendString(nil, f.name), ':'))
+	f.form = formOf(fd)
 	var ok bool
 	if f.shape, ok = goShape(fd, sf.Type); !ok {
 		panic(fmt.Sprintf("codec: %s has a type without a form in JSON", fd.FullName()))

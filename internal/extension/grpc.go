@@ -174,7 +174,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 
 // check checks an answer, a large one as heavy work.
 func (g *GRPC) check(x *request, out proto.Message) error {
-	guard := codec.Guard{Misspelt: x.spell}
+	guard := codec.Guard{Reserve: x.reserve, Misspelt: x.spell}
 	if x.rpc.Received.Load() > budget.Step {
 		if err := x.work.Step(); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
@@ -58,7 +59,9 @@ func checkPatch(kind hooksv1alpha1.PatchType, text []byte, step func() error) er
 	s := jsonscan.Scanner{Text: text, Step: step}
 	switch kind {
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
-		if err := checkOperations(&s); err != nil {
+		if err := checkOperations(&s); jsonscan.Space(text, 0) == len(text) {
+			return fmt.Errorf("patch is no JSONPatch: %w", jsonpatch.ErrNoText)
+		} else if err != nil {
 			return fmt.Errorf("patch is no JSONPatch: %w", err)
 		}
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:

@@ -45,7 +45,8 @@ func TestPatches(t *testing.T) {
 		{jsonPatch, `[{"op":"add","path":"/a","value":null},{"op":"replace","path":"/a"}]`, "it has no value"},
 		{jsonPatch, `[{"op":"add","path":"/a","value":1},{"op":"copy","from":"/a","path":"/b"},{"op":"move","from":"/a","path":"/c"}]`, ""},
 		{jsonPatch, `[{"op":"add","path":"/a","value":1},{"op":"test","path":"/a","value":1},{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/a"}]`, ""},
-		{jsonPatch, ``, "no JSONPatch"},
+		{jsonPatch, ``, `no JSONPatch: it is empty: where nothing changes, leave the patch with its type out, or write [] ("W10=" in JSON)`},
+		{jsonPatch, " \n", "no JSONPatch: it is empty"},
 		{jsonPatch, `nil`, "no JSONPatch"},
 		{jsonPatch, `[]]`, "no JSONPatch"},
 		{jsonPatch, `{"spec":{}}`, "no JSONPatch: want a list of operations"},
@@ -108,6 +109,7 @@ func TestOnlyPatchesOfASuccessAreChecked(t *testing.T) {
 		"a MachineSet": {&hooksv1alpha1.CanUpdateMachineSetResponse{
 			Status: patchSucceeded, MachineSetPatch: &hooksv1alpha1.Patch{}, InfrastructureMachineTemplatePatch: wrong,
 		}, "infrastructureMachineTemplatePatch: patch is no"},
+		"only a type":    {&hooksv1alpha1.CanUpdateMachineResponse{Status: patchSucceeded, MachinePatch: &hooksv1alpha1.Patch{PatchType: jsonPatch}}, "machinePatch: patch is no JSONPatch: it is empty: "},
 		"empty":          {&hooksv1alpha1.CanUpdateMachineResponse{Status: patchSucceeded, MachinePatch: &hooksv1alpha1.Patch{}}, ""},
 		"without a type": {&hooksv1alpha1.CanUpdateMachineResponse{Status: patchSucceeded, MachinePatch: &hooksv1alpha1.Patch{Patch: []byte(`{}`)}}, "machinePatch: patchType"},
 	} {

@@ -82,6 +82,11 @@ func mergesWithin(changes any, at string, places []string) bool {
 	return true
 }
 
+// ErrNoText is the error of a JSON patch without a text, which Cluster API refuses. Extensions send one where nothing
+// changes, so it says what to write there.
+var ErrNoText = errors.New(`it is empty: where nothing changes, leave the patch with its type out, or write [] ` +
+	`("W10=" in JSON)`)
+
 // Empty reports whether a patch changes nothing, whatever the object.
 func Empty(t hooksv1alpha1.PatchType, patch []byte) bool {
 	operations := t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH
