@@ -35,11 +35,12 @@ const (
 	// others.
 	callerShare    = limits.CallerShare
 	extensionShare = limits.ExtensionShare
-	// admission is the part of the budget, in percent, up to which calls that need much are admitted. Others do not wait
-	// behind them: littleAdmission is for those whose body has begun to come, and may have to wait for the rest, and
-	// firstAdmission for those that need no more than CallBytes. The rest is for calls that have been admitted, so that
-	// they rarely fail halfway.
+	// admission is the part of the budget, in percent, up to which calls that need much are admitted, and growth that up
+	// to which they get more, so that they rarely fail halfway. Others neither wait behind them nor find the rest taken:
+	// littleAdmission is for those whose body has begun to come, and may have to wait for the rest, and firstAdmission for
+	// those that need no more than CallBytes.
 	admission       = limits.AdmittedShare
+	growth          = limits.GrownShare
 	littleAdmission = limits.AdmittedLittleShare
 	firstAdmission  = limits.AdmittedSmallShare
 
@@ -242,7 +243,7 @@ func (b *Budget) admits(who Account, bytes int64) reason {
 
 // grows returns what keeps a call of that account, which holds some memory, from having more of it now.
 func (b *Budget) grows(who Account, held, bytes int64) reason {
-	if b.used+bytes > b.limit {
+	if b.used+bytes > b.limit || b.used > held && b.used+bytes > b.limit*growth/100 {
 		return totalUsed
 	}
 	if a := b.accounts[who]; a == nil || a.used <= held {

@@ -75,6 +75,19 @@ func (r *Reservation) Shrink(bytes int64) {
 	}
 }
 
+// ShrinkTo gives back all but so many bytes.
+func (r *Reservation) ShrinkTo(bytes int64) {
+	if r == nil {
+		return
+	}
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	if left := r.held - bytes; left > 0 && !r.ended {
+		r.held = bytes
+		r.budget.give(r.account, left)
+	}
+}
+
 // Within returns Grow for the calls of a context, or nil if nothing is bounded.
 func (r *Reservation) Within(ctx context.Context) func(bytes int64) error {
 	if r == nil {

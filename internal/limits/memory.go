@@ -21,11 +21,13 @@ const (
 	// CallerShare and ExtensionShare are the parts of the budget that one caller and one extension may have.
 	CallerShare    = 75
 	ExtensionShare = 40
-	// AdmittedShare is the part of the budget up to which calls are admitted, AdmittedLittleShare that for calls of at
-	// most LittleCallBytes, and AdmittedSmallShare that for calls of at most SmallCallBytes.
-	AdmittedShare       = 85
-	AdmittedLittleShare = 90
-	AdmittedSmallShare  = 95
+	// AdmittedShare is the part of the budget up to which calls are admitted, and GrownShare that up to which those that
+	// were admitted get more. The rest is for small calls: AdmittedLittleShare is the part for calls of at most
+	// LittleCallBytes, and AdmittedSmallShare that for calls of at most SmallCallBytes.
+	AdmittedShare       = 80
+	GrownShare          = 90
+	AdmittedLittleShare = 95
+	AdmittedSmallShare  = 100
 	LittleCallBytes     = 320 << 10
 	SmallCallBytes      = 64 << 10
 	// MemoryWaits is the number of calls that wait for memory, SmallMemoryWaits that of small ones besides, and

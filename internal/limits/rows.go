@@ -33,7 +33,7 @@ func memory() []Limit {
 		{"process", "budget: the memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + "; or the container's limit with `GOMEMLIMIT`", shows},
 		{"process", "budget, if the process has no limit, which the log says", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
 		{"process", "Go's heap, unless `GOMEMLIMIT` is set", percent(HeapShare) + " of the container's limit", "garbage is collected more often", "", ""},
-		{"process", "part of the budget up to which calls are admitted", percent(AdmittedShare) + "; " + percent(AdmittedLittleShare) + " up to " + size(LittleCallBytes) + ", " + percent(AdmittedSmallShare) + " up to " + size(SmallCallBytes), waits, "", ""},
+		{"process", "part of the budget up to which calls are admitted; up to which they get more", percent(AdmittedShare) + ", those up to " + size(LittleCallBytes) + " " + percent(AdmittedLittleShare) + ", up to " + size(SmallCallBytes) + " " + percent(AdmittedSmallShare) + "; " + percent(GrownShare), "waits; " + overloaded, "", ""},
 		{"process", "answers that [caches](extension-policy.md#cache) keep", percent(KeptShare) + " of the budget, at most " + size(CachedBytes) + "; " + size(CachedBytes/CachedPart) + " for one; none while calls use " + percent(KeptBelow), "those used least recently are forgotten", "", ""},
 		{"process", "calls that wait to be [recorded](recording.md), twice their size", size(RecordQueueBytes) + ", " + count(RecordQueueCalls) + " calls; of the part of the budget that caches have", "not recorded", "", "`hookgate_recording_dropped_total`"},
 		{"process", "[recordings of one handler](recording.md#record-one-handler) at the same time; their lines that wait for a reader, and that are on their way", count(RecordStreams) + "; " + size(RecordStreamBytes) + " each", "status 503; not recorded", "", "`hookgate_recording_dropped_total`"},
@@ -224,6 +224,7 @@ func times() []Limit {
 
 		{"call", "receiving a request", long(ReceiveTimeout), "`InvalidRequest`; over gRPC, DeadlineExceeded", "", ""},
 		{"call", "answer to a REST caller, from the request's header", long(AnswerTimeout), closed, "", ""},
+		{"call", "reading an answer", long(AnswerPatience) + ", and 1 s for each " + size(AnswerBytesPerSecond) + " that were read", "the stream is reset; over HTTP/1.1 and gRPC, closed", "", ""},
 		{"call", "handlers that a policy gives an order, together", long(Timeout), "`Timeout`", "", ""},
 		{"call", "waiting for memory", "half the time to its deadline, at most " + long(MemoryWait), overloaded, "", ""},
 		{"call", "message over gRPC that has not arrived", "after " + long(UnsizedWait) + ", counts as " + size(BodyBytes) + " until it has", "if the memory is used up, DeadlineExceeded at once", "", ""},
