@@ -56,6 +56,7 @@ func sizes() []Limit {
 		{"call", "name of a handler in a request", size(NameBytes), "`UnknownHandler`", "", ""},
 		{"call", "kind, group of a reference; apiVersion, kind of an object that is converted", "63, 253; " + size(QuotedBytes), "`Conversion`, `InvalidRequest`", "", ""},
 		{"call", "what match conditions read: each object of which they select a member, each list that they go through, each time", size(PolicyReadBytes), "`Policy`", "", ""},
+		{"call", "memory of what match conditions and rules make of it", size(PolicyMemoryBytes), "`Policy`", "", ""},
 		{"call", "text of an extension in an error; of another gateway about a loop", size(ErrorQuoteBytes) + "; " + size(LoopQuoteBytes), cut, "", ""},
 		{"call", "message of an extension's answer", size(MessageBytes), "cut, ends with `… (cut)`", "", ""},
 		{"call", "messages of several handlers together; text of an error", size(MergedMessageBytes), "each is cut to an equal share, at least " + size(LeastMessageShare), "", ""},

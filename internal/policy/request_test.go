@@ -124,6 +124,26 @@ func TestReadLimit(t *testing.T) {
 	}
 }
 
+// An expression that makes too much of a small request costs too much, before it takes the memory of the gateway.
+func TestMemoryLimit(t *testing.T) {
+	body := []byte(`{"a":[` + strings.Repeat("1,", 2999) + `2]}`)
+	for expression, want := range map[string]error{
+		`request.a.all(a, a in request.a.filter(b, b == a))`: ErrCost,
+		`request.a.all(a, a in request.a)`:                   ErrCost,
+		`request.a.all(a, request.a.exists(b, b == 2))`:      ErrCost,
+		`request.a.exists(a, a == 2)`:                        nil,
+	} {
+		var reserved int64
+		r := NewRequest(body, Guard{Reserve: func(n int64) error { reserved += n; return nil }})
+		if _, err := compiled(t, expression).Match(t.Context(), r); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", expression, err, want)
+		}
+		if reserved > MemoryLimit {
+			t.Errorf("%s takes %d bytes", expression, reserved)
+		}
+	}
+}
+
 func TestObjectAtTheLimitOfMembers(t *testing.T) {
 	c := compiled(t, `request.a.b == 1`)
 	for n, want := range map[int]error{limits.Elements: nil, limits.Elements + 1: ErrTooMany} {
