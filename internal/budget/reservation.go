@@ -26,6 +26,10 @@ func (r *Reservation) Grow(ctx context.Context, bytes int64) error {
 	}
 	b := r.budget
 	b.mu.Lock()
+	if err := b.holds(r.held + bytes); err != nil {
+		b.mu.Unlock()
+		return err
+	}
 	if r.held <= littleHeld && !r.ended {
 		b.mu.Unlock()
 		more, err := b.Reserve(ctx, r.account, bytes)

@@ -8,10 +8,13 @@ import "time"
 // The limits of the memory that calls share, and of work with large bodies. internal/memory sets the budget,
 // internal/budget shares it and says why it does so as it does. Shares are in percent.
 const (
-	// BudgetShare is the part of the process's memory that is for calls: at least LeastBudget, at most LargestBudget.
-	BudgetShare   = 50
-	LeastBudget   = 96 << 20
-	LargestBudget = 2 << 30
+	// BudgetShare is the part of the process's memory that is for calls, at most LargestBudget. LeastBudget has room for
+	// one call of full size; with less, such calls are refused. LargestBudgetShare is the part beyond which a budget that
+	// is set is warned about: an idle gateway has 12 MiB of its own, and garbage comes to a part of what calls have.
+	BudgetShare        = 50
+	LargestBudgetShare = 75
+	LeastBudget        = 96 << 20
+	LargestBudget      = 2 << 30
 	// HeapShare is the part of the process's memory that Go's heap may take, if GOMEMLIMIT does not say so.
 	HeapShare = 90
 	// UnlimitedPart is the part of the machine's memory that a process without a limit has for calls, one of so many, and

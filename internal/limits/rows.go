@@ -30,7 +30,8 @@ const (
 func memory() []Limit {
 	shows := "`hookgate_memory_reserved_bytes`, `hookgate_memory_refused_total`"
 	return []Limit{
-		{"process", "budget: the memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + "; or the container's limit with `GOMEMLIMIT`", shows},
+		{"process", "budget: the memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + ", with a warning beyond " + percent(LargestBudgetShare) + " of the limit; or the container's limit with `GOMEMLIMIT`", shows},
+		{"call", "of a budget of less than " + size(LeastBudget) + ", in a container of less than " + size(LeastBudget*100/BudgetShare) + ", which the log says", "all of it", "`TooLarge`", "", ""},
 		{"process", "budget, if the process has no limit, which the log says", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
 		{"process", "Go's heap, unless `GOMEMLIMIT` is set", percent(HeapShare) + " of the container's limit", "garbage is collected more often", "", ""},
 		{"process", "part of the budget up to which calls are admitted; up to which they get more", percent(AdmittedShare) + ", those up to " + size(LittleCallBytes) + " " + percent(AdmittedLittleShare) + ", up to " + size(SmallCallBytes) + " " + percent(AdmittedSmallShare) + "; " + percent(GrownShare), "waits; " + overloaded, "", ""},
@@ -166,6 +167,7 @@ func counts() []Limit {
 		{"process", "Clusters that calls were about, [which the status knows](status.md#the-handlers-of-a-cluster); calls that are looked at for them", count(SeenClusters) + "; " + count(SeenClustersPerSecond) + " per second", "the one with the oldest call is forgotten; the next call counts", "", ""},
 		{"process", "ExtensionPolicies, HandlerChains, HookRules, Clusters that wait, Clusters with places, in the status", count(StatusPolicies) + ", " + count(StatusChains) + ", " + count(StatusLocals) + ", " + count(HeldClusters) + ", " + count(HeldClusters), counted, "", ""},
 		{"extension", "handlers; length of the name of one, a DNS-1123 label", count(Handlers) + "; 63", badDiscovery, "", ""},
+		{"process", "handlers of all ExtensionConfigs together", count(AllHandlers), "the ExtensionConfig is not registered: its error names it, `Discovered` is `False`; `NotReady`", "", ""},
 		{"extension", "faults in one error of discovery", count(DiscoveryFaults), counted, "", ""},
 		{"extension", "calls that are repeated", percent(100/RetryPart) + ", and " + count(RetryCredit) + " at the start", "the first failure", "", ""},
 		{"extension", "failures in the status", count(Failures), "the oldest is forgotten", "", ""},
