@@ -135,7 +135,7 @@ func TestMemoryLimit(t *testing.T) {
 	for expression, want := range map[string]error{
 		`request.a.all(a, a in request.a.filter(b, b == a))`: ErrCost,
 		`request.a.all(a, a in request.a)`:                   ErrCost,
-		`request.a.all(a, request.a.exists(b, b == 2999))`:      ErrCost,
+		`request.a.all(a, request.a.exists(b, b == 2999))`:   ErrCost,
 		`request.a.exists(a, a == 2)`:                        nil,
 	} {
 		var reserved int64
