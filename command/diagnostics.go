@@ -141,7 +141,7 @@ func (p profilerServer) Run(ctx context.Context) error {
 		return fmt.Errorf("listen on %s (--profiler-address): %w", p.address, err)
 	}
 	server := &http.Server{
-		Handler: edge.LocalHosts(mux, p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
+		Handler: edge.LocalHosts(edge.SameSite(mux), p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

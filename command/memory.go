@@ -49,13 +49,23 @@ func idleConnections(calls int64) int {
 	return int(min(max(calls/4/limits.IdleConnectionBytes, limits.LeastIdleConnections), limits.IdleConnections))
 }
 
-// budget returns the budget of all calls, and logs its size if the process has no limit of memory.
+// budget returns the budget of all calls. It logs its size if the process has no limit of memory, or too little.
 func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
+	mib := func(bytes int64) string { return fmt.Sprintf("%dMi", bytes>>20) }
 	if o.bytes > 0 {
+		if available := memory.Available(); o.bytes > available/100*limits.LargestBudgetShare {
+			logger.Warn("--memory-budget is most of the memory that the process may use, which calls may exceed then: lower "+
+				"it, or raise the limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
+		}
 		return budget.New(o.bytes)
 	}
 	bytes, limited := memory.Budget()
 	b := budget.New(bytes)
+	if bytes < budget.MinLimit {
+		logger.Warn("The process may use little memory, so the largest calls are refused: raise the limit of its container, "+
+			"or GOMEMLIMIT", "memoryBudget", mib(bytes), "memory", mib(memory.Available()),
+			"wanted", mib(budget.MinLimit*100/limits.BudgetShare))
+	}
 	if !limited {
 		logger.Info("The process has no memory limit, so calls get little of the machine's: set a limit, GOMEMLIMIT or "+
 			"--memory-budget", "memoryBudget", fmt.Sprintf("%dMi", b.Usage().Limit>>20))

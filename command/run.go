@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -348,6 +349,9 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 // logLibraries makes the global loggers of libraries write to logger.
 func logLibraries(logger *slog.Logger) {
 	installGRPCLog().logger.Store(logger)
+	// net/http writes a line here for each frame of HTTP/2 that it does not know.
+	log.SetFlags(0)
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
 	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extension"
@@ -23,10 +25,14 @@ func failurePolicy(next extension.Caller) extension.Caller {
 			!hook.KindOf(err).Ignorable() {
 			return result, err
 		}
-		message := fmt.Sprintf("ignored: handler %q: %s", c.Handler.Name, hook.KindOf(err))
-		result.Response, result.Ignored = newResponse(c.Hook, catalog.Success, message), err
+		result.Response, result.Ignored = ignoredAnswer(c.Hook, c.Handler.Name, err), err
 		return result, nil
 	}
+}
+
+// ignoredAnswer returns the answer in place of that of a handler whose error is ignored.
+func ignoredAnswer(h *catalog.Hook, handler string, err error) proto.Message {
+	return newResponse(h, catalog.Success, fmt.Sprintf("ignored: handler %q: %s", handler, hook.KindOf(err)))
 }
 
 // policyError fails the calls to handlers whose ExtensionPolicy could not be evaluated. It is inside the observer and

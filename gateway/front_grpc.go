@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -93,26 +94,46 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		in.via = via.Of(md.Get(via.Header))
 		resp, err = next(service, ctx, func(m any) error { return f.receive(in, m, receive) }, interceptor)
 		if err == nil {
-			err = f.send(in, resp)
+			resp, err = f.send(in, resp)
 		}
 		return resp, err
 	}
 }
 
-// send reserves what gRPC needs to write an answer, unless it is larger than one may be.
-func (f *grpcFront) send(in *call, resp any) error {
+// send reserves what gRPC needs to write an answer, unless it is larger than one may be. The answer has that memory
+// until its caller has read it.
+func (f *grpcFront) send(in *call, resp any) (any, error) {
 	answer, ok := resp.(proto.Message)
 	if !ok {
-		return internalError(nil)
+		return nil, internalError(nil)
 	}
-	in.Sent = int64(proto.Size(answer))
-	switch {
-	case in.Sent > MaxBodyBytes:
-		return answerTooLarge()
-	case in.Sent > reserveFrom:
-		return in.memory.Grow(in.ctx, in.Sent)
+	sized := wire.SizeOf(answer)
+	in.Sent = int64(sized.Size)
+	if in.Sent > MaxBodyBytes {
+		return nil, answerTooLarge()
 	}
-	return nil
+	if in.Sent > reserveFrom {
+		if err := in.memory.Grow(in.ctx, in.Sent); err != nil {
+			return nil, err
+		}
+	}
+	if err := sendUncompressed(in.ctx); err != nil {
+		return nil, internalError(err)
+	}
+	memory := in.memory
+	in.memory = nil // which would be released with the call
+	memory.ShrinkTo(max(callBytes, in.Sent))
+	return wire.Held{Sized: sized, Written: edge.HoldAnswer(in.ctx, in.Sent, memory.Release)}, nil
+}
+
+// sendUncompressed makes the answer to a compressed request none: gRPC would compress it outside of the memory of its
+// call, and keep the copy until its caller has read it.
+func sendUncompressed(ctx context.Context) error {
+	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
+	if !ok || stream.RecvCompress() == "" {
+		return nil
+	}
+	return grpc.SetSendCompressor(ctx, encoding.Identity)
 }
 
 // receive receives the message of a call and checks it.

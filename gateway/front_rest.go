@@ -78,13 +78,14 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h, asked, routeErr := f.route(path)
 	carrier := propagation.HeaderCarrier(r.Header)
 	ctx, in := begin(r.Context(), f.config.Observer, protocol, asked, h, carrier, r.Header.Get(CallIDHeader))
-	w := &restWriter{ResponseWriter: rw, in: in}
+	w := &restWriter{ResponseWriter: rw, in: in, answer: edge.NewAnswerWriter(rw, r)}
 	w.Header().Set(CallIDHeader, in.ID)
 	f.lingeringClose.Prepare(rw, r)
 	defer func() {
 		if p := recover(); p != nil {
 			f.writeError(w, in, recovered(p))
 		}
+		w.answer.Flush()
 		in.end()
 		f.lingeringClose.Discard(rw, r, in.stream)
 	}()
@@ -170,7 +171,8 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 // restWriter counts the written bytes, and adds the warnings of the call to its header.
 type restWriter struct {
 	http.ResponseWriter
-	in *call
+	in     *call
+	answer edge.AnswerWriter
 }
 
 // WriteHeader writes the header with the warnings.
@@ -184,7 +186,7 @@ func (w *restWriter) Write(p []byte) (int, error) {
 	if w.in.Sent == 0 {
 		w.addWarnings()
 	}
-	n, err := w.ResponseWriter.Write(p)
+	n, err := w.answer.Write(p)
 	w.in.Sent += int64(n)
 	return n, err
 }

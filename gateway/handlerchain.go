@@ -173,11 +173,21 @@ func guardOf(ctx context.Context) jsonpatch.Guard {
 	return g
 }
 
+// ignoredStep returns the answer of a step whose own does not fit into the chain, if its failure policy hides that, and
+// otherwise the error.
+func ignoredStep(h *catalog.Hook, step target, err error) (proto.Message, error) {
+	if step.entry.Handler.FailurePolicy != hook.Ignore || h.FailOnly || !hook.KindOf(err).Ignorable() {
+		return nil, err
+	}
+	return ignoredAnswer(h, step.entry.Name, err), nil
+}
+
 // chainPatches answers GeneratePatches: each step sees the items as those before it have patched them.
 func (d *Dispatcher) chainPatches(ctx context.Context, r Request, steps []target) (proto.Message, error) {
 	req, _ := r.Message.(*hooksv1alpha1.GeneratePatchesRequest)
 	patches := handlerchain.NewPatches(req, guardOf(ctx))
 	next := r
+	var kept []*hooksv1alpha1.GeneratePatchesResponseItem // of the steps so far
 	answers := make([]answer, len(steps))
 	for i, step := range steps {
 		answered, ended, err := d.stepAnswer(ctx, next, step)
@@ -187,9 +197,19 @@ func (d *Dispatcher) chainPatches(ctx context.Context, r Request, steps []target
 		answers[i].response = answered
 		of, _ := answered.(*hooksv1alpha1.GeneratePatchesResponse)
 		if err := heavy(ctx, func() error {
-			if err := patches.Add(of); err != nil {
-				return badStep(step, err)
+			err := patches.Add(of)
+			if err == nil && i+1 < len(steps) {
+				err = patches.Check()
 			}
+			if err != nil {
+				if answers[i].response, err = ignoredStep(r.Hook, step, badStep(step, err)); err != nil {
+					return err
+				}
+				if patches, err = patches.Before(len(kept), guardOf(ctx)); err != nil {
+					return err
+				}
+			}
+			kept = patches.Items()
 			if i+1 < len(steps) {
 				next = r.with(patches.Request())
 			}
@@ -217,10 +237,15 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 		if callErr != nil || ended != nil {
 			return ended, callErr
 		}
-		answers = append(answers, answer{response: answered})
 		if err = changes.Add(answered, step.allow); err != nil {
-			return nil, badStep(step, err)
+			if answered, err = ignoredStep(r.Hook, step, badStep(step, err)); err != nil {
+				return nil, err
+			}
+			if changes, err = changesOf(ctx, r, t.steps, answers); err != nil {
+				return nil, err
+			}
 		}
+		answers = append(answers, answer{response: answered})
 		uncovered, err = uncoveredBy(ctx, changes)
 	}
 	if err != nil {
@@ -234,6 +259,18 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 	whole := mergeSuccesses(r.Hook, answers)
 	changes.Complete(whole)
 	return whole, nil
+}
+
+// changesOf returns the changes of the steps that have answered, once more: a patch that was broken off leaves objects
+// that cannot be used.
+func changesOf(ctx context.Context, r Request, steps []target, answers []answer) (*handlerchain.InPlace, error) {
+	changes := handlerchain.NewInPlace(r.Message, guardOf(ctx))
+	for i, a := range answers {
+		if err := changes.Add(a.response, steps[i].allow); err != nil {
+			return nil, badStep(steps[i], err)
+		}
+	}
+	return changes, nil
 }
 
 // uncoveredBy returns what no step has covered so far. An error is about the request.

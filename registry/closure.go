@@ -178,7 +178,7 @@ func (d *draft) shadow() {
 			continue
 		}
 		d.setShadowed(name, nil)
-		if c := d.newConfig(reg, d.policies[name]); d.checkLabels(c) == nil {
+		if c := d.newConfig(reg, d.policies[name]); d.checkLabels(c) == nil && d.checkSum(c) == nil {
 			d.place(name, c)
 		}
 	}

@@ -11,21 +11,23 @@ import (
 	"slices"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // draft is the next snapshot while it is made. Lookups by name see each change at once; the lists stay as they were
 // until finish, so that many changes copy them once.
 type draft struct {
 	Snapshot
-	base    *Snapshot
-	touched map[string]struct{} // the ExtensionConfigs that differ from base, or may
+	base     *Snapshot
+	touched  map[string]struct{} // the ExtensionConfigs that differ from base, or may
+	handlers int                 // of all registrations
 	// labelsCopied reports whether byHashedLabel is no longer the one of base.
 	labelsCopied bool
 }
 
 // draft returns a draft without changes.
 func (s *Snapshot) draft() *draft {
-	d := &draft{Snapshot: *s, base: s, touched: map[string]struct{}{}}
+	d := &draft{Snapshot: *s, base: s, touched: map[string]struct{}{}, handlers: len(s.all)}
 	d.byConfig = maps.Clone(s.byConfig)
 	return d
 }
@@ -41,6 +43,9 @@ func (d *draft) apply(reg *Registration) error {
 			}
 		}
 	} else if err := d.checkLabels(c); err != nil {
+		return err
+	}
+	if err := d.checkSum(c); err != nil {
 		return err
 	}
 	if len(d.localsNamed(reg.Name)) > 0 {
@@ -61,6 +66,19 @@ func (d *draft) setShadowed(name string, reg *Registration) {
 	d.touched[name] = struct{}{}
 }
 
+// checkSum returns an error if a registration makes the handlers too many that there are, or more so.
+func (d *draft) checkSum(c *config) error {
+	before := 0
+	if known := d.byConfig[c.registration.Name]; known != nil {
+		before = len(known.entries)
+	}
+	if added := len(c.entries) - before; added > 0 && d.handlers+added > limits.AllHandlers {
+		return fmt.Errorf("ExtensionConfig %q has %d handlers, and with those of all others there are %d, more than %d",
+			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers)
+	}
+	return nil
+}
+
 // put replaces the registration name with added, which is known then. If added is nil, it removes the registration.
 func (d *draft) put(name string, added *config) {
 	d.discover(name)
@@ -74,12 +92,14 @@ func (d *draft) put(name string, added *config) {
 // place is put of a registration whose ExtensionConfig, if there is one, stays undiscovered.
 func (d *draft) place(name string, added *config) {
 	if before := d.byConfig[name]; before != nil {
+		d.handlers -= len(before.entries)
 		for _, e := range before.entries {
 			d.relabel(e, nil)
 		}
 	}
 	if delete(d.byConfig, name); added != nil {
 		d.byConfig[name] = added
+		d.handlers += len(added.entries)
 		for _, e := range added.entries {
 			d.relabel(e, e)
 		}

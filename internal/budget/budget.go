@@ -27,19 +27,22 @@ import (
 )
 
 const (
-	// MinLimit is the least budget: room for one call with the largest request and answer.
+	// MinLimit is the least budget that has room for one call with the largest request and answer.
 	MinLimit = limits.LeastBudget
+	// leastLimit is the least budget at all: enough for a few small calls.
+	leastLimit = 4 << 20
 
 	// callerShare and extensionShare are the parts of the budget, in percent, that one account may have. The second is
 	// the less of both, because calls to one extension come from one caller as a rule, which needs room for calls to the
 	// others.
 	callerShare    = limits.CallerShare
 	extensionShare = limits.ExtensionShare
-	// admission is the part of the budget, in percent, up to which calls that need much are admitted. Others do not wait
-	// behind them: littleAdmission is for those whose body has begun to come, and may have to wait for the rest, and
-	// firstAdmission for those that need no more than CallBytes. The rest is for calls that have been admitted, so that
-	// they rarely fail halfway.
+	// admission is the part of the budget, in percent, up to which calls that need much are admitted, and growth that up
+	// to which they get more, so that they rarely fail halfway. Others neither wait behind them nor find the rest taken:
+	// littleAdmission is for those whose body has begun to come, and may have to wait for the rest, and firstAdmission for
+	// those that need no more than CallBytes.
 	admission       = limits.AdmittedShare
+	growth          = limits.GrownShare
 	littleAdmission = limits.AdmittedLittleShare
 	firstAdmission  = limits.AdmittedSmallShare
 
@@ -107,9 +110,10 @@ func (w *waiter) first() int {
 	return 0
 }
 
-// New returns a budget of so many bytes.
+// New returns a budget of so many bytes. With less than MinLimit, the largest calls are refused: memory that is not there
+// would end the process, and all calls with it.
 func New(limit int64) *Budget {
-	return &Budget{limit: max(limit, MinLimit), accounts: map[Account]*account{}, scheduler: newScheduler()}
+	return &Budget{limit: max(limit, leastLimit), accounts: map[Account]*account{}, scheduler: newScheduler()}
 }
 
 // Reserve reserves memory for a call, and waits for it until half the time to the deadline of ctx has passed, and at
@@ -119,6 +123,10 @@ func (b *Budget) Reserve(ctx context.Context, who Account, bytes int64) (*Reserv
 		return nil, nil
 	}
 	b.mu.Lock()
+	if err := b.holds(bytes); err != nil {
+		b.mu.Unlock()
+		return nil, err
+	}
 	if (len(b.waiting) == 0 || bytes <= littleHeld) && b.admits(who, bytes) == nothing {
 		b.take(who, bytes)
 		b.mu.Unlock()
@@ -133,6 +141,16 @@ func (b *Budget) Reserve(ctx context.Context, who Account, bytes int64) (*Reserv
 		return nil, err
 	}
 	return &Reservation{budget: b, account: who, held: bytes}, nil
+}
+
+// holds returns an error if a call of so many bytes would not fit if it were the only one.
+func (b *Budget) holds(bytes int64) error {
+	if bytes <= b.limit {
+		return nil
+	}
+	b.refused[totalUsed]++
+	return hook.Errorf(hook.TooLarge, "the call needs more memory than the %d MiB that the gateway has for all calls: "+
+		"give the gateway more", b.limit>>20)
 }
 
 // enqueue adds a waiter at the end, and grants what can be granted.
@@ -242,7 +260,7 @@ func (b *Budget) admits(who Account, bytes int64) reason {
 
 // grows returns what keeps a call of that account, which holds some memory, from having more of it now.
 func (b *Budget) grows(who Account, held, bytes int64) reason {
-	if b.used+bytes > b.limit {
+	if b.used+bytes > b.limit || b.used > held && b.used+bytes > b.limit*growth/100 {
 		return totalUsed
 	}
 	if a := b.accounts[who]; a == nil || a.used <= held {

@@ -26,6 +26,10 @@ func (r *Reservation) Grow(ctx context.Context, bytes int64) error {
 	}
 	b := r.budget
 	b.mu.Lock()
+	if err := b.holds(r.held + bytes); err != nil {
+		b.mu.Unlock()
+		return err
+	}
 	if r.held <= littleHeld && !r.ended {
 		b.mu.Unlock()
 		more, err := b.Reserve(ctx, r.account, bytes)
@@ -72,6 +76,19 @@ func (r *Reservation) Shrink(bytes int64) {
 	if !r.ended {
 		r.held -= bytes
 		r.budget.give(r.account, bytes)
+	}
+}
+
+// ShrinkTo gives back all but so many bytes.
+func (r *Reservation) ShrinkTo(bytes int64) {
+	if r == nil {
+		return
+	}
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	if left := r.held - bytes; left > 0 && !r.ended {
+		r.held = bytes
+		r.budget.give(r.account, left)
 	}
 }
 

@@ -123,6 +123,8 @@ func unreachable(err error) *Failure {
 	var proxy *ProxyError
 	var dns *net.DNSError
 	switch {
+	case errors.Is(err, ErrOverhead):
+		return &Failure{Reason: Broken, Text: ErrOverhead.Error()}
 	case errors.As(err, &forbidden):
 		return &Failure{Text: fmt.Sprintf("address of the host is %s, where no extension may be", forbidden.Reason)}
 	case errors.Is(err, ErrNotAllowed):

@@ -18,8 +18,8 @@ import (
 	"github.com/hookgate/hookgate/internal/overhead"
 )
 
-// errOverhead reports a server whose frames come faster than they are read, for too long.
-var errOverhead = errors.New("the server sends too much besides its answers")
+// ErrOverhead reports a server whose frames come faster than they are read, for too long.
+var ErrOverhead = errors.New("the server sends too much besides its answers")
 
 // dials bounds how often each address is dialed. gRPC waits only between attempts that fail, and the extension that
 // ends connections in the suite of faults makes none fail. It is safe for concurrent use.
@@ -97,9 +97,9 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 		}
 	}
 	if !c.meter.Receive(besides, c.bucket, c.closed) {
-		c.failures.Set(errOverhead)
+		c.failures.Set(ErrOverhead)
 		_ = c.Close()
-		return 0, errOverhead
+		return 0, ErrOverhead
 	}
 	return n, err
 }

@@ -134,8 +134,8 @@ func testGivenUp(t *testing.T, path string, most int) {
 		t.Fatal(err)
 	}
 	n, err := io.Copy(io.Discard, c)
-	if !errors.Is(err, errOverhead) {
-		t.Errorf("ended with %v, want %v", err, errOverhead)
+	if !errors.Is(err, ErrOverhead) {
+		t.Errorf("ended with %v, want %v", err, ErrOverhead)
 	}
 	if n < int64(most) || n > int64(most+2*limits.OverheadBytes) {
 		t.Errorf("%d bytes were read, want %d, and no more than what calls need", n, most)

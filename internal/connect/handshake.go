@@ -87,8 +87,6 @@ func ClassifyGRPC(err error) *Failure {
 		return &Failure{
 			Kind: hook.Unreachable, Reason: NoPlaintext, Text: "the server does not speak gRPC without TLS", Cause: err,
 		}
-	case errors.Is(err, errOverhead):
-		return &Failure{Kind: hook.Unreachable, Reason: Broken, Text: errOverhead.Error(), Cause: err}
 	}
 	return Classify(err)
 }

@@ -39,6 +39,8 @@ type conn struct {
 	closed   chan struct{}
 	close    func()      // closes closed, once
 	last     atomic.Bool // the request that was read last is the last one
+	answers  unreadAnswers
+	writeBy  atomic.Int64 // the deadline of writes that the server has set, in nanoseconds since the epoch; 0 for none
 }
 
 // newConn returns a connection that is not counted yet.
@@ -84,7 +86,22 @@ func (c *conn) SetDeadline(t time.Time) error {
 	if t.IsZero() {
 		c.finished.Store(true)
 	}
+	c.setWriteBy(t)
 	return c.Conn.SetDeadline(t)
+}
+
+// SetWriteDeadline sets the deadline of writes.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.setWriteBy(t)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *conn) setWriteBy(t time.Time) {
+	var by int64
+	if !t.IsZero() {
+		by = t.UnixNano()
+	}
+	c.writeBy.Store(by)
 }
 
 // answerTime is how long a caller that still sends has to read the last answer. Closing a connection of which not all
@@ -110,8 +127,16 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes p, and records when it has.
+// Write writes p, and records when it has. A caller that does not read, whatever is written, ends its connection.
 func (c *conn) Write(p []byte) (int, error) {
+	if c.of.patience > 0 {
+		end := time.Now().Add(c.of.patience)
+		if by := c.writeBy.Load(); by == 0 || end.UnixNano() < by {
+			_ = c.Conn.SetWriteDeadline(end) // of a connection that has closed, which Write says, too
+		} else {
+			_ = c.Conn.SetWriteDeadline(time.Unix(0, by))
+		}
+	}
 	n, err := c.Conn.Write(p)
 	if n > 0 {
 		c.of.wrote.Store(time.Now().UnixNano())
@@ -124,6 +149,7 @@ func (c *conn) Close() error {
 	c.of.release(c)
 	err := c.Conn.Close()
 	c.close()
+	c.answers.close()
 	return err
 }
 

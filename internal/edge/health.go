@@ -26,7 +26,7 @@ func (s *Server) diagnosticsMux() http.Handler {
 	if s.config.Console != nil {
 		mux.Handle("GET /", s.config.Console)
 	}
-	return mux
+	return SameSite(mux)
 }
 
 // healthMux serves /healthz (the process runs) and /readyz (it accepts calls).

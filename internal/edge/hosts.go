@@ -31,6 +31,23 @@ func LocalHosts(h http.Handler, configured string, bound net.Addr) http.Handler 
 	})
 }
 
+// SameSite returns a handler that refuses what a browser asks for a page of another site, with the client certificate of
+// its user or on the machine of its user: all that changes something, and all that the page embeds or reads. A person may
+// follow a link to a page.
+func SameSite(h http.Handler) http.Handler {
+	var protection http.CrossOriginProtection
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site := r.Header.Get("Sec-Fetch-Site")
+		embedded := (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+		if embedded || protection.Check(r) != nil {
+			http.Error(w, "pages of other sites may not ask this server", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin") // for browsers that do not say what they fetch for
+		h.ServeHTTP(w, r)
+	})
+}
+
 // hostOf returns the host of host:port, or of a host alone, in lower case.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)

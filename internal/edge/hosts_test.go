@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/internal/status"
 )
 
 func TestLocalHosts(t *testing.T) {
@@ -43,5 +46,58 @@ func TestLocalHosts(t *testing.T) {
 				t.Errorf("Host %q at %s (%s): %d, want %d: %s", tc.host, tc.configured, tc.bound, w.Code, tc.code, w.Body)
 			}
 		})
+	}
+}
+
+// Pages of other sites, and of other ports of this machine, neither change nor read anything at the diagnostics address.
+func TestDiagnosticsRefuseOtherSites(t *testing.T) {
+	answers := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	r := startServer(t, answers, func(c *Config) {
+		c.Status, c.Recording, c.Console, c.Metrics = answers, answers, answers, answers
+	})
+	header := func(pairs ...string) http.Header {
+		h := http.Header{}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Set(pairs[i], pairs[i+1])
+		}
+		return h
+	}
+	for _, tc := range []struct {
+		reason, method string
+		header         http.Header
+		code           int
+	}{
+		{"a program", http.MethodPost, nil, http.StatusOK},
+		{"the page itself", http.MethodPost, header("Sec-Fetch-Site", "same-origin", "Origin", "http://"+r.diagnostics), http.StatusOK},
+		{"another site", http.MethodPost, header("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"), http.StatusForbidden},
+		{"a form of another site", http.MethodPost, header("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), http.StatusForbidden},
+		{"another port", http.MethodPost, header("Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"), http.StatusForbidden},
+		{"an older browser", http.MethodPost, header("Origin", "https://evil.example"), http.StatusForbidden},
+		{"a page without an origin", http.MethodPost, header("Origin", "null"), http.StatusForbidden},
+		{"a program that reads", http.MethodGet, nil, http.StatusOK},
+		{"a link", http.MethodGet, header("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), http.StatusOK},
+		{"a person", http.MethodGet, header("Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"), http.StatusOK},
+		{"reading from another site", http.MethodGet, header("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"), http.StatusForbidden},
+		{"a script of another site", http.MethodGet, header("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"), http.StatusForbidden},
+	} {
+		paths := []string{status.Path, "/metrics", "/readyz", "/"}
+		if tc.method == http.MethodPost {
+			paths = []string{recording.Path}
+		}
+		for _, path := range paths {
+			req, err := http.NewRequestWithContext(t.Context(), tc.method, "http://"+r.diagnostics+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = tc.header.Clone()
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if code := resp.StatusCode; code != tc.code && (path != "/readyz" || code != http.StatusServiceUnavailable || tc.code != http.StatusOK) {
+				t.Errorf("%s: %s %s: %d, want %d", tc.reason, tc.method, path, code, tc.code)
+			}
+		}
 	}
 }

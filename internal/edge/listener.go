@@ -26,6 +26,8 @@ type Listener struct {
 	total, perHost int
 	logger         *slog.Logger
 	bucket         *overhead.Bucket // to send something besides calls
+	// patience is how long each write may take; zero bounds none.
+	patience time.Duration
 
 	// generation counts how often all connections that were open had to end.
 	generation atomic.Int64
@@ -56,7 +58,9 @@ func forFront(l net.Listener, protocol string, descriptors uint64, logger *slog.
 		logger.Warn("few connections are accepted, because the process may open few files: raise its limit (ulimit -n)",
 			"protocol", protocol, "files", descriptors, "connections", total)
 	}
-	return newListener(l, total, min(limits.HostConnections, (total+1)/2), logger.With("protocol", protocol))
+	front := newListener(l, total, min(limits.HostConnections, (total+1)/2), logger.With("protocol", protocol))
+	front.patience = limits.AnswerPatience
+	return front
 }
 
 // forSide returns a Listener for an address besides the fronts, whose name is that of the address in the log.

@@ -285,5 +285,6 @@ func HTTP2Settings() *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams: limits.Streams, MaxReceiveBufferPerStream: perStream,
 		MaxReceiveBufferPerConnection: 2 * perStream * budget.MaxWaitingShare,
+		WriteByteTimeout:              limits.AnswerPatience,
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/overhead"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
@@ -59,6 +60,8 @@ type Config struct {
 	// Gateway is the id of the gateway that calls. It makes the gateway recognize its own requests for discovery.
 	// Empty means that they do not say where they come from.
 	Gateway string
+
+	bucket *overhead.Bucket // of what extensions over HTTP/2 and gRPC send besides their answers
 }
 
 // discoveryVia returns the way of requests for discovery.
@@ -86,6 +89,9 @@ func (c *Config) clientTLS(roots *x509.CertPool) *tls.Config {
 }
 
 func (c *Config) setDefaults() {
+	if c.bucket == nil {
+		c.bucket = overhead.NewBucket(limits.OverheadBytes)
+	}
 	if c.MaxBytes == 0 {
 		c.MaxBytes = limits.BodyBytes
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/overhead"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/internal/wire"
 	"github.com/hookgate/hookgate/registry"
@@ -45,7 +44,7 @@ type GRPC struct {
 func NewGRPC(config Config) *GRPC {
 	config.setDefaults()
 	g := &GRPC{config: config, now: time.Now, healthTimeout: healthTimeout}
-	g.channels.config, g.channels.bucket = &g.config, overhead.NewBucket(limits.OverheadBytes)
+	g.channels.config = &g.config
 	g.channels.wire = wire.DialOptions()
 	return g
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
-	"github.com/hookgate/hookgate/internal/overhead"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -43,7 +42,6 @@ type channel struct {
 // channels holds the channels in use.
 type channels struct {
 	config *Config
-	bucket *overhead.Bucket
 	wire   []grpc.DialOption
 
 	mu    sync.Mutex
@@ -116,7 +114,7 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 	gc := connect.GRPCConfig{
 		Scheme: hostScheme, Network: e.Network, Address: e.Address, Authority: e.Authority,
 		Failures: resolvers.failures, MaxAnswer: config.MaxBytes, UserAgent: "hookgate",
-		Bucket: cs.bucket,
+		Bucket: config.bucket,
 		Options: append([]grpc.DialOption{
 			grpc.WithResolvers(resolvers),
 			grpc.WithDefaultServiceConfig(serviceConfig),

@@ -236,7 +236,6 @@ type answerReader struct {
 	name      [len(contentLength)]byte // the beginning of the line
 	named     int                      // how much of it there is
 	hasLength bool
-	wire      int64 // bytes of the body, however it is sent
 }
 
 // contentLength is how a line with the header begins, in any case.
@@ -261,9 +260,7 @@ func (r *answerReader) beyond() error {
 // Read implements io.Reader.
 func (r *answerReader) Read(p []byte) (int, error) {
 	if !r.header {
-		n, err := r.conn.Read(p)
-		r.wire += int64(n)
-		return n, err
+		return r.conn.Read(p)
 	}
 	if err := r.beyond(); err != nil {
 		return 0, err

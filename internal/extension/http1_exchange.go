@@ -25,7 +25,7 @@ const sendingWait = 50 * time.Millisecond
 // that comes in single characters, and what is read ahead.
 const chunkOverhead = limits.ChunkBytes
 
-// errSmallChunks is the error of an answer that is longer.
+// errSmallChunks is the error of an answer that is longer, by its chunks or by the records of TLS.
 var errSmallChunks = errors.New("answer comes in chunks that are too small")
 
 // postRequest is what net/http must know of a request to read its answer.
@@ -44,6 +44,7 @@ type exchange struct {
 	sender  sync.WaitGroup
 	sending chan error    // gets what came of a large body; nil if there is none, or it was received
 	body    io.ReadCloser // of the answer
+	wire    int64         // where it begins in what the connection has received, with the records of TLS
 	size    int64         // of the body, as far as it was read
 	keep    bool          // the connection may be used again after the answer
 	ended   bool
@@ -65,6 +66,7 @@ func (h *http1) roundTrip(ctx context.Context, text []byte, large *restBody, a *
 	if err != nil {
 		return nil, x.fail(err)
 	}
+	x.wire = c.records.read
 	x.body, x.keep = resp.Body, !resp.Close && resp.StatusCode >= http.StatusOK
 	if resp.TransferEncoding != nil && c.answers.hasLength {
 		x.keep = false // https://www.rfc-editor.org/rfc/rfc9112#section-6.1: perhaps two answers in one
@@ -178,7 +180,7 @@ func (x *exchange) isSent() bool {
 // Read reads the body of the answer, whose end frees the connection.
 func (x *exchange) Read(p []byte) (int, error) {
 	n, err := x.body.Read(p)
-	if x.size += int64(n); x.conn.answers.wire > 2*x.size+chunkOverhead {
+	if x.size += int64(n); x.conn.records.read-x.wire > 2*x.size+chunkOverhead {
 		err = errSmallChunks
 	}
 	if err == nil {

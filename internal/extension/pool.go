@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // http2Connections is how many HTTP/2 connections calls take turns on. A single one would lead all of them to one of
@@ -73,7 +74,9 @@ func (p *pool) newHTTP1() *http1 {
 func (p *pool) newTransport() *http.Transport {
 	// The server's name is left to the transport: it is the URL's host.
 	transport := connect.NewTransport(p.host.config.clientTLS(p.host.roots), p.http2, p.host.config.MaxIdleConnections)
-	transport.Proxy, transport.DialContext = p.host.proxy(), p.dial
+	transport.Proxy, transport.DialContext = p.host.proxy(), p.dialMetered
+	// What has come of an answer and is not read yet is no more than a call may have besides.
+	transport.HTTP2.MaxReceiveBufferPerStream = limits.CallOverheadBytes
 	return transport
 }
 
@@ -114,7 +117,16 @@ func (p *pool) transport() *http.Transport {
 	return p.transports[int(p.turn.Add(1))%len(p.transports)]
 }
 
-// dial implements http.Transport.DialContext.
+// dialMetered implements http.Transport.DialContext.
+func (p *pool) dialMetered(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := p.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return newMeteredConn(c, p.host.config.bucket), nil
+}
+
+// dial connects to addr.
 func (p *pool) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -18,6 +18,7 @@ type Protocols struct {
 
 // NewProtocols returns a Protocols without connections.
 func NewProtocols(config Config) *Protocols {
+	config.setDefaults() // once, so that both share what bounds all extensions
 	return &Protocols{rest: NewREST(config), grpc: NewGRPC(config)}
 }
 

@@ -181,10 +181,12 @@ func (r *REST) roundTrip(
 	}
 	resp, err := p.transport().RoundTrip(req.WithContext(a.trace(ctx)))
 	if err != nil {
+		a.metered.end()
 		x.sent = out.detach(a.wrote.Load())
 		a.unfinished = out.copy == nil && x.sent < body.Size()
 		return nil, err
 	}
+	resp.Body = meteredBody{resp.Body, &a.metered}
 	x.body, x.attempt = out, a
 	return resp, nil
 }
@@ -223,6 +225,7 @@ type attempt struct {
 	// unnegotiated is set if client and server made the connection without agreeing on a protocol.
 	unnegotiated atomic.Bool
 	unfinished   bool // net/http has not read the whole body, and will not
+	metered      meteredCall
 
 	// net/http repeats a request for as long as a server goes away before it has processed it. giveUp, if it is not nil,
 	// ends that after maxStreams of them.
@@ -233,6 +236,7 @@ type attempt struct {
 func (a *attempt) trace(ctx context.Context) context.Context {
 	a.hooks.GotConn = func(info httptrace.GotConnInfo) {
 		a.connected.Store(true)
+		a.metered.begin(info.Conn)
 		if a.giveUp != nil && a.streams.Add(1) > maxStreams {
 			a.giveUp(errGoesAway)
 		}

@@ -129,6 +129,7 @@ type recordConn struct {
 	net.Conn
 	socket  socket
 	polling bool // Read does not wait
+	read    int64
 
 	mu   sync.Mutex
 	held *[recordsSize]byte // while records are held back
@@ -140,7 +141,9 @@ func (w *recordConn) Read(p []byte) (int, error) {
 	if w.polling {
 		return w.socket.poll(p)
 	}
-	return w.Conn.Read(p)
+	n, err := w.Conn.Read(p)
+	w.read += int64(n)
+	return n, err
 }
 
 func (w *recordConn) gather() {

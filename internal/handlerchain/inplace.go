@@ -113,6 +113,9 @@ func (c *InPlace) Add(answer proto.Message, allow []string) error {
 		if err != nil {
 			return fmt.Errorf("patch of %s: %w", o.pointer[1:], err)
 		}
+		if err := o.current.grown(o.original); err != nil {
+			return fmt.Errorf("%s: %w", o.pointer[1:], err)
+		}
 		contributes = contributes || changed
 	}
 	if contributes {

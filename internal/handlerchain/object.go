@@ -5,10 +5,13 @@ package handlerchain
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonpatch"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // object is an object of a request, as patched so far.
@@ -78,7 +81,7 @@ func (o *object) apply(
 	}
 	changes, err := m.Parse(patch)
 	if err != nil {
-		return false, err
+		return false, ofAnswer(err)
 	}
 	if jsonpatch.Within(t, changes, places) {
 		_, err = jsonpatch.ApplyParsed(o.tree, t, changes, &m)
@@ -86,10 +89,36 @@ func (o *object) apply(
 		err = o.applyElsewhere(t, changes, places, &m)
 	}
 	if err != nil {
-		return false, err
+		return false, ofAnswer(err)
 	}
 	o.text = nil
 	return true, m.Flush()
+}
+
+// ofAnswer returns the error of a patch: that it is too large is a mistake of the answer, not of the request.
+func ofAnswer(err error) error {
+	if refused, ok := errors.AsType[*hook.Error](err); ok && refused.Kind == hook.TooLarge {
+		return errors.New(refused.Message)
+	}
+	return err
+}
+
+// grown returns an error if patches have made so much of an object that the next step cannot be given it. The fault is
+// that of the patches unless it was so before.
+func (o *object) grown(original []byte) error {
+	if o.tree == nil || !tooManyValues(o.json()) || tooManyValues(original) {
+		return nil
+	}
+	return fmt.Errorf("with its patches, it has more than %d values", limits.ObjectElements)
+}
+
+// tooManyValues reports whether the text of an object has more values than can be read.
+func tooManyValues(text []byte) bool {
+	if len(text) <= limits.ObjectElements { // each takes a byte, at least
+		return false
+	}
+	var m jsonpatch.Meter
+	return m.Values(text) != nil
 }
 
 // applyElsewhere applies a patch that may change more than is kept, to a copy.

@@ -92,6 +92,22 @@ func (p *Patches) Add(answer *hooksv1alpha1.GeneratePatchesResponse) error {
 	return nil
 }
 
+// Check returns an error if the patches so far have made too much of an object, or of all together, for the next step.
+func (p *Patches) Check() error {
+	before, after := 0, 0
+	for i, item := range p.request.GetItems() {
+		original := item.GetObject().GetRaw()
+		if err := p.objects[i].grown(original); err != nil {
+			return fmt.Errorf("%s: %w", described(item), err)
+		}
+		before, after = before+len(original), after+len(p.objects[i].json())
+	}
+	if after > limits.BodyBytes && before <= limits.BodyBytes {
+		return fmt.Errorf("with its patches, the objects have more than %d MiB", limits.BodyBytes>>20)
+	}
+	return nil
+}
+
 // Apply applies a patch to the object of an item, by its index. An error that is not a *hook.Error is one of the patch.
 func (p *Patches) Apply(i int, item *hooksv1alpha1.GeneratePatchesResponseItem) error {
 	changed, err := p.objects[i].apply(item.GetPatchType(), item.GetPatch(), keptOfTemplates, p.guard)
@@ -103,6 +119,12 @@ func (p *Patches) Apply(i int, item *hooksv1alpha1.GeneratePatchesResponseItem) 
 	}
 	p.items, p.changed = append(p.items, item), true
 	return nil
+}
+
+// Before returns the Patches as they were when they had n items: after an error, p must not be used.
+func (p *Patches) Before(n int, g jsonpatch.Guard) (*Patches, error) {
+	again := NewPatches(p.request, g)
+	return again, again.Add(&hooksv1alpha1.GeneratePatchesResponse{Items: p.items[:n]})
 }
 
 // Items returns the patches of all steps in their order. Applied to the request, as Cluster API applies them, they make

@@ -162,6 +162,9 @@ const (
 	ConditionCost   = 1_000_000
 	PolicyCost      = 2_500_000
 	PolicyReadBytes = 10 * BodyBytes
+	// PolicyMemoryBytes is what they allocate: a third of the least budget, so that an expression that costs too much is
+	// told from a gateway that has too little. A list of 3,000 numbers that is searched for each of them takes 1 GiB.
+	PolicyMemoryBytes = 32 << 20
 	// CacheSeconds is the longest time that an answer is kept.
 	CacheSeconds = 3600
 )

@@ -188,6 +188,9 @@ const (
 const (
 	// Handlers is the number of handlers that the status of an ExtensionConfig has room for.
 	Handlers = 512
+	// AllHandlers is the number of handlers of all ExtensionConfigs together, rules and chains included: 2,000 with ten
+	// each, and a quarter more. One takes up to 3 KiB, with its metrics and its state.
+	AllHandlers = 25_000
 	// URLBytes is the length of the longest spec.clientConfig.url.
 	URLBytes = 512
 	// CABundleBytes is the size of the largest spec.clientConfig.caBundle, as base64 text.

@@ -8,10 +8,13 @@ import "time"
 // The limits of the memory that calls share, and of work with large bodies. internal/memory sets the budget,
 // internal/budget shares it and says why it does so as it does. Shares are in percent.
 const (
-	// BudgetShare is the part of the process's memory that is for calls: at least LeastBudget, at most LargestBudget.
-	BudgetShare   = 50
-	LeastBudget   = 96 << 20
-	LargestBudget = 2 << 30
+	// BudgetShare is the part of the process's memory that is for calls, at most LargestBudget. LeastBudget has room for
+	// one call of full size; with less, such calls are refused. LargestBudgetShare is the part beyond which a budget that
+	// is set is warned about: an idle gateway has 12 MiB of its own, and garbage comes to a part of what calls have.
+	BudgetShare        = 50
+	LargestBudgetShare = 75
+	LeastBudget        = 96 << 20
+	LargestBudget      = 2 << 30
 	// HeapShare is the part of the process's memory that Go's heap may take, if GOMEMLIMIT does not say so.
 	HeapShare = 90
 	// UnlimitedPart is the part of the machine's memory that a process without a limit has for calls, one of so many, and
@@ -21,11 +24,13 @@ const (
 	// CallerShare and ExtensionShare are the parts of the budget that one caller and one extension may have.
 	CallerShare    = 75
 	ExtensionShare = 40
-	// AdmittedShare is the part of the budget up to which calls are admitted, AdmittedLittleShare that for calls of at
-	// most LittleCallBytes, and AdmittedSmallShare that for calls of at most SmallCallBytes.
-	AdmittedShare       = 85
-	AdmittedLittleShare = 90
-	AdmittedSmallShare  = 95
+	// AdmittedShare is the part of the budget up to which calls are admitted, and GrownShare that up to which those that
+	// were admitted get more. The rest is for small calls: AdmittedLittleShare is the part for calls of at most
+	// LittleCallBytes, and AdmittedSmallShare that for calls of at most SmallCallBytes.
+	AdmittedShare       = 80
+	GrownShare          = 90
+	AdmittedLittleShare = 95
+	AdmittedSmallShare  = 100
 	LittleCallBytes     = 320 << 10
 	SmallCallBytes      = 64 << 10
 	// MemoryWaits is the number of calls that wait for memory, SmallMemoryWaits that of small ones besides, and

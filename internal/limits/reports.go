@@ -82,6 +82,10 @@ const (
 	DefaultShutdown = 40 * time.Second
 	// AnswerTimeout bounds the time from the header of a request over HTTP to the end of its answer.
 	AnswerTimeout = 2 * time.Minute
+	// AnswerPatience is how long the caller of a call may read nothing of its answer, which has memory until it is read,
+	// and AnswerBytesPerSecond how fast it has to read: 20 MiB at 3 Mbit/s, as a request may come, take 56 s.
+	AnswerPatience       = 5 * time.Second
+	AnswerBytesPerSecond = 384 << 10
 	// RenewTimeout is how long a gRPC connection may go on that was asked to end.
 	RenewTimeout = Timeout + 5*time.Second
 	// RefusedInterval is the time between two log lines about connections that were closed.

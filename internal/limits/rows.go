@@ -30,10 +30,11 @@ const (
 func memory() []Limit {
 	shows := "`hookgate_memory_reserved_bytes`, `hookgate_memory_refused_total`"
 	return []Limit{
-		{"process", "budget: the memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + "; or the container's limit with `GOMEMLIMIT`", shows},
+		{"process", "budget: the memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + ", with a warning beyond " + percent(LargestBudgetShare) + " of the limit; or the container's limit with `GOMEMLIMIT`", shows},
+		{"call", "of a budget of less than " + size(LeastBudget) + ", in a container of less than " + size(LeastBudget*100/BudgetShare) + ", which the log says", "all of it", "`TooLarge`", "", ""},
 		{"process", "budget, if the process has no limit, which the log says", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
 		{"process", "Go's heap, unless `GOMEMLIMIT` is set", percent(HeapShare) + " of the container's limit", "garbage is collected more often", "", ""},
-		{"process", "part of the budget up to which calls are admitted", percent(AdmittedShare) + "; " + percent(AdmittedLittleShare) + " up to " + size(LittleCallBytes) + ", " + percent(AdmittedSmallShare) + " up to " + size(SmallCallBytes), waits, "", ""},
+		{"process", "part of the budget up to which calls are admitted; up to which they get more", percent(AdmittedShare) + ", those up to " + size(LittleCallBytes) + " " + percent(AdmittedLittleShare) + ", up to " + size(SmallCallBytes) + " " + percent(AdmittedSmallShare) + "; " + percent(GrownShare), "waits; " + overloaded, "", ""},
 		{"process", "answers that [caches](extension-policy.md#cache) keep", percent(KeptShare) + " of the budget, at most " + size(CachedBytes) + "; " + size(CachedBytes/CachedPart) + " for one; none while calls use " + percent(KeptBelow), "those used least recently are forgotten", "", ""},
 		{"process", "calls that wait to be [recorded](recording.md), twice their size", size(RecordQueueBytes) + ", " + count(RecordQueueCalls) + " calls; of the part of the budget that caches have", "not recorded", "", "`hookgate_recording_dropped_total`"},
 		{"process", "[recordings of one handler](recording.md#record-one-handler) at the same time; their lines that wait for a reader, and that are on their way", count(RecordStreams) + "; " + size(RecordStreamBytes) + " each", "status 503; not recorded", "", "`hookgate_recording_dropped_total`"},
@@ -56,6 +57,7 @@ func sizes() []Limit {
 		{"call", "name of a handler in a request", size(NameBytes), "`UnknownHandler`", "", ""},
 		{"call", "kind, group of a reference; apiVersion, kind of an object that is converted", "63, 253; " + size(QuotedBytes), "`Conversion`, `InvalidRequest`", "", ""},
 		{"call", "what match conditions read: each object of which they select a member, each list that they go through, each time", size(PolicyReadBytes), "`Policy`", "", ""},
+		{"call", "memory of what match conditions and rules make of it", size(PolicyMemoryBytes), "`Policy`", "", ""},
 		{"call", "text of an extension in an error; of another gateway about a loop", size(ErrorQuoteBytes) + "; " + size(LoopQuoteBytes), cut, "", ""},
 		{"call", "message of an extension's answer", size(MessageBytes), "cut, ends with `… (cut)`", "", ""},
 		{"call", "messages of several handlers together; text of an error", size(MergedMessageBytes), "each is cut to an equal share, at least " + size(LeastMessageShare), "", ""},
@@ -173,6 +175,7 @@ func counts() []Limit {
 		{"process", "Clusters that calls were about, [which the status knows](status.md#the-handlers-of-a-cluster); calls that are looked at for them", count(SeenClusters) + "; " + count(SeenClustersPerSecond) + " per second", "the one with the oldest call is forgotten; the next call counts", "", ""},
 		{"process", "ExtensionPolicies, HandlerChains, HookRules, Clusters that wait, Clusters with places, in the status", count(StatusPolicies) + ", " + count(StatusChains) + ", " + count(StatusLocals) + ", " + count(HeldClusters) + ", " + count(HeldClusters), counted, "", ""},
 		{"extension", "handlers; length of the name of one, a DNS-1123 label", count(Handlers) + "; 63", badDiscovery, "", ""},
+		{"process", "handlers of all ExtensionConfigs together", count(AllHandlers), "the ExtensionConfig is not registered: its error names it, `Discovered` is `False`; `NotReady`", "", ""},
 		{"extension", "faults in one error of discovery", count(DiscoveryFaults), counted, "", ""},
 		{"extension", "calls that are repeated", percent(100/RetryPart) + ", and " + count(RetryCredit) + " at the start", "the first failure", "", ""},
 		{"extension", "failures in the status", count(Failures), "the oldest is forgotten", "", ""},
@@ -232,6 +235,7 @@ func times() []Limit {
 
 		{"call", "receiving a request", long(ReceiveTimeout), "`InvalidRequest`; over gRPC, DeadlineExceeded", "", ""},
 		{"call", "answer to a REST caller, from the request's header", long(AnswerTimeout), closed, "", ""},
+		{"call", "reading an answer", long(AnswerPatience) + ", and 1 s for each " + size(AnswerBytesPerSecond) + " that were read", "the stream is reset; over HTTP/1.1 and gRPC, closed", "", ""},
 		{"call", "handlers that a policy gives an order, together", long(Timeout), "`Timeout`", "", ""},
 		{"call", "waiting for memory", "half the time to its deadline, at most " + long(MemoryWait), overloaded, "", ""},
 		{"call", "message over gRPC that has not arrived", "after " + long(UnsizedWait) + ", counts as " + size(BodyBytes) + " until it has", "if the memory is used up, DeadlineExceeded at once", "", ""},

@@ -35,6 +35,9 @@ func Budget() (bytes int64, limited bool) {
 	return budgetOf(available(memlimit.FromCgroup), available(memlimit.FromSystem), goLimit())
 }
 
+// Available returns the memory that the process may use, in bytes, by its cgroup, GOMEMLIMIT and the machine.
+func Available() int64 { return min(available(memlimit.FromCgroup, memlimit.FromSystem), goLimit()) }
+
 func budgetOf(cgroup, machine, limit int64) (bytes int64, limited bool) {
 	if limit = min(cgroup, limit); limit < machine {
 		return min(limit/100*budgetPercent, MaxBudget), true

@@ -24,6 +24,9 @@ const (
 	// request, of the Cluster and of its metadata. It is ten times the largest request, about a fifth of a second.
 	ReadLimit = limits.PolicyReadBytes
 
+	// MemoryLimit bounds the bytes that they allocate, though much of it is garbage soon.
+	MemoryLimit = limits.PolicyMemoryBytes
+
 	// readStep is the number of bytes that are read, and reserved, before the Guard is asked.
 	readStep    = 256 << 10
 	reserveStep = 64 << 10
@@ -55,6 +58,7 @@ type Request struct {
 	read       int   // bytes that it has looked through
 	stepped    int   // bytes that were looked through since the last Step
 	held       int64 // bytes that were allocated and not reserved
+	taken      int   // bytes that were allocated
 	err        error // what ended the evaluation
 
 	args []ref.Val // of the functions that are about to be called
@@ -77,7 +81,7 @@ func NewMessage(encode func(member string) ([]byte, error), g Guard) *Request {
 
 // begin begins a call of Match, which may look through ReadLimit.
 func (r *Request) begin(ctx context.Context) {
-	r.evaluation, r.read, r.err = r.evaluation+1, 0, nil
+	r.evaluation, r.read, r.taken, r.err = r.evaluation+1, 0, 0, nil
 	r.check = ctx.Err
 }
 
@@ -102,6 +106,9 @@ func (r *Request) look(n int) {
 
 // take notes that so many bytes are about to be allocated.
 func (r *Request) take(n int) {
+	if r.taken += n; n > MemoryLimit || r.taken > MemoryLimit {
+		r.abort(fmt.Errorf("%w: the expressions need more than %d bytes of memory", ErrCost, MemoryLimit))
+	}
 	if r.held += int64(n); r.held > reserveStep && r.Reserve != nil {
 		if err := r.Reserve(r.held); err != nil {
 			r.abort(err)

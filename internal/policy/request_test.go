@@ -6,6 +6,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,6 +121,30 @@ func TestReadLimit(t *testing.T) {
 		const want = `match condition "a": the expression costs too much for this request`
 		if got || !errors.Is(err, ErrCost) || err.Error() != want {
 			t.Errorf("210 MiB: got %t, %v, want %s", got, err, want)
+		}
+	}
+}
+
+// An expression that makes too much of a small request costs too much, before it takes the memory of the gateway.
+func TestMemoryLimit(t *testing.T) {
+	var numbers []string
+	for i := range 3000 {
+		numbers = append(numbers, strconv.Itoa(i))
+	}
+	body := []byte(`{"a":[` + strings.Join(numbers, ",") + `]}`)
+	for expression, want := range map[string]error{
+		`request.a.all(a, a in request.a.filter(b, b == a))`: ErrCost,
+		`request.a.all(a, a in request.a)`:                   ErrCost,
+		`request.a.all(a, request.a.exists(b, b == 2999))`:   ErrCost,
+		`request.a.exists(a, a == 2)`:                        nil,
+	} {
+		var reserved int64
+		r := NewRequest(body, Guard{Reserve: func(n int64) error { reserved += n; return nil }})
+		if _, err := compiled(t, expression).Match(t.Context(), r); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", expression, err, want)
+		}
+		if reserved > MemoryLimit {
+			t.Errorf("%s takes %d bytes", expression, reserved)
 		}
 	}
 }

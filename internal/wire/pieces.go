@@ -54,6 +54,47 @@ func (m Sized) marshal() (mem.BufferSlice, error) {
 	return w.done, nil
 }
 
+// Held is a message to send that tells what of it has been written. gRPC keeps a message for as long as its peer does not
+// read it.
+type Held struct {
+	Sized
+	// Written is called with numbers of bytes, whose sum is Size: as they are written, or when they will not be.
+	Written func(bytes int)
+}
+
+// heldPiece is how much of a Held is told at a time, in bytes. gRPC tells nothing of buffers of leastHeld or less.
+const (
+	heldPiece = 256 << 10
+	leastHeld = 1 << 10
+)
+
+// marshal writes the message into one buffer, and returns the pieces of it.
+func (m Held) marshal() (mem.BufferSlice, error) {
+	text, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, max(m.Size, leastHeld+1)), m.Message)
+	if err != nil {
+		m.Written(m.Size)
+		return nil, err
+	}
+	var pieces mem.BufferSlice
+	for len(text) >= 2*heldPiece {
+		piece := text[:heldPiece:heldPiece]
+		pieces, text = append(pieces, mem.NewBuffer(&piece, writtenPool(m.Written))), text[heldPiece:]
+	}
+	return append(pieces, mem.NewBuffer(&text, writtenPool(m.Written))), nil
+}
+
+// writtenPool is told of buffers that gRPC has written, or will not write.
+type writtenPool func(bytes int)
+
+// Get implements mem.BufferPool.
+func (writtenPool) Get(length int) *[]byte {
+	b := make([]byte, length)
+	return &b
+}
+
+// Put implements mem.BufferPool.
+func (p writtenPool) Put(b *[]byte) { p(len(*b)) }
+
 // pieceSize is the size of the pieces of a rest, for which gRPC has a pool.
 const pieceSize = 32 << 10
 

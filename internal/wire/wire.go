@@ -73,10 +73,12 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("cannot read %T: want a proto.Message", v)
 }
 
-// Marshal writes v, which is a proto.Message or Sized.
+// Marshal writes v, which is a proto.Message, Sized or Held.
 func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch v := v.(type) {
 	case Sized:
+		return v.marshal()
+	case Held:
 		return v.marshal()
 	case proto.Message:
 		return SizeOf(v).marshal()
