@@ -99,7 +99,8 @@ func runAs(
 		return int(exit)
 	}
 	// A server may have sent parts of it, such as the reason of a status.
-	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(redact.Bounded(err.Error(), limits.MergedMessageBytes)))
+	shown := redact.Bounded(err.Error(), limits.MergedMessageBytes)
+	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(shown))
 	var usage usageError
 	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
 		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")

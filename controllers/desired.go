@@ -87,7 +87,8 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 		o.setWarning(want, withheldCondition, withheldReason, o.withheldMessage())
 	case o.problem != "":
 		n := len(want.Status.Handlers)
-		if _, says := want.Annotations[extensionconfig.DiscoveredAtAnnotation]; says || o.called != nil && o.called.Pending != nil {
+		_, says := want.Annotations[extensionconfig.DiscoveredAtAnnotation]
+		if says || o.called != nil && o.called.Pending != nil {
 			o.setDiscoveredAt(want) // otherwise, an older gateway has discovered it, maybe elsewhere
 		}
 		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,7 +51,7 @@ var lastValidKinds = map[string]struct {
 		"extensionpolicies", `{"targetRef": {"name": "acme"}, "timeoutSeconds": %d}`,
 		`{"targetRef": {"name": "acme"}, "timeoutSeconds": %d, "matchConditions": [{"name": "x", "expression": "("}]}`,
 		func(r *replica) string {
-			return fmt.Sprint(int(r.registry.Snapshot().Policies("acme").Override(registry.Handler{Name: "a"}).Timeout.Seconds()))
+			return strconv.Itoa(int(r.registry.Snapshot().Policies("acme").Override(registry.Handler{Name: "a"}).Timeout.Seconds()))
 		},
 	},
 	"HandlerChain": {

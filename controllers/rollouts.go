@@ -84,7 +84,7 @@ func (r *rollouts) verdicts() map[string]extensionconfig.Verdict {
 		return verdicts
 	}
 	for name, v := range verdicts {
-		if v.Ready() {
+		if v.Ready() || v.Reason == v1alpha1.RecordsMissingReason {
 			verdicts[name] = extensionconfig.Verdict{
 				Reason: v1alpha1.RecordsMissingReason, Message: "Calls fail with NotReady: the " + rollout.RecordKind +
 					"s have not been read; install their CustomResourceDefinition, and allow the gateway to list and watch them",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +63,7 @@ func (r *replicas) Put(_ context.Context, record *v1alpha1.ExtensionRolloutRecor
 		return rollout.ErrChanged
 	}
 	r.version++
-	record.ResourceVersion, record.UID = fmt.Sprint(r.version), "1"
+	record.ResourceVersion, record.UID = strconv.Itoa(r.version), "1"
 	r.records[record.Name] = record.DeepCopy()
 	r.states = append(r.states, record.Spec.State)
 	for _, e := range r.engines {

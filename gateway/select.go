@@ -253,8 +253,8 @@ func (m *matcher) awaits(ctx context.Context, s *registry.Snapshot, u *registry.
 
 // mistaken returns the error of a call that an ExtensionConfig with a mistake may have a handler for.
 func mistaken(u *registry.Undiscovered) error {
-	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls that it may have handlers for fail until it is corrected "+
-		"or deleted, or onUndiscovered: Ignore is set in its ExtensionPolicy: %s", u, u.Mistake)
+	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls that it may have handlers for fail until it is "+
+		"corrected or deleted, or onUndiscovered: Ignore is set in its ExtensionPolicy: %s", u, u.Mistake)
 }
 
 func notDiscovered(awaited []string) error {

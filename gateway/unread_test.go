@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -201,7 +202,7 @@ func TestAnswersThatAreReadSlowly(t *testing.T) {
 			n += read
 			time.Sleep(100 * time.Millisecond)
 		}
-		if err != io.EOF || n < size {
+		if !errors.Is(err, io.EOF) || n < size {
 			t.Errorf("%s: %d bytes, %v", resp.Proto, n, err)
 		}
 		_ = resp.Body.Close()

@@ -42,8 +42,8 @@ func (c *Closure) String() string { return fmt.Sprintf("%s %q", c.Kind, c.Name) 
 
 // Error returns the error of a call that is closed.
 func (c *Closure) Error() *hook.Error {
-	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls that it may govern fail until it is corrected or deleted: "+
-		"%s", c, c.Mistake)
+	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls that it may govern fail until it is corrected or "+
+		"deleted: %s", c, c.Mistake)
 }
 
 // Closes reports whether calls to all handlers of a hook are closed for the namespaces that NamespaceSelector matches.
@@ -164,8 +164,8 @@ func (s *Snapshot) ClosedChain(name string) *Closure {
 // chainKind is the kind of a Chain.
 const chainKind = "HandlerChain"
 
-// shadow keeps the registrations of ExtensionConfigs out of sight whose names local registrations have: whoever may only
-// register an extension cannot turn off what an operator has written.
+// shadow keeps the registrations of ExtensionConfigs out of sight whose names local registrations have: whoever may
+// only register an extension cannot turn off what an operator has written.
 func (d *draft) shadow() {
 	for name, c := range d.byConfig {
 		if c.registration.Local == nil && len(d.localsNamed(name)) > 0 {

@@ -34,10 +34,10 @@ func (r *Registration) Describe() string {
 	return fmt.Sprintf("%s %q", kind, r.Name)
 }
 
-// SetLocal replaces all registrations of a kind that has no servers. They precede ExtensionConfigs and Rollouts of their
-// names, which are not called meanwhile; of two kinds, the last one by name is served, so that a HookRule precedes a
-// HookJob. The error of each registration says what is wrong with it, by its index; one that is wrong keeps no other
-// from being served. One whose Local is the same as before is not replaced.
+// SetLocal replaces all registrations of a kind that has no servers. They precede ExtensionConfigs and Rollouts of
+// their names, which are not called meanwhile; of two kinds, the last one by name is served, so that a HookRule
+// precedes a HookJob. The error of each registration says what is wrong with it, by its index; one that is wrong keeps
+// no other from being served. One whose Local is the same as before is not replaced.
 func (r *Registry) SetLocal(kind string, regs []Registration) []error {
 	errs := make([]error, len(regs))
 	next := map[string]*Registration{}

@@ -127,8 +127,8 @@ func (r *Registry) SetRollouts(rollouts []Rollout) {
 	r.store(d)
 }
 
-// placeMembers finds the Rollout that stands for each name. One whose own name a local registration has stands for none,
-// and none stands for such a registration.
+// placeMembers finds the Rollout that stands for each name. One whose own name a local registration has stands for
+// none, and none stands for such a registration.
 func (d *draft) placeMembers() {
 	if len(d.rollouts) == 0 && len(d.memberOf) == 0 {
 		return

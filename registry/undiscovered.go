@@ -23,7 +23,8 @@ type Undiscovered struct {
 	Unreadable string
 	// NamespaceSelector is the one of the ExtensionConfig. Nil matches all.
 	NamespaceSelector labels.Selector
-	// Mistake says what is wrong with the text of the ExtensionConfig, so that it cannot be discovered; empty if nothing is.
+	// Mistake says what is wrong with the text of the ExtensionConfig, so that it cannot be discovered; empty if nothing
+	// is.
 	Mistake string
 	// Default decides the result of calls to all handlers of a hook, unless a policy does: Fail fails them, and Ignore
 	// leaves the ExtensionConfig out.

@@ -8,9 +8,9 @@ type HookRuleWindow struct {
 	// cron says when the window opens, in the five fields of cron: minute, hour, day of the month, month and day of the
 	// week, as in 0 2 * * 6. Names such as @daily and time zones are not taken.
 	//
-	// Days of the week are 0 to 7, where 0 and 7 are Sunday, or sun to sat. Where clocks are put forward, a window of a time that
-	// is left out opens when they go on. Where they are put back, one of a time that comes twice opens the first time, and
-	// both times if it opens in every hour of the day.
+	// Days of the week are 0 to 7, where 0 and 7 are Sunday, or sun to sat. Where clocks are put forward, a window of a
+	// time that is left out opens when they go on. Where they are put back, one of a time that comes twice opens the first
+	// time, and both times if it opens in every hour of the day.
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=256
 	// +required

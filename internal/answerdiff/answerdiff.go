@@ -37,8 +37,8 @@ type Comparer struct {
 	Codec *codec.Codec
 	// Ignore reports whether the value at a JSON pointer may differ. Nil ignores nothing.
 	Ignore func(pointer string) bool
-	// Guard bounds the work. The zero value adds no bound to those of a single object. Release, which may be nil, is called
-	// with what was reserved for an object that has been compared.
+	// Guard bounds the work. The zero value adds no bound to those of a single object. Release, which may be nil, is
+	// called with what was reserved for an object that has been compared.
 	Guard   jsonpatch.Guard
 	Release func(bytes int64)
 }

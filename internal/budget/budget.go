@@ -110,8 +110,8 @@ func (w *waiter) first() int {
 	return 0
 }
 
-// New returns a budget of so many bytes. With less than MinLimit, the largest calls are refused: memory that is not there
-// would end the process, and all calls with it.
+// New returns a budget of so many bytes. With less than MinLimit, the largest calls are refused: memory that is not
+// there would end the process, and all calls with it.
 func New(limit int64) *Budget {
 	return &Budget{limit: max(limit, leastLimit), accounts: map[Account]*account{}, scheduler: newScheduler()}
 }

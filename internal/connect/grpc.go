@@ -181,7 +181,8 @@ func (g *GRPC) Classify(r *RPC, err error) *Failure {
 	// gRPC has no types for these.
 	case strings.Contains(text, "unexpected HTTP status code"), strings.Contains(text, "unexpected content-type"):
 		return bad(NotGRPC, "the server does not speak gRPC")
-	case r.header.Load() && strings.HasPrefix(text, "grpc: received message") && // or else the server says so of the request
+	// Without the header, the server says so of the request.
+	case r.header.Load() && strings.HasPrefix(text, "grpc: received message") &&
 		strings.Contains(text, strconv.FormatInt(g.maxAnswer, 10)):
 		return bad(Other, fmt.Sprintf("answer is larger than %d bytes", g.maxAnswer))
 	case !r.trailer.Load() && strings.Contains(text, "failed to unmarshal"):

@@ -58,7 +58,8 @@ func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
 	for name, of := range s.rollouts {
 		verdict := extensionconfig.JudgeRollout(snapshot, of)
 		if !s.engine.Readable() && verdict.Ready() {
-			verdict = extensionconfig.Verdict{Reason: v1alpha1.RecordsMissingReason, Message: "Calls fail with NotReady: not all " +
+			const calls = "Calls fail with NotReady: not all "
+			verdict = extensionconfig.Verdict{Reason: v1alpha1.RecordsMissingReason, Message: calls +
 				rollout.RecordKind + "s have been read, which say which Clusters have moved; the log says which one cannot be"}
 		}
 		if aborted := s.engine.Aborted(name); aborted != "" && verdict.Ready() {

@@ -38,6 +38,9 @@ func TestRolloutVerdicts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	want(v1alpha1.RecordsMissingReason, "Calls fail with NotReady: not all ExtensionRolloutRecords have been read, which say "+
+		"which Clusters have moved; the log says which one cannot be", false)
+	engine.SetRead()
 	want(v1alpha1.ReadyReason, "v6 answers, and v7 for Clusters that have moved", true)
 	record := &v1alpha1.ExtensionRolloutRecord{Spec: v1alpha1.ExtensionRolloutRecordSpec{
 		Rollout: "acme", Candidate: "v7", State: v1alpha1.RolloutStateAborted, Message: "too many calls have failed",

@@ -114,8 +114,8 @@ func (r *Reconciler) Applied(name string) *registry.Registration {
 	return nil
 }
 
-// await tells the registry which of xs have unknown handlers. Calls to all handlers of a hook do not wait for those that
-// are paused, or that the gateway may not call.
+// await tells the registry which of xs have unknown handlers. Calls to all handlers of a hook do not wait for those
+// that are paused, or that the gateway may not call.
 func (r *Reconciler) await(xs []Known, states []*state) {
 	var unknown []registry.Undiscovered
 	for i := range xs {

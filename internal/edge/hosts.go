@@ -31,9 +31,9 @@ func LocalHosts(h http.Handler, configured string, bound net.Addr) http.Handler 
 	})
 }
 
-// SameSite returns a handler that refuses what a browser asks for a page of another site, with the client certificate of
-// its user or on the machine of its user: all that changes something, and all that the page embeds or reads. A person may
-// follow a link to a page.
+// SameSite returns a handler that refuses what a browser asks for a page of another site, with the client certificate
+// of its user or on the machine of its user: all that changes something, and all that the page embeds or reads. A
+// person may follow a link to a page.
 func SameSite(h http.Handler) http.Handler {
 	var protection http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,8 +19,8 @@ import (
 )
 
 // faultsRequest reports whether an answer finds fault with the request, as the status codes from 400 to 499 do over
-// HTTP. ResourceExhausted does so if its text is about the size of a message: it may as well mean that the extension has
-// too much to do.
+// HTTP. ResourceExhausted does so if its text is about the size of a message: it may as well mean that the extension
+// has too much to do.
 func faultsRequest(code codes.Code, message string) bool {
 	switch code {
 	case codes.ResourceExhausted:
@@ -33,13 +33,15 @@ func faultsRequest(code codes.Code, message string) bool {
 	}
 }
 
-// refusesSize matches what servers of gRPC say of a message that is larger than they take or send: those in Go, Java and
-// Swift, of the C core (C++, Python, Ruby, PHP), Node.js, .NET, Rust and Connect, and what extensions may say themselves.
-// There are no codes for it. A queue, a quota or a rate that is exceeded is none.
+// refusesSize matches what servers of gRPC say of a message that is larger than they take or send: those in Go, Java
+// and Swift, of the C core (C++, Python, Ruby, PHP), Node.js, .NET, Rust and Connect, and what extensions may say
+// themselves. There are no codes for it. A queue, a quota or a rate that is exceeded is none.
 var refusesSize = regexp.MustCompile(`(?i)\bmessage (after decompression |that decompresses to a size |with a size )?` +
-	`larger than\b|\b(message|message length|message size|request|request body|payload|entity|body) (is )?too (large|big)\b|` +
+	`larger than\b|` +
+	`\b(message|message length|message size|request|request body|payload|entity|body) (is )?too (large|big)\b|` +
 	`\bmessage size( \d+)?( bytes)?( is larger than| exceeds)\b|^length limit exceeded|` +
-	`\b(message|request|payload)( size)? (has )?exceed(s|ed) (the )?(configured |allowed )*max(imum)?( allowed| configured)*` +
+	`\b(message|request|payload)( size)? (has )?exceed(s|ed) (the )?(configured |allowed )*` +
+	`max(imum)?( allowed| configured)*` +
 	`( message| payload| request)? (size|length)\b`)
 
 // tooLargeOverHTTP is what gRPC says of a proxy that answers with 413.

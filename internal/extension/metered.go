@@ -14,8 +14,8 @@ import (
 )
 
 // meteredConn is a connection of a transport that is read slowly if the server sends more over HTTP/2 than its answers
-// need. net/http takes any number of frames, each of which costs it more than the server: with one call, a flood of DATA
-// of one byte takes all of a processor. It counts what comes, with the records of TLS, and is told what was body.
+// need. net/http takes any number of frames, each of which costs it more than the server: with one call, a flood of
+// DATA of one byte takes all of a processor. It counts what comes, with the records of TLS, and is told what was body.
 type meteredConn struct {
 	net.Conn
 	bucket *overhead.Bucket

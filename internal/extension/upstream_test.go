@@ -60,6 +60,11 @@ var refusals = []struct {
 		body: `{"status":"Success","retryAfterSeconds":60,"retryAfterSeconds":0}`,
 	},
 	{
+		what: "two members that differ only in case", text: "answer: retryAfterSeconds: occurs twice in one object, in upper and lower case",
+		why:  "as for a member twice: to Cluster API they are one",
+		body: `{"status":"Success","retryAfterSeconds":60,"RetryAfterSeconds":0}`,
+	},
+	{
 		what: "`null` in a list of objects", text: "answer: items[0]: want an object, got null",
 		why:  "Cluster API takes it for an empty object, such as a patch of no object",
 		body: `{"status":"Success","items":[null]}`, patches: true,

@@ -193,8 +193,11 @@ func TestJudgeChain(t *testing.T) {
 		"an optional step is not": {
 			[]registry.Chain{of("c", "GeneratePatches", false, "p.acme", "x.none?")}, Verdict{"Ready", "Calls go to 1 handler, and pass over 1 that are not registered"}, "True",
 		},
-		"the name of an ExtensionConfig": {
-			[]registry.Chain{of("acme", "GeneratePatches", false, "p.acme")}, Verdict{"NameCollision", `The name is the name of ExtensionConfig "acme", too: rename the chain`}, "False",
+		"the name of an ExtensionConfig, which it precedes": {
+			[]registry.Chain{of("acme", "GeneratePatches", false, "p.acme")}, Verdict{"Ready", "Calls go to 1 handler"}, "True",
+		},
+		"the name of an ExtensionRollout": {
+			[]registry.Chain{of("roll", "GeneratePatches", false, "p.acme")}, Verdict{"NameCollision", `The name is the name of ExtensionRollout "roll", too: rename the chain`}, "False",
 		},
 		"steps that are missing, of another hook, or ignored": {
 			[]registry.Chain{of("c", "CanUpdateMachine", true, "x.none", "p.acme", "i.acme", "w.acme")}, Verdict{"StepMissing", `Calls fail: steps[0]: no handler "x.none" is registered; ` +
@@ -212,7 +215,7 @@ func TestJudgeChain(t *testing.T) {
 			Verdict{"SeveralOffered", "Cluster API takes one handler of UpdateMachine in all, and 2 are offered: c, d" + puts}, "True",
 		},
 		"a chain whose name is taken is not": {
-			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme", "v.acme"), of("acme", "UpdateMachine", true, "u.acme")}, Verdict{"Ready", "Calls go to 2 handlers"}, "True",
+			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme", "v.acme"), of("roll", "UpdateMachine", true, "u.acme")}, Verdict{"Ready", "Calls go to 2 handlers"}, "True",
 		},
 		"several of a hook that may have them": {
 			[]registry.Chain{of("c", "GeneratePatches", false, "p.acme"), of("d", "GeneratePatches", false, "q.acme")}, Verdict{"Ready", "Calls go to 1 handler"}, "True",
@@ -231,6 +234,7 @@ func TestJudgeChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := tt.chains[0].Name
+		r.SetRollouts([]registry.Rollout{{Name: "roll", Stable: "none"}})
 		r.SetChains(tt.chains)
 		c, _ := r.Snapshot().Chain(name)
 		got := JudgeChain(r.Snapshot(), c, true)

@@ -14,7 +14,8 @@ import (
 )
 
 // Handler is what calls have shown about one handler: its circuit, and one for each Cluster whose last calls to it
-// failed. The failures of one Cluster, whose objects the handler may not get on with, do not open the handler's circuit.
+// failed. The failures of one Cluster, whose objects the handler may not get on with, do not open the handler's
+// circuit.
 type Handler struct {
 	circuit.Circuit
 
@@ -68,8 +69,8 @@ func (h *Handler) Failing(name string) *circuit.Circuit {
 	return c
 }
 
-// makeRoom forgets the Clusters that are old, and if there is still no room for another, the one that is not refused and
-// failed first. It reports whether there is room.
+// makeRoom forgets the Clusters that are old, and if there is still no room for another, the one that is not refused
+// and failed first. It reports whether there is room.
 func (h *Handler) makeRoom() bool {
 	first, at := "", time.Time{}
 	for name, c := range h.clusters {
@@ -135,9 +136,9 @@ func (h *Handler) forget(cluster string) {
 	h.remembers.Store(len(h.clusters) > 0)
 }
 
-// Weigh returns how many failures of the handler the failure of a Cluster's call is. While no other Cluster's call fails,
-// it is none, and later one for each time that another Cluster's failed before: no Cluster counts for more than all
-// others together and one. A call that is about no Cluster counts whatever failed before.
+// Weigh returns how many failures of the handler the failure of a Cluster's call is. While no other Cluster's call
+// fails, it is none, and later one for each time that another Cluster's failed before: no Cluster counts for more than
+// all others together and one. A call that is about no Cluster counts whatever failed before.
 func (h *Handler) Weigh(cluster string) (failures int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

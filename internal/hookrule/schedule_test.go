@@ -109,7 +109,7 @@ func TestEveryHour(t *testing.T) {
 // Each day has one opening, in every zone: at the time of a daily schedule, the first if that comes twice, or else at
 // the first time after it.
 func TestEachDayOpensOnce(t *testing.T) {
-	random := rand.New(rand.NewPCG(20, 26)) //nolint:gosec // any numbers do
+	random := rand.New(rand.NewPCG(20, 26))
 	for _, tc := range []struct {
 		zone  string
 		years [2]int

@@ -128,7 +128,8 @@ func fill(
 	for kind, closures := range v.Closures() {
 		reg.SetClosures(kind, closures)
 	}
-	reg.SetLocal(hookrule.Kind, append(rules, v.ClosedRegistrations(kinds.HookRule)...)) // what it refuses, the compiler has
+	rules = append(rules, v.ClosedRegistrations(kinds.HookRule)...)
+	reg.SetLocal(hookrule.Kind, rules) // whatever it refuses, the compiler has
 	reg.SetLocal(kinds.HookJob, v.ClosedRegistrations(kinds.HookJob))
 	var chains []registry.Chain
 	for _, name := range slices.Sorted(maps.Keys(v.Chains)) {

@@ -147,8 +147,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 }
 
 // misspelt returns the mistake of an object that is meant to be one of those that are read, and the kind that is meant:
-// it has one of their groups and no kind of that, a name like one of them, or a group like one of theirs. meant is empty
-// if it is not known.
+// it has one of their groups and no kind of that, a name like one of them, or a group like one of theirs. meant is
+// empty if it is not known.
 func (d *document) misspelt(group string) (meant string, mistake *Problem) {
 	groups := []string{v1alpha1.GroupVersion.Group, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup}
 	like := slices.ContainsFunc(groups, func(of string) bool {
@@ -158,8 +158,12 @@ func (d *document) misspelt(group string) (meant string, mistake *Problem) {
 	if !like && !named || group == v1alpha1.GroupVersion.Group && d.kind == rollout.RecordKind {
 		return "", nil
 	}
-	of := map[bool]string{true: runtimev1.GroupVersion.String(), false: v1alpha1.GroupVersion.String()}[meant == kinds.ExtensionConfig]
-	err := fmt.Errorf("no such kind: %s of %s", text.Cut(d.kind, limits.QuotedBytes), text.Cut(d.apiVersion, limits.QuotedBytes))
+	of := v1alpha1.GroupVersion.String()
+	if meant == kinds.ExtensionConfig {
+		of = runtimev1.GroupVersion.String()
+	}
+	err := fmt.Errorf("no such kind: %s of %s", text.Cut(d.kind, limits.QuotedBytes),
+		text.Cut(d.apiVersion, limits.QuotedBytes))
 	if named {
 		err = fmt.Errorf("%w: did you mean %s of %s?", err, meant, of)
 	}

@@ -27,7 +27,7 @@ func TestInventory(t *testing.T) {
 			reason:   "The other documents of the same file count.",
 			after:    map[string]string{"a.yaml": config("one", urlA) + "---\n" + bad + "---\n" + config("two", urlB) + "---\n" + namespace},
 			want:     "one=" + urlA + " two=" + urlB + " ns/team",
-			problems: []string{`d/a.yaml:15: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (it is not used)`},
+			problems: []string{`d/a.yaml:15: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (it is not used, and calls that it may govern fail with NotReady)`},
 		},
 		"NotYAMLHurtsOnlyItself": {
 			reason:   "Nor does text that is not YAML.",

@@ -60,7 +60,9 @@ func (d *definer) described(kind, name, help string, labels ...string) *promethe
 
 // Describe implements prometheus.Collector.
 func (c *extensionCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.state, c.transitions, c.own, c.refusedClusters, c.inFlight, c.waiting, c.refused} {
+	for _, d := range []*prometheus.Desc{
+		c.state, c.transitions, c.own, c.refusedClusters, c.inFlight, c.waiting, c.refused,
+	} {
 		descs <- d
 	}
 }

@@ -65,7 +65,8 @@ func newStatusCollector(d *definer) *statusCollector {
 		"1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was never "+
 			"valid.", "hook", "hook_job")
 	c.closed = d.described("gauge", "hookgate_closed_objects",
-		"Objects of a kind that have a mistake and no valid version before it, so that calls that they may govern fail.", "kind")
+		"Objects of a kind that have a mistake and no valid version before it, so that calls that they may govern fail.",
+		"kind")
 	d.registerer.MustRegister(c)
 	return c
 }

@@ -38,8 +38,8 @@ type head struct {
 	Extension string `json:"extension"`
 	Handler   string `json:"handler"`
 	Name      string `json:"name"`
-	// CalledAs is the name by which callers know the handler, if an ExtensionRollout stands for it. Comparison marks a call
-	// whose answer was compared with that of the stable version, and not used.
+	// CalledAs is the name by which callers know the handler, if an ExtensionRollout stands for it. Comparison marks a
+	// call whose answer was compared with that of the stable version, and not used.
 	CalledAs   string `json:"calledAs,omitempty"`
 	Comparison bool   `json:"comparison,omitempty"`
 	// Kind is that of a handler without a server, such as HookJob.

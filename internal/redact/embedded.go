@@ -5,6 +5,7 @@ package redact
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -120,8 +121,8 @@ func closingOf(s string) string {
 		b.WriteByte('"')
 	}
 	end := b.String()
-	for i := len(open) - 1; i >= 0; i-- {
-		b.WriteByte(open[i])
+	for _, c := range slices.Backward(open) {
+		b.WriteByte(c)
 	}
 	if scanner := (jsonscan.Scanner{Text: []byte(s + b.String())}); len(open) > 0 && open[len(open)-1] == '}' {
 		if _, err := scanner.Value(0, 0); err != nil { // the text ends with the name of a member

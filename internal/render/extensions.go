@@ -88,7 +88,8 @@ func stale(x *status.Extension) string {
 func pending(x *status.Extension) string {
 	p, since := x.Pending, x.Pending.Since.UTC().Format(time.RFC3339)
 	if p.URL == x.URL {
-		return fmt.Sprintf("called by %s, as before, since %s: it has not been discovered by %s", x.Protocol, since, p.Protocol)
+		return fmt.Sprintf("called by %s, as before, since %s: it has not been discovered by %s",
+			x.Protocol, since, p.Protocol)
 	}
 	return fmt.Sprintf("called at the previous URL %s since %s: it has not been discovered at %s", x.URL, since, p.URL)
 }
@@ -266,7 +267,8 @@ func hookOf(h *status.Handler) string {
 // Noted reports whether there is more to say about one of the handlers than its columns do.
 func Noted(handlers []status.Handler) bool {
 	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
-		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || len(h.Lost)+len(h.Misspelt)+len(h.Chains)+len(h.RefusedClusters) > 0
+		lists := len(h.Lost) + len(h.Misspelt) + len(h.Chains) + len(h.RefusedClusters)
+		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || lists > 0
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// evidence is what comparisons of answers have shown of one Cluster. It is a state machine of what is asked: requests do
-// not say which reconcile they are of, so that a reconcile is known by its end, which is that something is asked again,
-// or that nothing is for a while.
+// evidence is what comparisons of answers have shown of one Cluster. It is a state machine of what is asked: requests
+// do not say which reconcile they are of, so that a reconcile is known by its end, which is that something is asked
+// again, or that nothing is for a while.
 //
 // Only equal successes are evidence, and only if the candidate answers one request alike several times in a row. What
 // differs counts until a reconcile that has come to its end has asked the question with other content, or several have

@@ -191,8 +191,8 @@ func (s *state) remove(record *v1alpha1.ExtensionRolloutRecord) {
 	}
 }
 
-// begin notes a call about a Cluster whose answer is to be compared. It returns what the comparison will be evidence of,
-// or nil if there is none, and reports whether there is room for one more.
+// begin notes a call about a Cluster whose answer is to be compared. It returns what the comparison will be evidence
+// of, or nil if there is none, and reports whether there is room for one more.
 func (s *state) begin(r *Rollout, of types.NamespacedName, labels labels.Set) (v *evidence, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,8 +226,8 @@ func (s *state) failed(of types.NamespacedName) {
 	}
 }
 
-// take takes what came of asking the candidate so often, and reports whether it has to be asked again. The comparison has
-// ended if not.
+// take takes what came of asking the candidate so often, and reports whether it has to be asked again. The comparison
+// has ended if not.
 func (s *state) take(of *comparison, compared *registry.Compared, asks int) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +264,8 @@ func (s *state) settle(now time.Time) {
 		switch {
 		case c.evidence.changed && c.evidence.verdict(now).isSeen:
 			c.evidence.changed = false
-		case s.engine.config.Shared && s.engine.waited(c.record, now) && !s.engine.waited(c.record, now.Add(-s.engine.settle)):
+		case s.engine.config.Shared && s.engine.waited(c.record, now) &&
+			!s.engine.waited(c.record, now.Add(-s.engine.settle)):
 		default:
 			continue
 		}

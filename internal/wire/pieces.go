@@ -54,8 +54,8 @@ func (m Sized) marshal() (mem.BufferSlice, error) {
 	return w.done, nil
 }
 
-// Held is a message to send that tells what of it has been written. gRPC keeps a message for as long as its peer does not
-// read it.
+// Held is a message to send that tells what of it has been written. gRPC keeps a message for as long as its peer does
+// not read it.
 type Held struct {
 	Sized
 	// Written is called with numbers of bytes, whose sum is Size: as they are written, or when they will not be.
@@ -70,7 +70,8 @@ const (
 
 // marshal writes the message into one buffer, and returns the pieces of it.
 func (m Held) marshal() (mem.BufferSlice, error) {
-	text, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, max(m.Size, leastHeld+1)), m.Message)
+	buffer := make([]byte, 0, max(m.Size, leastHeld+1))
+	text, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(buffer, m.Message)
 	if err != nil {
 		m.Written(m.Size)
 		return nil, err

@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,7 +120,7 @@ func TestLastValidStaysInEffect(t *testing.T) {
 					var found []string
 					for _, r := range list.Items {
 						if strings.HasPrefix(r.Name, strings.ToLower(kind)+"-"+string(o.GetUID())) {
-							found = append(found, fmt.Sprint(r.Revision))
+							found = append(found, strconv.FormatInt(r.Revision, 10))
 						}
 					}
 					return strings.Join(found, " "), strings.Join(found, " ") == want

@@ -49,7 +49,9 @@ func newValidState(state, manifests string, logger *slog.Logger) *validState {
 	if state == "" {
 		return nil
 	}
-	return &validState{dir: filepath.Join(state, validDir), manifests: manifests, logger: logger, saved: map[string][]byte{}}
+	return &validState{
+		dir: filepath.Join(state, validDir), manifests: manifests, logger: logger, saved: map[string][]byte{},
+	}
 }
 
 // load returns the objects of the last run.
@@ -83,7 +85,8 @@ func (s *validState) load() []manifest.Valid {
 			continue
 		}
 		s.saved[e.Name()] = content
-		all = append(all, manifest.Valid{Kind: of.Kind, Name: of.Name, File: filepath.Join(s.manifests, of.File), Content: of.Object})
+		file := filepath.Join(s.manifests, of.File)
+		all = append(all, manifest.Valid{Kind: of.Kind, Name: of.Name, File: file, Content: of.Object})
 	}
 	slices.SortStableFunc(all, func(a, b manifest.Valid) int { return strings.Compare(a.File, b.File) })
 	return all
