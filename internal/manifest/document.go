@@ -142,10 +142,10 @@ func newDocument(file string, node yaml.Node, apiVersion, kind string) (document
 		d.name = v.Text()
 	}
 	group, _, _ := strings.Cut(d.apiVersion, "/")
-	if meant, _ := d.misspelt(group); (d.apiVersion == "" || d.kind == "") && meant == "" {
+	if _, mistake := d.misspelt(group); (d.apiVersion == "" || d.kind == "") && mistake == nil {
 		return d, &Problem{
 			Place: d.Place, Err: errors.New("not a Kubernetes object: it needs apiVersion and kind"),
-			unidentified: true, unreadable: !otherFile(node),
+			unidentified: true, unreadable: d.apiVersion+d.kind == "" && !otherFile(node),
 		}
 	}
 	return d, nil
