@@ -156,7 +156,7 @@ func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
 		if c.invalid != "" {
 			invalid[item.GetName()] = mistaken[O]{item, c.invalid, c.closed}
 		}
-		if c.closed != nil {
+		if c.closed != nil && !c.closed.Nothing() {
 			closures = append(closures, c.closed.Closure)
 		}
 	}

@@ -296,10 +296,15 @@ func closesHook(s spec, c *Closed) {
 	}
 }
 
+// Nothing reports whether nothing is closed, as for a rule that only audits.
+func (c *Closed) Nothing() bool {
+	return c.Extension == nil && !c.AllHooks && len(c.Hooks)+len(c.Extensions)+len(c.Handlers) == 0
+}
+
 // Effect says what is closed, for messages.
 func (c *Closed) Effect() string {
-	if c.Kind == HookRule && len(c.Hooks) == 0 {
-		return "it is not used; nothing fails, because it only audits"
+	if c.Nothing() {
+		return "nothing fails, because it only audits"
 	}
 	return fmt.Sprintf("calls that it may govern fail with %s", hook.NotReady)
 }

@@ -13,7 +13,9 @@ func (v *Inventory) Closures() map[string][]registry.Closure {
 	byKind := map[string][]registry.Closure{}
 	for kind, all := range v.Closed {
 		for _, c := range all {
-			byKind[kind] = append(byKind[kind], c.Closure)
+			if !c.Nothing() {
+				byKind[kind] = append(byKind[kind], c.Closure)
+			}
 		}
 	}
 	return byKind

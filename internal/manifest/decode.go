@@ -162,8 +162,8 @@ func (d *document) misspelt(group string) (meant string, mistake *Problem) {
 	if meant == kinds.ExtensionConfig {
 		of = runtimev1.GroupVersion.String()
 	}
-	err := fmt.Errorf("no such kind: %s of %s", text.Cut(d.kind, limits.QuotedBytes),
-		text.Cut(d.apiVersion, limits.QuotedBytes))
+	err := fmt.Errorf("no such kind: %s of %s", text.Cut(cmp.Or(d.kind, "no kind"), limits.QuotedBytes),
+		text.Cut(cmp.Or(d.apiVersion, "no apiVersion"), limits.QuotedBytes))
 	if named {
 		err = fmt.Errorf("%w: did you mean %s of %s?", err, meant, of)
 	}
@@ -173,10 +173,11 @@ func (d *document) misspelt(group string) (meant string, mistake *Problem) {
 
 // describe returns the kind and the name.
 func (d *document) describe() string {
+	kind := cmp.Or(d.kind, "object")
 	if d.name == "" {
-		return d.kind
+		return kind
 	}
-	return fmt.Sprintf("%s %q", d.kind, d.name)
+	return fmt.Sprintf("%s %q", kind, d.name)
 }
 
 // problemAt returns a problem of the field at path, or of the document if path is empty.

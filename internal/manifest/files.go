@@ -72,8 +72,9 @@ func RereadFiles(
 		} else {
 			m.content, m.err = reader.Read(m.file, limits.ManifestBytes)
 		}
-		if errors.Is(m.err, fs.ErrNotExist) || errors.Is(m.err, syscall.EISDIR) {
-			continue // deleted just now, a link that a ConfigMap has left behind, or a directory
+		gone := errors.Is(m.err, fs.ErrNotExist) && e.Type()&fs.ModeSymlink == 0
+		if gone || errors.Is(m.err, syscall.EISDIR) {
+			continue // deleted just now, or a directory; what a link without a target would define is not known
 		}
 		if left -= int64(len(m.content)); left < 0 {
 			m.content, m.err = nil, fmt.Errorf("the manifests of the directory are larger than %d bytes together",
