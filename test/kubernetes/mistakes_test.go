@@ -131,7 +131,7 @@ func TestMistakesClose(t *testing.T) {
 				for _, g := range both {
 					eventually(t, what+" opens", func() (string, bool) {
 						said := ask(g, m.closed)
-						return said, !strings.Contains(said, "mistake")
+						return said, !strings.Contains(said, "has a mistake")
 					})
 				}
 			}
