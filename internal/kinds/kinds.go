@@ -112,17 +112,23 @@ type spec struct {
 
 // text returns the text at a path, or nothing.
 func (s spec) text(path ...string) string {
+	found, _ := s.at(path...).(string)
+	return found
+}
+
+// at returns the value at a path, or nil.
+func (s spec) at(path ...string) any {
 	var at any = s.members
 	for _, name := range path {
 		in, _ := at.(map[string]any)
 		at = in[name]
 	}
-	found, _ := at.(string)
-	return found
+	return at
 }
 
-// texts returns the texts anywhere in the spec, but the names of members, each once and in order.
-func (s spec) texts() []string {
+// texts returns the texts anywhere in values, but the names of members, each once and in order. What has a name among
+// skip is left out.
+func texts(skip []string, values ...any) []string {
 	var all []string
 	var walk func(at any)
 	walk = func(at any) {
@@ -134,12 +140,16 @@ func (s spec) texts() []string {
 				walk(item)
 			}
 		case map[string]any:
-			for _, member := range v {
-				walk(member)
+			for name, member := range v {
+				if !slices.Contains(skip, name) {
+					walk(member)
+				}
 			}
 		}
 	}
-	walk(s.members)
+	for _, v := range values {
+		walk(v)
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -178,16 +188,19 @@ func (s spec) hook() *catalog.Hook {
 }
 
 // unknownHook returns the hooks that an object may be for whose hook cannot be read: those that run before something
-// happens, which nothing makes up for later, and the one whose name is like the one that was written.
+// happens, which nothing makes up for later, and those whose names are like what was written.
 func (s spec) unknownHook() []hook.GroupHook {
 	var all []hook.GroupHook
 	var names []string
 	for _, h := range s.hooks.Hubs() {
 		names = append(names, h.Hook)
 	}
-	meant := text.Nearest(text.Cut(s.text("hook"), limits.QuotedBytes), names)
+	var meant []string
+	for _, written := range texts(nil, s.at("hook")) {
+		meant = append(meant, text.Nearest(text.Cut(written, limits.QuotedBytes), names))
+	}
 	for _, h := range s.hooks.Hubs() {
-		if strings.HasPrefix(h.Hook, "Before") || h.Hook == meant {
+		if strings.HasPrefix(h.Hook, "Before") || slices.Contains(meant, h.Hook) {
 			all = append(all, h.GroupHook())
 		}
 	}
@@ -206,32 +219,40 @@ func closesExtension(s spec, c *Closed) {
 
 // closesTarget closes the target of a policy, or every hook if that cannot be read.
 func closesTarget(s spec, c *Closed) {
-	name, handler := s.text("targetRef", "name"), s.text("targetRef", "handler")
-	switch {
-	case registry.CheckName(name) != nil:
+	names, handler := texts(nil, s.at("targetRef", "name")), s.text("targetRef", "handler")
+	switch names = slices.DeleteFunc(names, unusable); {
+	case len(names) == 0:
 		c.AllHooks = true
-	case registry.CheckName(handler) == nil:
-		c.Handlers = []string{handler + "." + name}
+	case len(names) == 1 && !unusable(handler):
+		c.Handlers = []string{handler + "." + names[0]}
 	default:
-		c.Extensions = []string{name}
+		c.Extensions = names
 	}
+}
+
+// unusable reports whether a text is no name of a handler or of an object that has some.
+func unusable(name string) bool { return registry.CheckName(name) != nil }
+
+// rolloutMembers are the members of an ExtensionRollout that name no ExtensionConfig.
+var rolloutMembers = []string{
+	"abort", "approved", "candidateFor", "compare", "newClusters", "onDifference", "paused",
 }
 
 // closesMembers closes an ExtensionRollout and every ExtensionConfig that its spec may name.
 func closesMembers(s spec, c *Closed) {
-	for _, name := range append([]string{c.Name, s.text("stable"), s.text("candidate")}, s.texts()...) {
-		if registry.CheckName(name) == nil && !slices.Contains(c.Extensions, name) && len(c.Extensions) < limits.ChainSteps {
-			c.Extensions = append(c.Extensions, name)
-		}
-	}
+	names := append(texts(rolloutMembers, s.members), c.Name)
+	slices.Sort(names)
+	c.Extensions = slices.DeleteFunc(slices.Compact(names), unusable)
 }
+
+// stepMembers are the members of a HandlerChain that name no handler.
+var stepMembers = []string{"allow", "hook", "onPartialCoverage", "settings"}
 
 // closesSteps closes a chain and its steps. If these cannot be read, it closes their hook.
 func closesSteps(s spec, c *Closed) {
 	h := s.hook()
-	for _, name := range s.texts() {
-		if handler, extension, ok := strings.Cut(name, "."); ok && registry.CheckName(handler) == nil &&
-			registry.CheckName(extension) == nil && len(c.Handlers) < limits.ChainSteps {
+	for _, name := range texts(stepMembers, s.members) {
+		if handler, extension, ok := strings.Cut(name, "."); ok && !unusable(handler) && !unusable(extension) {
 			c.Handlers = append(c.Handlers, name)
 		}
 	}
@@ -248,7 +269,7 @@ func closesSteps(s spec, c *Closed) {
 		Name: c.Name, Hook: h.GroupHook(), Sole: h.Sole, Strict: h.Category == catalog.InPlaceUpdate,
 		Block: s.text("onPartialCoverage") == string(v1alpha1.OnPartialCoverageBlock),
 	}
-	for _, name := range c.Handlers {
+	for _, name := range c.Handlers[:min(len(c.Handlers), limits.ChainSteps)] {
 		c.Chain.Steps = append(c.Chain.Steps, registry.ChainStep{Handler: name})
 	}
 }

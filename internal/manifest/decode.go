@@ -227,10 +227,7 @@ func (d *document) refusedAs(words *Decoder, problems []Problem) (*Object, []Pro
 		}
 		return &Object{Place: d.Place, Name: name}, problems
 	}
-	content := []byte("{}")
-	if members, err := d.node.Members(limits.ManifestBytes); err == nil {
-		content = object(members)
-	}
+	content, _ := d.node.Readable(limits.ManifestBytes) // what cannot be read names nothing
 	mistakes := make([]string, 0, len(problems))
 	for i := range problems {
 		mistakes = append(mistakes, problems[i].Err.Error())

@@ -6,6 +6,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hookgate/hookgate/internal/yaml"
@@ -90,7 +91,13 @@ func identify(file string, root yaml.Node) ([]document, []Problem) {
 	element, isList := strings.CutSuffix(list.kind, "List")
 	member, _ := root.Find("items")
 	items, ok := member.Items()
-	if !isList || !ok {
+	switch {
+	case isList && !ok && element == "":
+		return nil, []Problem{{
+			Place: list.Place, Object: list.kind, Err: errors.New("a list of objects without items, or with a wrong one"),
+			unidentified: true, unreadable: true,
+		}}
+	case !isList || !ok:
 		return []document{list}, nil
 	}
 	apiVersion := list.apiVersion
@@ -109,6 +116,19 @@ func identify(file string, root yaml.Node) ([]document, []Problem) {
 	return docs, problems
 }
 
+// objectMembers are members of objects, and of lists of them. What has any of them is meant to be one, unlike the files
+// of other programs.
+var objectMembers = []string{"apiVersion", "kind", "metadata", "spec", "items"}
+
+// otherFile reports whether a document is none of an object, but of some other program: it is a mapping that has no
+// member of objects, in any letter case.
+func otherFile(node yaml.Node) bool {
+	keys, ok := node.Keys()
+	return ok && !slices.ContainsFunc(keys, func(key string) bool {
+		return slices.ContainsFunc(objectMembers, func(name string) bool { return strings.EqualFold(name, key) })
+	})
+}
+
 // newDocument returns the object that node describes. An object without apiVersion or kind has these.
 func newDocument(file string, node yaml.Node, apiVersion, kind string) (document, *Problem) {
 	d := document{Place: Place{File: file, Line: node.Line()}, node: node, apiVersion: apiVersion, kind: kind}
@@ -122,10 +142,10 @@ func newDocument(file string, node yaml.Node, apiVersion, kind string) (document
 		d.name = v.Text()
 	}
 	group, _, _ := strings.Cut(d.apiVersion, "/")
-	if meant, _ := d.misspelt(group); (d.apiVersion == "" || d.kind == "") && meant == "" {
+	if _, mistake := d.misspelt(group); (d.apiVersion == "" || d.kind == "") && mistake == nil {
 		return d, &Problem{
 			Place: d.Place, Err: errors.New("not a Kubernetes object: it needs apiVersion and kind"),
-			unidentified: true,
+			unidentified: true, unreadable: d.apiVersion+d.kind == "" && !otherFile(node),
 		}
 	}
 	return d, nil

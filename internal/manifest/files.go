@@ -57,7 +57,7 @@ func RereadFiles(
 	for _, e := range entries {
 		// Editors and mounted ConfigMaps create hidden files and directories.
 		if extensions := []string{".yaml", ".yml", ".json"}; strings.HasPrefix(e.Name(), ".") ||
-			!slices.Contains(extensions, filepath.Ext(e.Name())) {
+			!slices.Contains(extensions, strings.ToLower(filepath.Ext(e.Name()))) {
 			continue
 		}
 		m := File{file: filepath.Join(dir, e.Name())}

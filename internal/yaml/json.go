@@ -26,6 +26,17 @@ func (n Node) JSON(limit int) ([]byte, error) {
 	return w.text, nil
 }
 
+// Readable converts what can be read of n to JSON, of at most limit bytes. A value that has no form in JSON is null, and
+// a member whose key has none is left out. Mappings that have the same key in one mapping are read as one, and other
+// values as a list.
+func (n Node) Readable(limit int) ([]byte, error) {
+	w := writer{limit: limit, lenient: true}
+	if err := w.value(n.node, 0); err != nil {
+		return nil, err
+	}
+	return w.text, nil
+}
+
 // Members converts the members of a mapping to JSON, of at most limit bytes together. The error is an *Error.
 func (n Node) Members(limit int) (map[string]json.RawMessage, error) {
 	if n.node.Kind != yaml.MappingNode {
@@ -44,6 +55,8 @@ func (n Node) Members(limit int) (map[string]json.RawMessage, error) {
 type writer struct {
 	text  []byte
 	limit int
+	// lenient writes what can be read, as Readable says.
+	lenient bool
 	// merged counts the members that merge keys add, including unwritten ones, and the mappings that have them.
 	merged int
 }
@@ -67,6 +80,10 @@ func (w *writer) tooLarge(n *yaml.Node) error {
 }
 
 func (w *writer) value(n *yaml.Node, depth int) error {
+	if w.lenient && depth > limits.JSONDepth {
+		w.text = append(w.text, "null"...)
+		return nil
+	}
 	if err := w.visit(n, depth); err != nil {
 		return err
 	}
@@ -78,8 +95,11 @@ func (w *writer) value(n *yaml.Node, depth int) error {
 	case yaml.SequenceNode:
 		return w.sequence(n, depth)
 	default:
-		var err error
-		w.text, err = appendScalar(w.text, n)
+		text, err := appendScalar(w.text, n)
+		if err != nil && w.lenient {
+			text, err = append(w.text, "null"...), nil
+		}
+		w.text = text
 		return err
 	}
 }
@@ -127,6 +147,9 @@ type member struct {
 // members returns the members of a mapping in their order. Merged members take the position of the merge key, unless
 // the mapping has a member of that name itself; of two merged ones, the first counts.
 func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
+	if w.lenient {
+		n = readable(n)
+	}
 	defined := make(map[string]int, len(n.Content)/2) // the line by key
 	keys := make([]string, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -175,6 +198,41 @@ func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 		}
 	}
 	return members, nil
+}
+
+// readable returns a mapping that has each key once, and only keys that are texts.
+func readable(n *yaml.Node) *yaml.Node {
+	once := *n
+	once.Content = nil
+	at := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, err := keyOf(n.Content[i])
+		merge := isMerge(n.Content[i])
+		if err != nil || merge && mergeSources(n.Content[i+1]) == nil {
+			continue
+		}
+		if merge {
+			key = mergeKey
+		}
+		before, twice := at[key]
+		if !twice {
+			at[key] = len(once.Content) + 1
+			once.Content = append(once.Content, n.Content[i], n.Content[i+1])
+			continue
+		}
+		first, second := resolve(once.Content[before]), resolve(n.Content[i+1])
+		both := &yaml.Node{Kind: yaml.SequenceNode, Line: first.Line}
+		switch {
+		case merge:
+			both.Content = slices.Concat(mergeSources(first), mergeSources(second))
+		case first.Kind == yaml.MappingNode && second.Kind == yaml.MappingNode:
+			both.Kind, both.Content = yaml.MappingNode, slices.Concat(first.Content, second.Content)
+		default:
+			both.Content = []*yaml.Node{first, second}
+		}
+		once.Content[before] = both
+	}
+	return &once
 }
 
 // mergeKey represents << among the keys of a mapping. No YAML text can contain it.

@@ -94,6 +94,18 @@ func (n Node) Items() ([]Node, bool) {
 	return items, true
 }
 
+// Keys returns the keys of a mapping, without those that are merged, and reports whether n is one.
+func (n Node) Keys() ([]string, bool) {
+	if n.node.Kind != yaml.MappingNode {
+		return nil, false
+	}
+	var keys []string
+	for i := 0; i+1 < len(n.node.Content); i += 2 {
+		keys = append(keys, resolve(n.node.Content[i]).Value)
+	}
+	return keys, true
+}
+
 // Find returns the node at a path of keys and indexes.
 func (n Node) Find(path ...string) (Node, bool) {
 	found, depth := n.nearest(path)
