@@ -45,7 +45,7 @@ func TestRulesAreHandlers(t *testing.T) {
 	}
 }
 
-// TestRulesAreListed shows a rule that is served, one that was never valid, and one whose name is taken.
+// TestRulesAreListed shows a rule that is served, one that was never valid, and one whose name an ExtensionConfig has, too.
 func TestRulesAreListed(t *testing.T) {
 	config, _, _ := strings.Cut(strings.Replace(lintConfig, `, caBundle: ""`, "", 1), "status:")
 	g := newClusterGateway(t, heldRule+"---\n"+lintRule("wrong", "BeforeClusterCreate", "1")+"---\n"+config+"---\n"+lintRule("acme", "BeforeClusterDelete", `"no"`)+
@@ -67,13 +67,13 @@ func TestRulesAreListed(t *testing.T) {
 	list, messages, _ := strings.Cut(ask("get", "rules"), "\n\n")
 	if diff := cmp.Diff([][]string{
 		{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"},
-		{"acme", "BeforeClusterDelete", "False", "NameCollision", "-", "-"},
+		{"acme", "BeforeClusterDelete", "True", "Ready", "0", "0"},
 		{"approved", "BeforeClusterUpgrade", "True", "Ready", "1", "0"},
-		{"wrong", "-", "False", "Invalid", "-", "-"},
+		{"wrong", "BeforeClusterCreate", "False", "Invalid", "0", "0"},
 	}, columns(list)); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
-	for _, want := range []string{`"acme" is the name of ExtensionConfig "acme", too`, "spec.fail[0].message: Invalid value: must be a text"} {
+	for _, want := range []string{"spec.fail[0].message: Invalid value: must be a text"} {
 		if !strings.Contains(messages, want) {
 			t.Errorf("lacks %q:\n%s", want, messages)
 		}
@@ -111,7 +111,7 @@ func TestRulesAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`hookgate_hook_rule_ready{hook="BeforeClusterUpgrade",rule="approved"} 1`, `hookgate_hook_rule_ready{hook="",rule="wrong"} 0`,
+		`hookgate_hook_rule_ready{hook="BeforeClusterUpgrade",rule="approved"} 1`, `hookgate_hook_rule_ready{hook="BeforeClusterCreate",rule="wrong"} 0`,
 		`hookgate_handler_calls_total{handler="rule.approved",hook="BeforeClusterUpgrade",kind="",outcome="success"} 1`,
 	} {
 		if !strings.Contains(string(metrics), want) {

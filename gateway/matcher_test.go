@@ -257,7 +257,7 @@ func TestConditionsOfLargeRequests(t *testing.T) {
 		`request.cluster.spec.list.all(x, x == {})`: `handler "v.acme": ExtensionPolicy "p": match condition "c0": ` +
 			"the expression costs too much for this request",
 		// Elements whose list becomes another one.
-		`request.cluster.spec.list + [{}] != []`: "the gateway's memory for calls is used up",
+		`request.cluster.spec.list + [{}] != []`: "the expression costs too much for this request",
 	} {
 		f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "p", Conditions: conditions(t, expression)}})
 		if got := f.post(t, createPath+"/v.acme", string(body)); !strings.Contains(string(got.body), strings.ReplaceAll(want, `"`, `\"`)) {

@@ -185,5 +185,14 @@ func (d *draft) shadow() {
 }
 
 // Shadowed returns the names of the ExtensionConfigs that are not called because local registrations have their names,
-// in order.
-func (s *Snapshot) Shadowed() []string { return slices.Sorted(maps.Keys(s.shadowed)) }
+// in order, be their handlers known or not.
+func (s *Snapshot) Shadowed() []string {
+	names := slices.Collect(maps.Keys(s.shadowed))
+	for _, u := range s.undiscovered {
+		if len(s.localsNamed(u.Name)) > 0 {
+			names = append(names, u.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -127,14 +127,14 @@ func TestMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Close()
-			for _, call := range strings.Fields(m.closed) {
+			for call := range strings.FieldsSeq(m.closed) {
 				if err := g.ask(t, hooks, call); hook.KindOf(err) != hook.NotReady {
 					t.Errorf("%s: got %v, want %s", call, err, hook.NotReady)
 				} else if !strings.Contains(err.Error(), "mistake") {
 					t.Errorf("%s: %v does not name the mistake", call, err)
 				}
 			}
-			for _, call := range strings.Fields(m.open) {
+			for call := range strings.FieldsSeq(m.open) {
 				if err := g.ask(t, hooks, call); err != nil {
 					t.Errorf("%s: %v", call, err)
 				}

@@ -50,6 +50,10 @@ func (v *Inventory) lintChains(
 				fmt.Errorf("metadata.name: it is %s, too: rename one of the two", taken)))
 		}
 	}
+	for _, name := range all.Shadowed() {
+		problems = append(problems, v.ofExtension(name,
+			fmt.Errorf("metadata.name: it is %s, too, so that it is not called: rename it", all.TakenByLocal(name))))
+	}
 	for _, c := range all.Chains() {
 		d := documents[v.Chains[c.Name].Place]
 		d.name = c.Name

@@ -34,6 +34,12 @@ func unregistered(s *registry.Snapshot, discoveries map[string]activity.Discover
 	for i := range all {
 		all[i].Rollout = memberOf(s, all[i].Name)
 	}
+	for _, name := range s.Shadowed() {
+		listed[name] = true
+		x := undiscovered(name, discoveries[name])
+		x.State, x.Error = status.Down, "it is not called: its name is "+s.TakenByLocal(name)+", too"
+		all = append(all, x)
+	}
 	for name, d := range discoveries {
 		if _, registered := s.Registration(name); !registered && !listed[name] {
 			all = append(all, undiscovered(name, d))

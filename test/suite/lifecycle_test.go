@@ -194,7 +194,7 @@ func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 		t.Fatal("handlers of an extension that never answered")
 	}
 	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"),
-		samples.Body("GeneratePatches")), http.StatusNotFound)
+		samples.Body("GeneratePatches")), http.StatusServiceUnavailable)
 	unasked := g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete"))
 	checkFailure(t, "BeforeClusterDelete", unasked, http.StatusServiceUnavailable)
 	if text := string(unasked.body); !strings.Contains(text, `ExtensionConfig \"late\"`) {
