@@ -35,7 +35,7 @@ var wholeNames = []string{"pass", "pw", "chpasswd"}
 
 // harmlessNames are the ends of names that end like those of secrets.
 var harmlessNames = []string{
-	"pullsecret", "pullsecrets", "existingsecret", "nopasswd", "lockpasswd", "publickeytoken", "maxtokens",
+	"pullsecret", "pullsecrets", "existingsecret", "nopasswd", "lockpasswd", "publickeytoken", "maxtokens", "httptokens",
 }
 
 // longestName is how much of a name is looked at.
@@ -114,7 +114,7 @@ var secretFile = regexp.MustCompile(
 var placeholder = regexp.MustCompile(`^(?i:\*+|true|false|null|nil|none|undefined|~|yes|no|on|off|-|…|\.{2,}|` +
 	`string|object|array|integer|boolean|number|` +
 	`\[?(?:removed|redacted|hidden|masked|omitted)\]?|<[a-z][a-z0-9 _.-]*>|\$\{[^}]*\}?|\$\([^)]*\)?|\{\{.*|` +
-	`%[a-z]|%[a-z_]+%)$|^\$[A-Z_][A-Z0-9_]*$`)
+	`%[a-z]|%[a-z_]+%)$|^\$[A-Z_][A-Z0-9_]*$|^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:\d*:[\w+=,.@/:-]+$`)
 
 // verdicts are words with which a text goes on that says something about a secret, and does not tell it.
 var verdicts = words(`must is isn't was wasn't has hasn't had have are aren't were cannot can can't could may might
