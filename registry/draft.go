@@ -66,6 +66,10 @@ func (d *draft) setShadowed(name string, reg *Registration) {
 	d.touched[name] = struct{}{}
 }
 
+// ErrTooMany is the error of a registration for whose handlers there is no room beside those of all others: they exist,
+// and cannot be called.
+var ErrTooMany = errors.New("too many handlers")
+
 // checkSum returns an error if a registration makes the handlers too many that there are, or more so.
 func (d *draft) checkSum(c *config) error {
 	before := 0
@@ -73,8 +77,8 @@ func (d *draft) checkSum(c *config) error {
 		before = len(known.entries)
 	}
 	if added := len(c.entries) - before; added > 0 && d.handlers+added > limits.AllHandlers {
-		return fmt.Errorf("ExtensionConfig %q has %d handlers, and with those of all others there are %d, more than %d",
-			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers)
+		return fmt.Errorf("%w: ExtensionConfig %q has %d, and with those of all others there are %d, more than %d",
+			ErrTooMany, c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers)
 	}
 	return nil
 }
