@@ -75,8 +75,8 @@ func TestStepsThatMakeObjectsInPlaceTooLarge(t *testing.T) {
 		steps   []proto.Message
 		want    string // the step at fault
 	}{
-		"one patch":      {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{canUpdate(large), canUpdate(`{"spec":{"x":1}}`)}, "a.e"},
-		"the last step":  {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{canUpdate(`{"spec":{"b":1}}`), canUpdate(large)}, "b.e"},
+		"one patch":     {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{canUpdate(large), canUpdate(`{"spec":{"x":1}}`)}, "a.e"},
+		"the last step": {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{canUpdate(`{"spec":{"b":1}}`), canUpdate(large)}, "b.e"},
 		"two, the later": {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{
 			canUpdate(`{"spec":{"a":` + many(half) + `}}`), canUpdate(`{"spec":{"b":` + many(half) + `}}`)}, "b.e"},
 		"copies": {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{&hooksv1alpha1.CanUpdateMachineResponse{
