@@ -70,6 +70,14 @@ func (d *draft) setShadowed(name string, reg *Registration) {
 // and cannot be called.
 var ErrTooMany = errors.New("too many handlers")
 
+// tooManyError is an ErrTooMany that says everything itself: who unwraps errors for their causes finds none.
+type tooManyError string
+
+func (e tooManyError) Error() string { return ErrTooMany.Error() + ": " + string(e) }
+
+// Is makes it an ErrTooMany.
+func (tooManyError) Is(target error) bool { return target == ErrTooMany }
+
 // checkSum returns an error if a registration makes the handlers too many that there are, or more so.
 func (d *draft) checkSum(c *config) error {
 	before := 0
@@ -77,8 +85,8 @@ func (d *draft) checkSum(c *config) error {
 		before = len(known.entries)
 	}
 	if added := len(c.entries) - before; added > 0 && d.handlers+added > limits.AllHandlers {
-		return fmt.Errorf("%w: ExtensionConfig %q has %d, and with those of all others there are %d, more than %d",
-			ErrTooMany, c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers)
+		return tooManyError(fmt.Sprintf("ExtensionConfig %q has %d, and with those of all others there are %d, more than %d",
+			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers))
 	}
 	return nil
 }
