@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,12 +154,19 @@ func (r *reconciler) read(
 	if invalid != nil {
 		r.core.Refuse(config.Name, r.mistake(config, invalid))
 	}
-	// Of handlers that cannot be read it is known that there are some.
-	x.Awaited = o.unreadable
+	// Of handlers that cannot be read, or for which there was no room, it is known that there are some.
+	x.Awaited = o.unreadable || beyond(config)
 	x.Discovered = !o.unreadable && (len(x.LastKnown) > 0 || meta.IsStatusConditionTrue(config.Status.Conditions,
 		runtimev1.ExtensionConfigDiscoveredCondition))
 	o.handlers, o.protocol = x.LastKnown, x.ClientConfig.Protocol
 	return o, x, invalid
+}
+
+// beyond reports whether the status says that there was no room for the handlers of config, which only the replica that
+// has discovered them knows otherwise.
+func beyond(config *runtimev1.ExtensionConfig) bool {
+	c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
+	return c != nil && c.Status == metav1.ConditionFalse && strings.HasPrefix(c.Message, registry.ErrTooMany.Error())
 }
 
 // observeAll is observe for all ExtensionConfigs when nothing is registered yet, as a follower: the registry takes them
@@ -259,6 +268,7 @@ func (r *reconciler) discover(
 	r.report(m, o.config, nil)
 	found, err := r.core.Reconcile(ctx, x)
 	if err != nil {
+		x.Awaited = x.Awaited || errors.Is(err, registry.ErrTooMany)
 		o.problem, o.retry, o.undiscovered = err.Error(), true, r.policies.OnUndiscovered(&x)
 		return nil //nolint:nilerr // the problem is what was observed
 	}

@@ -434,6 +434,45 @@ func TestFailureKeepsTheHandlers(t *testing.T) {
 	}
 }
 
+// That there is no room for the handlers of an ExtensionConfig closes what they may be for, in every replica, also in
+// those that have not asked the extension. It is served once others have gone.
+func TestBeyondTheSumOfHandlers(t *testing.T) {
+	api := newAPIServer(t)
+	r := start(t, api, nil)
+	fillers := make([]registry.Registration, 1+limits.AllHandlers/limits.Handlers)
+	for i := range fillers {
+		fillers[i] = registry.Registration{
+			Name: fmt.Sprintf("filler-%d", i), ClientConfig: registry.ClientConfig{URL: "https://filler.example.com"},
+		}
+		for j := range min(limits.Handlers, limits.AllHandlers-i*limits.Handlers) {
+			fillers[i].Handlers = append(fillers[i].Handlers, named(fmt.Sprintf("h%d", j), ""))
+		}
+	}
+	if err := errors.Join(r.registry.ApplyAll(fillers)...); err != nil {
+		t.Fatal(err)
+	}
+	awaits := func(r *replica) {
+		t.Helper()
+		eventually(t, "calls wait for it", func() (string, bool) {
+			var got []string
+			for _, u := range r.registry.Snapshot().Undiscovered() {
+				got = append(got, u.String()+" "+string(u.Default))
+			}
+			return fmt.Sprint(got), slices.Equal(got, []string{`ExtensionConfig "acme" Fail`})
+		})
+	}
+	api.register("acme", nil)
+	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, fmt.Sprintf(`too many handlers: ExtensionConfig "acme" has 1, `+
+		"and with those of all others there are %d, more than %d; calls to all handlers of a hook fail until its handlers are known",
+		limits.AllHandlers+1, limits.AllHandlers))
+	awaits(r)
+	r.stop()
+	awaits(start(t, api, following(api)))
+
+	api.lease("")
+	api.awaitDiscovered(t, "acme") // by one that has room
+}
+
 // A new URL waits for a discovery, in every replica, and nothing else of the ExtensionConfig does.
 func TestNewURLWaitsForDiscovery(t *testing.T) {
 	api := newAPIServer(t)

@@ -238,12 +238,7 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 			return ended, callErr
 		}
 		if err = changes.Add(answered, step.allow); err != nil {
-			if answered, err = ignoredStep(r.Hook, step, badStep(step, err)); err != nil {
-				return nil, err
-			}
-			if changes, err = changesOf(ctx, r, t.steps, answers); err != nil {
-				return nil, err
-			}
+			return nil, badStep(step, err) // registry.Chain.Strict: no failure of a step is ignored
 		}
 		answers = append(answers, answer{response: answered})
 		uncovered, err = uncoveredBy(ctx, changes)
@@ -259,18 +254,6 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 	whole := mergeSuccesses(r.Hook, answers)
 	changes.Complete(whole)
 	return whole, nil
-}
-
-// changesOf returns the changes of the steps that have answered, once more: a patch that was broken off leaves objects
-// that cannot be used.
-func changesOf(ctx context.Context, r Request, steps []target, answers []answer) (*handlerchain.InPlace, error) {
-	changes := handlerchain.NewInPlace(r.Message, guardOf(ctx))
-	for i, a := range answers {
-		if err := changes.Add(a.response, steps[i].allow); err != nil {
-			return nil, badStep(steps[i], err)
-		}
-	}
-	return changes, nil
 }
 
 // uncoveredBy returns what no step has covered so far. An error is about the request.

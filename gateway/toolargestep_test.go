@@ -52,3 +52,55 @@ func TestStepsThatMakeObjectsTooLarge(t *testing.T) {
 		t.Errorf("a large object of the caller: %.300s", failed)
 	}
 }
+
+// The same of objects that are updated in place, whichever object and hook. Ignore cannot hide it: steps that have it are
+// not called at all.
+func TestStepsThatMakeObjectsInPlaceTooLarge(t *testing.T) {
+	many := func(n int) string { return `[1` + strings.Repeat(",1", n-1) + `]` }
+	large, half := `{"spec":{"a":`+many(limits.ObjectElements+10)+`}}`, limits.ObjectElements/2+10
+	merge := func(patch string) *hooksv1alpha1.Patch {
+		return &hooksv1alpha1.Patch{PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, Patch: []byte(patch)}
+	}
+	empty := &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)}
+	ofSet := func(spec string) *hooksv1alpha1.CanUpdateMachineSetRequestObjects {
+		return &hooksv1alpha1.CanUpdateMachineSetRequestObjects{
+			MachineSet:                    &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n"},"spec":{"template":{"spec":` + spec + `}}}`)},
+			InfrastructureMachineTemplate: empty, BootstrapConfigTemplate: empty,
+		}
+	}
+	set := &hooksv1alpha1.CanUpdateMachineSetRequest{Current: ofSet(`{}`), Desired: ofSet(`{"x":1}`)}
+	for name, tc := range map[string]struct {
+		hook    string
+		request proto.Message
+		steps   []proto.Message
+		want    string // the step at fault
+	}{
+		"one patch":     {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{canUpdate(large), canUpdate(`{"spec":{"x":1}}`)}, "a.e"},
+		"the last step": {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{canUpdate(`{"spec":{"b":1}}`), canUpdate(large)}, "b.e"},
+		"two, the later": {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{
+			canUpdate(`{"spec":{"a":` + many(half) + `}}`), canUpdate(`{"spec":{"b":` + many(half) + `}}`)}, "b.e"},
+		"copies": {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{&hooksv1alpha1.CanUpdateMachineResponse{
+			Status: success, MachinePatch: &hooksv1alpha1.Patch{PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH, Patch: fmt.Appendf(nil,
+				`[{"op":"add","path":"/spec/a","value":%s},{"op":"copy","from":"/spec/a","path":"/spec/b"}]`, many(half))},
+		}, canUpdate("")}, "a.e"},
+		"another object": {"CanUpdateMachine", updateRequest(`{}`, `{"x":1}`), []proto.Message{
+			&hooksv1alpha1.CanUpdateMachineResponse{Status: success, BootstrapConfigPatch: merge(large)}, canUpdate("")}, "a.e"},
+		"MachineSet": {"CanUpdateMachineSet", set, []proto.Message{&hooksv1alpha1.CanUpdateMachineSetResponse{
+			Status: success, MachineSetPatch: merge(`{"spec":{"template":{"spec":{"a":` + many(limits.ObjectElements+10) + `}}}}`),
+		}, &hooksv1alpha1.CanUpdateMachineSetResponse{Status: success}}, "a.e"},
+	} {
+		f := newChain(t, tc.hook, tc.steps...)
+		f.chain.Strict = true
+		got, failed := f.build(t).call(t, tc.request)
+		if want := `BadResponse: handler "` + tc.want + `": `; got != nil || !strings.HasPrefix(failed, want) {
+			t.Errorf("%s: got %.300v, %.300s; want %s", name, got, failed, want)
+		}
+		if last := f.called[len(f.called)-1]; last != tc.want {
+			t.Errorf("%s: the last step called was %s, want %s", name, last, tc.want)
+		}
+		f.handlers[0].FailurePolicy = hook.Ignore
+		if got, failed = f.build(t).call(t, tc.request); got != nil || !strings.Contains(failed, "has failurePolicy Ignore") || len(f.called) > 0 {
+			t.Errorf("%s, Ignore: got %.300v, %.300s after calls of %v", name, got, failed, f.called)
+		}
+	}
+}

@@ -66,6 +66,18 @@ func (d *draft) setShadowed(name string, reg *Registration) {
 	d.touched[name] = struct{}{}
 }
 
+// ErrTooMany is the error of a registration for whose handlers there is no room beside those of all others: they exist,
+// and cannot be called.
+var ErrTooMany = errors.New("too many handlers")
+
+// tooManyError is an ErrTooMany that says everything itself: who unwraps errors for their causes finds none.
+type tooManyError string
+
+func (e tooManyError) Error() string { return ErrTooMany.Error() + ": " + string(e) }
+
+// Is makes it an ErrTooMany.
+func (tooManyError) Is(target error) bool { return target == ErrTooMany }
+
 // checkSum returns an error if a registration makes the handlers too many that there are, or more so.
 func (d *draft) checkSum(c *config) error {
 	before := 0
@@ -73,8 +85,8 @@ func (d *draft) checkSum(c *config) error {
 		before = len(known.entries)
 	}
 	if added := len(c.entries) - before; added > 0 && d.handlers+added > limits.AllHandlers {
-		return fmt.Errorf("ExtensionConfig %q has %d handlers, and with those of all others there are %d, more than %d",
-			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers)
+		return tooManyError(fmt.Sprintf("ExtensionConfig %q has %d, and with those of all others there are %d, more than %d",
+			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers))
 	}
 	return nil
 }

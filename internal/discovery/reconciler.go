@@ -132,6 +132,7 @@ type state struct {
 	skipped    []extension.Skipped
 	paused     bool
 	refused    bool // the gateway may not call it
+	beyond     bool // the gateway has no room for its handlers, which exist
 }
 
 // NewReconciler returns a Reconciler.
@@ -388,7 +389,7 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 	served := "nothing is served for it yet"
 	switch {
 	case s.applied == nil && s.refused:
-	case s.applied == nil && x.Awaited:
+	case s.applied == nil && (x.Awaited || s.beyond):
 		served += "; calls to all handlers of a hook fail, unless its policy has onUndiscovered: Ignore"
 	case s.applied == nil:
 		served += "; calls to all handlers of a hook are answered without it, unless its policy has onUndiscovered: Fail"

@@ -4,8 +4,10 @@
 package discovery
 
 import (
+	"errors"
 	"time"
 
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
@@ -115,7 +117,8 @@ func (r *Reconciler) Applied(name string) *registry.Registration {
 }
 
 // await tells the registry which of xs have unknown handlers. Calls to all handlers of a hook do not wait for those
-// that are paused, or that the gateway may not call.
+// that are paused, or that the gateway may not call. They do for those whose handlers are known to exist, but are too
+// many for the gateway.
 func (r *Reconciler) await(xs []Known, states []*state) {
 	var unknown []registry.Undiscovered
 	for i := range xs {
@@ -126,6 +129,9 @@ func (r *Reconciler) await(xs []Known, states []*state) {
 		u := registry.Undiscovered{
 			Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
 			Cause: text.Cut(s.failure, limits.ProblemBytes), Aside: x.Paused || s.refused,
+		}
+		if s.beyond {
+			u.Default = hook.Fail
 		}
 		if x.Paused {
 			u.Cause = "it is paused"
@@ -184,7 +190,8 @@ func (r *Reconciler) applyAll(offers []offer) []applied {
 	unused := false
 	for j, i := range indexes {
 		s := offers[i].state
-		if outcomes[i].err = errs[j]; errs[j] != nil {
+		outcomes[i].err, s.beyond = errs[j], errors.Is(errs[j], registry.ErrTooMany)
+		if errs[j] != nil {
 			continue
 		}
 		var before *registry.ClientConfig

@@ -189,7 +189,8 @@ const (
 	// Handlers is the number of handlers that the status of an ExtensionConfig has room for.
 	Handlers = 512
 	// AllHandlers is the number of handlers of all ExtensionConfigs together, rules and chains included: 2,000 with ten
-	// each, and a quarter more. One takes up to 3 KiB, with its metrics and its state.
+	// each, and a quarter more. One takes 2 KiB, and with the metrics of its calls 9 KiB: 48 MiB idle, and 220 MiB if each
+	// has been called.
 	AllHandlers = 25_000
 	// URLBytes is the length of the longest spec.clientConfig.url.
 	URLBytes = 512

@@ -15,8 +15,10 @@ const (
 	LargestBudgetShare = 75
 	LeastBudget        = 96 << 20
 	LargestBudget      = 2 << 30
-	// HeapShare is the part of the process's memory that Go's heap may take, if GOMEMLIMIT does not say so.
+	// HeapShare is the part of the process's memory that Go's heap may take, if GOMEMLIMIT does not say so, and HeapRest
+	// what it leaves at least: Go's limit is a soft one, which a body of full size exceeds while garbage is collected.
 	HeapShare = 90
+	HeapRest  = 16 << 20
 	// UnlimitedPart is the part of the machine's memory that a process without a limit has for calls, one of so many, and
 	// LargestUnlimited the most it may be.
 	UnlimitedPart    = 16

@@ -52,8 +52,13 @@ func SetLimit() {
 		return
 	}
 	if limit := available(memlimit.FromCgroup, memlimit.FromSystem); limit != math.MaxInt64 {
-		debug.SetMemoryLimit(limit / 100 * limitPercent)
+		debug.SetMemoryLimit(heapOf(limit))
 	}
+}
+
+// heapOf returns what Go's heap may take of the available memory.
+func heapOf(limit int64) int64 {
+	return max(min(limit/100*limitPercent, limit-limits.HeapRest), limit/2)
 }
 
 // goLimit returns the memory limit of Go's runtime, which GOMEMLIMIT sets; without it, math.MaxInt64.

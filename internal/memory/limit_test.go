@@ -70,8 +70,17 @@ func TestSetLimit(t *testing.T) {
 		t.Errorf("with GOMEMLIMIT: %d, want %d", goLimit(), own)
 	}
 	debug.SetMemoryLimit(math.MaxInt64)
-	want := available(memlimit.FromCgroup, memlimit.FromSystem) / 100 * limitPercent
+	want := heapOf(available(memlimit.FromCgroup, memlimit.FromSystem))
 	if SetLimit(); goLimit() != want {
 		t.Errorf("without: %d, want %d", goLimit(), want)
+	}
+}
+
+// Of little memory, a larger part is left for what exceeds the limit of the heap for a moment.
+func TestHeap(t *testing.T) {
+	for limit, want := range map[int64]int64{20 << 20: 10 << 20, 64 << 20: 48 << 20, 128 << 20: 112 << 20, 1000 << 20: 900 << 20} {
+		if got := heapOf(limit); got>>20 != want>>20 {
+			t.Errorf("of %d MiB, the heap may take %d, want %d", limit>>20, got>>20, want>>20)
+		}
 	}
 }

@@ -126,7 +126,7 @@ func TestCageNeedsAController(t *testing.T) {
 // TestCageIsChosen forces the watch.
 func TestCageIsChosen(t *testing.T) {
 	t.Setenv(cageVariable, "watch")
-	c := newCage(t)
+	c := newCage(t, memoryLimit)
 	if c.dir != "" {
 		t.Errorf("got %s", c)
 	}

@@ -96,6 +96,7 @@ type gateway struct {
 	log            *os.File // in the place of standard error; nil for the output
 	profiler       string   // its address, if it has one
 	flags          []string
+	limit          int64 // of its memory
 }
 
 // startGateway starts a gateway with the manifests, by file name, and waits until it is ready.
@@ -109,7 +110,7 @@ func startGateway(t *testing.T, a *authority, manifests map[string]string, flags
 // newGateway returns a gateway that has not been started yet.
 func newGateway(t *testing.T, a *authority, manifests map[string]string, flags ...string) *gateway {
 	t.Helper()
-	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir(), flags: flags}
+	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir(), flags: flags, limit: memoryLimit}
 	for file, text := range manifests {
 		g.write(t, file, text)
 	}
@@ -126,7 +127,7 @@ func (g *gateway) again(t *testing.T) {
 func (g *gateway) start(t *testing.T, addresses []string) {
 	t.Helper()
 	program := process.Program(t, "HOOKGATE_BIN")
-	c := newCage(t)
+	c := newCage(t, g.limit)
 	args := append([]string{"serve", "--extension-configs", g.configs, "--cert-dir", g.certs, "--resync", "1s"}, addresses...)
 	args = append([]string{program}, append(args, g.flags...)...)
 	if g.hosts != "" {

@@ -40,21 +40,21 @@ type cage struct {
 }
 
 // newCage returns the cage that cageVariable asks for.
-func newCage(t *testing.T) *cage {
+func newCage(t *testing.T, limit int64) *cage {
 	t.Helper()
 	asked := os.Getenv(cageVariable)
 	if asked == "watch" {
-		return &cage{limit: memoryLimit}
+		return &cage{limit: limit}
 	}
 	for _, h := range hierarchies() {
-		if c := h.newCage(t, memoryLimit); c != nil {
+		if c := h.newCage(t, limit); c != nil {
 			return c
 		}
 	}
 	if asked == "group" {
 		t.Fatalf("%s=%s: no control group with a limit of memory can be created", cageVariable, asked)
 	}
-	return &cage{limit: memoryLimit}
+	return &cage{limit: limit}
 }
 
 // newCage returns a cage with a control group, which is removed when the test ends; nil if there can be none.
