@@ -67,19 +67,19 @@ func TestRefusalsOfHandlerChains(t *testing.T) {
 		want        string // the beginning of the refusal; empty if it is allowed
 		warnings    []string
 	}{
-		"its step is registered":         {nil, good, "", nil},
-		"a step that is not yet":         {nil, chain("c", "GeneratePatches", "a.acme", "z.acme"), "", []string{`spec.steps[1]: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
-		"an update to one":               {good, chain("c", "GeneratePatches", "z.acme"), "", []string{`spec.steps[0]: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
-		"a step of another hook":         {nil, chain("c", "ValidateTopology", "a.acme"), "", []string{`spec.steps[0]: handler "a.acme" serves the hook GeneratePatches, not ValidateTopology; calls of the chain fail meanwhile`}},
-		"a chain as a step":              {nil, chain("c", "GeneratePatches", "of"), refused("c", `spec.steps[0].handler: Invalid value: "of": must be the registered name of a handler`), nil},
-		"the name of an ExtensionConfig": {nil, chain("acme", "GeneratePatches", "a.acme"), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme", too: choose another name`), nil},
-		"the label of a handler":         {nil, chain("a--acme", "GeneratePatches", "a.acme"), refused("a--acme", `metadata.name: Invalid value: "a--acme": is the label of handler "a.acme", too`), nil},
-		"the own name of a handler":      {nil, chain("p", "GeneratePatches", "a.acme"), refused("p", `metadata.name: Invalid value: "p": is the name under which handler "p.other" is offered, too`), nil},
+		"its step is registered":                       {nil, good, "", nil},
+		"a step that is not yet":                       {nil, chain("c", "GeneratePatches", "a.acme", "z.acme"), "", []string{`spec.steps[1]: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
+		"an update to one":                             {good, chain("c", "GeneratePatches", "z.acme"), "", []string{`spec.steps[0]: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
+		"a step of another hook":                       {nil, chain("c", "ValidateTopology", "a.acme"), "", []string{`spec.steps[0]: handler "a.acme" serves the hook GeneratePatches, not ValidateTopology; calls of the chain fail meanwhile`}},
+		"a chain as a step":                            {nil, chain("c", "GeneratePatches", "of"), refused("c", `spec.steps[0].handler: Invalid value: "of": must be the registered name of a handler`), nil},
+		"the name of an ExtensionConfig":               {nil, chain("acme", "GeneratePatches", "a.acme"), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme", too: choose another name`), nil},
+		"the label of a handler":                       {nil, chain("a--acme", "GeneratePatches", "a.acme"), refused("a--acme", `metadata.name: Invalid value: "a--acme": is the label of handler "a.acme", too`), nil},
+		"the own name of a handler":                    {nil, chain("p", "GeneratePatches", "a.acme"), refused("p", `metadata.name: Invalid value: "p": is the name under which handler "p.other" is offered, too`), nil},
 		"a name that came to be of an ExtensionConfig": {chain("acme", "GeneratePatches", "a.acme"), chain("acme", "GeneratePatches", "p.other"), "", nil},
-		"65 steps":                       {nil, chain("c", "GeneratePatches", many...), refused("c", "spec.steps: Too many: 65: must have at most 64 items"), nil},
-		"an update to a mistake":         {good, chain("c", "GeneratePatch", "a.acme"), refused("c", `spec.hook: Invalid value: "GeneratePatch": no hook that can have a chain has this name: did you mean "GeneratePatches"?`), nil},
-		"a mistake that stays":           {chain("c", "GeneratePatches", "a"), chain("c", "GeneratePatches", "a"), "", nil},
-		"a mistake in one that goes":     {good, deleted, "", nil},
+		"65 steps":                   {nil, chain("c", "GeneratePatches", many...), refused("c", "spec.steps: Too many: 65: must have at most 64 items"), nil},
+		"an update to a mistake":     {good, chain("c", "GeneratePatch", "a.acme"), refused("c", `spec.hook: Invalid value: "GeneratePatch": no hook that can have a chain has this name: did you mean "GeneratePatches"?`), nil},
+		"a mistake that stays":       {chain("c", "GeneratePatches", "a"), chain("c", "GeneratePatches", "a"), "", nil},
+		"a mistake in one that goes": {good, deleted, "", nil},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			var old any
