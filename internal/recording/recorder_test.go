@@ -342,7 +342,7 @@ func TestFullDisk(t *testing.T) {
 
 func waitFor(t *testing.T, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("gave up")
 		}
