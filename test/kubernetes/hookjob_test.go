@@ -802,7 +802,8 @@ func testReplicas(t *testing.T, s *jobServer) {
 	}
 	for name, want := range map[string]string{
 		"waits": "Ready: Answers BeforeClusterUpgrade as handler job.waits",
-		"wrong": "Invalid: spec.jobTemplate.spec.template.spec.restartPolicy: Required value: must be Never or OnFailure",
+		"wrong": "Invalid: spec.jobTemplate.spec.template.spec.restartPolicy: Required value: must be Never or OnFailure; " +
+			"calls that it may govern fail with NotReady",
 	} {
 		eventually(t, name+" is "+want, func() (string, bool) {
 			o := &v1alpha1.HookJob{}
