@@ -270,7 +270,7 @@ func (r *reconciler) discover(
 	if err != nil {
 		x.Awaited = x.Awaited || errors.Is(err, registry.ErrTooMany)
 		o.problem, o.retry, o.undiscovered = err.Error(), true, r.policies.OnUndiscovered(&x)
-		return nil //nolint:nilerr // the problem is what was observed
+		return nil
 	}
 	found.Handlers, o.withheld, o.policy = r.policies.Split(x.Name, found.Handlers)
 	o.found, o.handlers, o.unreadable = &found, found.Handlers, false

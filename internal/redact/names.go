@@ -119,7 +119,8 @@ var placeholder = regexp.MustCompile(`^(?i:\*+|true|false|null|nil|none|undefine
 // verdicts are words with which a text goes on that says something about a secret, and does not tell it.
 var verdicts = words(`must is isn't was wasn't has hasn't had have are aren't were cannot can can't could may might
 	should shall will won't would does doesn't did didn't not no required invalid missing expired unknown
-	unsupported forbidden too duplicate failed error expected unexpected want wants need needs takes wins got empty needs never already only
+	unsupported forbidden too duplicate failed error expected unexpected want wants need
+	needs got empty never already only
 	neither unable
 	unauthorized denied rejected revoked malformed incorrect wrong bad optional immutable deprecated ignored unset`)
 

@@ -26,9 +26,9 @@ func (n Node) JSON(limit int) ([]byte, error) {
 	return w.text, nil
 }
 
-// Readable converts what can be read of n to JSON, of at most limit bytes. A value that has no form in JSON is null, and
-// a member whose key has none is left out. Mappings that have the same key in one mapping are read as one, and other
-// values as a list.
+// Readable converts what can be read of n to JSON, of at most limit bytes. A value that has no form in JSON is null,
+// and a member whose key has none is left out. Mappings that have the same key in one mapping are read as one, and
+// other values as a list.
 func (n Node) Readable(limit int) ([]byte, error) {
 	w := writer{limit: limit, lenient: true}
 	if err := w.value(n.node, 0); err != nil {
@@ -97,7 +97,8 @@ func (w *writer) value(n *yaml.Node, depth int) error {
 	default:
 		text, err := appendScalar(w.text, n)
 		if err != nil && w.lenient {
-			text, err = append(w.text, "null"...), nil
+			w.text = append(w.text, "null"...)
+			return nil
 		}
 		w.text = text
 		return err
