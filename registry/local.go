@@ -116,8 +116,8 @@ func (s *Snapshot) TakenLocal(kind, name string) string {
 
 // TakenByLocal says which local registration has a name, be it served or not, for a message; nothing if none has.
 func (s *Snapshot) TakenByLocal(name string) string {
-	if named := s.localsNamed(name); len(named) > 0 {
-		return "the name of " + s.localOf(name).Describe()
+	if l := s.localOf(name); l != nil {
+		return "the name of " + l.Describe()
 	}
 	return ""
 }

@@ -59,9 +59,12 @@ func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unreadable) }
 
 func (u *Undiscovered) equal(o *Undiscovered) bool {
 	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default && u.Cause == o.Cause &&
-		u.Aside == o.Aside && u.Mistake == o.Mistake &&
-		(u.NamespaceSelector == nil) == (o.NamespaceSelector == nil) &&
-		(u.NamespaceSelector == nil || u.NamespaceSelector.String() == o.NamespaceSelector.String())
+		u.Aside == o.Aside && u.Mistake == o.Mistake && sameSelector(u.NamespaceSelector, o.NamespaceSelector)
+}
+
+// sameSelector reports whether two selectors, which may be nil, match the same labels.
+func sameSelector(a, b labels.Selector) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.String() == b.String())
 }
 
 // Undiscovered returns the ExtensionConfigs whose handlers are not known, ordered by name. Callers must not change the

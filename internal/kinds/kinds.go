@@ -56,20 +56,26 @@ func Table() []Kind {
 
 // Is reports whether a kind is one of Table.
 func Is(name string) bool {
-	return slices.ContainsFunc(Table(), func(k Kind) bool { return k.Name == name })
+	_, ok := find(func(k Kind) bool { return k.Name == name })
+	return ok
+}
+
+// find returns the first kind of Table that is meant.
+func find(isMeant func(Kind) bool) (Kind, bool) {
+	table := Table()
+	i := slices.IndexFunc(table, isMeant)
+	if i < 0 {
+		return Kind{}, false
+	}
+	return table[i], true
 }
 
 // Named returns the kind that someone who wrote name meant: of that name, in any letter case, or one edit away from it,
 // which plurals are.
 func Named(name string) (kind string, ok bool) {
-	table := Table()
-	i := slices.IndexFunc(table, func(k Kind) bool {
-		return text.EditDistance(strings.ToLower(text.Cut(name, limits.QuotedBytes)), strings.ToLower(k.Name)) <= 1
-	})
-	if i < 0 {
-		return "", false
-	}
-	return table[i].Name, true
+	written := strings.ToLower(text.Cut(name, limits.QuotedBytes))
+	meant, ok := find(func(k Kind) bool { return text.EditDistance(written, strings.ToLower(k.Name)) <= 1 })
+	return meant.Name, ok
 }
 
 // Closed is what an object with a mistake closes.
@@ -80,7 +86,7 @@ type Closed struct {
 	// who ask which handlers there are find them. They are nil for others.
 	Registration *registry.Registration
 	Chain        *registry.Chain
-	// Extension is set for an ExtensionConfig. Its Default is for the source to decide.
+	// Extension is set for an ExtensionConfig.
 	Extension *registry.Undiscovered
 }
 
@@ -94,13 +100,11 @@ func Close(kind, name string, content []byte, mistake string, hooks *catalog.Cat
 		Spec map[string]any `json:"spec"`
 	}
 	_ = json.Unmarshal(content, &object) // what cannot be read is not there
-	table := Table()
-	i := slices.IndexFunc(table, func(k Kind) bool { return k.Name == kind })
-	if i < 0 {
+	if of, ok := find(func(k Kind) bool { return k.Name == kind }); ok {
+		of.closes(spec{object.Spec, hooks}, &c)
+	} else {
 		c.AllHooks = true
-		return c
 	}
-	table[i].closes(spec{object.Spec, hooks}, &c)
 	return c
 }
 
@@ -212,7 +216,7 @@ func closesExtension(s spec, c *Closed) {
 	c.Extension = &registry.Undiscovered{
 		Name: c.Name, NamespaceSelector: s.namespaces(), Mistake: c.Mistake, Default: hook.Fail,
 	}
-	if registry.CheckName(c.Name) != nil {
+	if unusable(c.Name) {
 		c.Extension.Name, c.Extension.Unreadable = "", c.String()
 	}
 }
@@ -262,7 +266,7 @@ func closesSteps(s spec, c *Closed) {
 	}
 	c.Hooks = []hook.GroupHook{h.GroupHook()}
 	c.ByName = h.Sole && len(c.Handlers) == 0
-	if registry.CheckName(c.Name) != nil {
+	if unusable(c.Name) {
 		return
 	}
 	c.Chain = &registry.Chain{
@@ -281,7 +285,7 @@ func closesHook(s spec, c *Closed) {
 		return
 	}
 	c.NamespaceSelector = s.namespaces()
-	if registry.CheckName(c.Name) == nil {
+	if !unusable(c.Name) {
 		c.Extensions = []string{c.Name}
 	}
 	h := s.hook()

@@ -26,15 +26,13 @@ func (d *Source) setClosures() {
 			})
 		}
 	}
-	for kind := range d.closedKinds {
-		if _, still := byKind[kind]; !still {
-			d.tracking.SetClosures(kind, nil)
+	for _, before := range d.tracking.Snapshot().Closures() {
+		if _, still := byKind[before.Kind]; !still {
+			d.tracking.SetClosures(before.Kind, nil)
 		}
 	}
-	d.closedKinds = map[string]bool{}
 	for kind, closures := range byKind {
 		d.tracking.SetClosures(kind, closures)
-		d.closedKinds[kind] = true
 	}
 }
 

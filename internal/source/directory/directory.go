@@ -121,7 +121,6 @@ type Source struct {
 	present      map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
 	unreadable   []string           // the files that cannot be read, and of which nothing is kept
 	awaitedFiles []string           // the files that cannot be read now, and of which nothing is kept
-	closedKinds  map[string]bool    // which have closures
 	mistaken     []string           // the keys of ExtensionConfigs that calls wait for, because they have mistakes
 	settled      bool               // the first attempts are over
 	confirmed    bool               // by Reload: the directory is as it should be

@@ -166,11 +166,16 @@ func (s *state) write(name string, of *kept) error {
 	if err != nil {
 		return err
 	}
-	next := filepath.Join(s.dir, "."+name+".next")
-	if err := os.WriteFile(next, text, 0o600); err != nil {
+	return replaceFile(s.dir, name+stateSuffix, text)
+}
+
+// replaceFile replaces a file at once. A power failure may leave it empty.
+func replaceFile(dir, name string, content []byte) error {
+	next := filepath.Join(dir, "."+name+".next")
+	if err := os.WriteFile(next, content, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(next, s.file(name))
+	return os.Rename(next, filepath.Join(dir, name))
 }
 
 // forget removes the files of ExtensionConfigs.

@@ -112,11 +112,7 @@ func (s *validState) save(all []manifest.Valid) {
 		if bytes.Equal(s.saved[name], content) {
 			continue
 		}
-		next := filepath.Join(s.dir, "."+name+".next")
-		err := os.WriteFile(next, content, 0o600)
-		if err == nil {
-			err = os.Rename(next, filepath.Join(s.dir, name))
-		}
+		err := replaceFile(s.dir, name, content)
 		if errs = append(errs, err); err == nil {
 			s.saved[name] = content
 		}
