@@ -50,8 +50,8 @@ func (c *Closure) Error() *hook.Error {
 func (c *Closure) Closes(gh hook.GroupHook) bool { return c.AllHooks || slices.Contains(c.Hooks, gh) }
 
 func (c *Closure) equal(o *Closure) bool {
-	return sameSelector(c.NamespaceSelector, o.NamespaceSelector) && c.Kind == o.Kind && c.Name == o.Name && c.Mistake == o.Mistake && c.AllHooks == o.AllHooks &&
-		c.ByName == o.ByName && slices.Equal(c.Extensions, o.Extensions) && slices.Equal(c.Handlers, o.Handlers) &&
+	return sameSelector(c.NamespaceSelector, o.NamespaceSelector) && c.Kind == o.Kind && c.Name == o.Name &&
+		c.Mistake == o.Mistake && c.AllHooks == o.AllHooks && c.ByName == o.ByName && slices.Equal(c.Extensions, o.Extensions) && slices.Equal(c.Handlers, o.Handlers) &&
 		slices.Equal(c.Hooks, o.Hooks)
 }
 
