@@ -265,7 +265,11 @@ func (d *Dispatcher) compareWith(
 		return nil
 	}
 	candidate := t.member.CandidateEntry
-	if candidate == nil {
+	switch {
+	case candidate == nil && !t.member.HasCandidate:
+		compared.Dropped = true
+		return nil
+	case candidate == nil:
 		return not(fmt.Sprintf("%s has no handler of this name", t.member.Candidate))
 	}
 	m := d.newMatcher()

@@ -195,6 +195,13 @@ func TestRolloutCompares(t *testing.T) {
 	if got := a.asked[0](t.Context()); len(got.Differences) != 1 || got.Differences[0].Candidate != "v7 has no handler of this name" {
 		t.Errorf("a handler that the candidate lacks: %+v", got)
 	}
+
+	d = rolledOut(t, a, registrationOf("v6", handlerOf("patch", "GeneratePatches", hook.Fail)))
+	a.asked = nil
+	send("patch.acme", Request{Message: request})
+	if got := a.asked[0](t.Context()); !got.Dropped || len(got.Differences) > 0 {
+		t.Errorf("a candidate that is not discovered: %+v", got)
+	}
 }
 
 // A candidate that fails does so for the Clusters that have moved, and for no others.

@@ -68,7 +68,7 @@ type Compared struct {
 	// Question identifies what was asked, among the questions to one handler, and Content the request. Without a question,
 	// the request asked nothing, or it could not be read.
 	Question, Content string
-	// Dropped means that there was no room to compare, which is no fault of the candidate.
+	// Dropped means that there was no room to compare, or no candidate yet, which is no fault of the candidate.
 	Dropped bool
 	// Err says why the candidate did not answer.
 	Err error
@@ -98,6 +98,8 @@ type Variants struct {
 	*Rollout
 	// StableEntry and CandidateEntry are nil if the member has no such handler.
 	StableEntry, CandidateEntry *Entry
+	// HasCandidate is whether it is known which handlers the candidate has.
+	HasCandidate bool
 }
 
 // SetRollouts replaces all Rollouts. Of several with a common member, the first by name gets its handlers, and the
@@ -259,17 +261,18 @@ func (d *draft) placeRollouts() {
 func (d *draft) newOffer(of *Rollout) *config {
 	c := &config{registration: &Registration{Name: of.Name, Local: rolloutLocal{of}}}
 	all := map[string]*Variants{}
+	has := func(member string) bool { return d.byConfig[member] != nil && d.memberOf[member] == of }
 	for _, member := range []string{of.Stable, of.Candidate} {
-		if d.byConfig[member] == nil || d.memberOf[member] != of {
+		if !has(member) {
 			continue
 		}
 		for _, e := range d.byConfig[member].entries {
 			v := all[e.Handler.Name]
 			switch {
 			case v == nil && member == of.Stable:
-				all[e.Handler.Name] = &Variants{Rollout: of, StableEntry: e}
+				all[e.Handler.Name] = &Variants{Rollout: of, StableEntry: e, HasCandidate: has(of.Candidate)}
 			case v == nil:
-				all[e.Handler.Name] = &Variants{Rollout: of, CandidateEntry: e}
+				all[e.Handler.Name] = &Variants{Rollout: of, CandidateEntry: e, HasCandidate: true}
 			case v.StableEntry.Handler.Hook.GroupHook() == e.Handler.Hook.GroupHook():
 				v.CandidateEntry = e
 			}

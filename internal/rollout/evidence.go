@@ -58,6 +58,7 @@ type reconcile struct {
 	isNew       bool // it asks what the one before it has not
 
 	ended      time.Time // the last one that has ended; zero for none
+	steady     time.Time // the end of the first one since which nothing else was asked; zero for none
 	before     map[ask]struct{}
 	isComplete bool // no call of it has failed
 }
@@ -196,7 +197,11 @@ func (v *evidence) fail(called time.Time) {
 
 // end ends the reconcile that goes on. If it is complete, it replaces what earlier ones have asked with other content.
 func (v *evidence) end(name string, r *reconcile, now time.Time) {
+	wasComplete := r.isComplete
 	r.isComplete, r.ended = v.failed.Before(r.began), now
+	if r.isNew || r.steady.IsZero() || r.isComplete && !wasComplete {
+		r.steady = now
+	}
 	for k, a := range v.asked {
 		of := reconcileOf(k.question)
 		if _, ok := r.asked[k]; ok || !r.isComplete || of != name && of != "" {
@@ -235,8 +240,8 @@ func (v *evidence) isReplaced(k ask, by *reconcile) bool {
 func (v *evidence) rest(now time.Time) {
 	for name, r := range v.reconciles {
 		if v.waiting == 0 && len(r.asked) > 0 && now.Sub(r.last) >= limits.RolloutSettle {
-			v.end(name, r, now)
-			r.ended, v.changed = r.last, true
+			v.end(name, r, r.last)
+			v.changed = true
 		}
 	}
 }
@@ -294,7 +299,7 @@ func (v *evidence) verdict(now time.Time) verdict {
 		d.isEqual = d.isEqual && a.err == nil && a.answers > 0 && (a.changes == 0 || a.isProven())
 	}
 	for _, r := range v.reconciles {
-		d.isSeen = d.isSeen && !r.isNew && !r.ended.IsZero() && now.Sub(r.ended) >= limits.RolloutPause
+		d.isSeen = d.isSeen && !r.isNew && !r.steady.IsZero() && now.Sub(r.steady) >= limits.RolloutPause
 		d.isComplete = d.isComplete && r.isComplete && !v.failed.After(r.ended)
 	}
 	slices.SortFunc(d.differs, compareAsks)

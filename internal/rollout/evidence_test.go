@@ -178,6 +178,36 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// A Cluster that is reconciled without pause moves, and only by what all its reconciles have shown.
+func TestEvidenceWithoutPause(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		stored string // the question of a difference in its record
+		calls  []string
+		want   bool
+	}{
+		"equal":           {"all answers are", "", []string{"a= b="}, true},
+		"different":       {"one is", "", []string{"a= b!"}, false},
+		"restart":         {"what the record says has become equal", "GeneratePatches/b", []string{"a= b="}, true},
+		"still different": {"what the record says was not asked", "CanUpdateMachine/b", []string{"a= b="}, false},
+		"never asked":     {"a call before it always fails", "GeneratePatches/b", []string{"a= c~"}, false},
+		"new content":     {"one question always has another", "", []string{"a:1= b=", "a:2= b=", "a:3= b=", "a:4= b="}, false},
+		"fails at times":  {"what comes after it may never have been asked", "", []string{"a= b~", "a="}, false},
+	} {
+		w := watch()
+		if tc.stored != "" {
+			w.hold([]v1alpha1.RolloutDifference{{Handler: "patch", Question: tc.stored, Path: "/x"}}, w.now)
+		}
+		moved := false
+		for n := range 40 {
+			moved = w.reconcile(tc.calls[n%len(tc.calls)]) || moved
+		}
+		if moved != tc.want {
+			t.Errorf("%s: %s: moves: %t, want %t", name, tc.reason, moved, tc.want)
+		}
+	}
+}
+
 // A candidate that answers at random is asked so often that it is found out, the more often the more it has changed.
 func TestRandomCandidate(t *testing.T) {
 	moved := 0
