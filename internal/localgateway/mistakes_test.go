@@ -54,6 +54,12 @@ metadata: {name: inplace}
 spec: {hook: CanUpdateMachine, allow: [{paths: [/machine/spec/version]}]}
 `
 
+// policyOf returns the manifest of a valid ExtensionPolicy.
+func policyOf(target string) string {
+	return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: object}\n" +
+		"spec: {targetRef: {name: " + target + "}, order: 1}\n"
+}
+
 // mistakes has at least one row for each kind that decides what calls get.
 func mistakes() []mistake {
 	return []mistake{
@@ -67,6 +73,8 @@ func mistakes() []mistake {
 		{kinds.ExtensionPolicy, "a condition that does not compile", "{targetRef: {name: gate}, matchConditions: [{name: c, expression: '1 +'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{kinds.ExtensionPolicy, "a wrong field, of one handler", "{targetRef: {name: gate, handler: rule}, timeoutSeconds: 5s}", "BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
 		{kinds.ExtensionPolicy, "a target that cannot be read", "{targetRef: {nam: gate}, timeoutSeconds: 5}", "BeforeClusterCreate BeforeClusterUpgrade AfterClusterUpgrade", "BeforeClusterCreate/rule.gate"},
+		{kinds.ExtensionPolicy, "the name of another one", policyOf("gate") + "---\n" + policyOf("upgrades"), "BeforeClusterUpgrade", "BeforeClusterCreate"},
+		{kinds.ExtensionPolicy, "a copy of another one", policyOf("gate") + "---\n" + policyOf("gate"), "", "BeforeClusterCreate"},
 		{kinds.ExtensionPolicy, "a misspelt group", "apiVersion: hookgate.io/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: object}\nspec: {targetRef: {name: gate}, order: 1}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 
 		{kinds.HandlerChain, "a wrong field", "{hook: CanUpdateMachine, steps: [{handler: rule.inplace}], onPartialCoverage: block}", "CanUpdateMachine CanUpdateMachine/object CanUpdateMachine/rule.inplace", "BeforeClusterCreate"},
@@ -80,6 +88,7 @@ func mistakes() []mistake {
 		{kinds.HookRule, "a hook that cannot be read", "{hook: Upgrade, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate BeforeClusterUpgrade", "AfterClusterUpgrade"},
 		{kinds.HookRule, "a name that is not valid", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: Not_Valid}\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{kinds.HookRule, "no name", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{kinds.HookRule, "the name of another one", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: gate}\nspec: {hook: BeforeClusterUpgrade, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterUpgrade", "BeforeClusterCreate BeforeClusterCreate/rule.gate"},
 		{kinds.HookRule, "a misspelt kind", "apiVersion: hookgate.dev/v1alpha1\nkind: hookrules\nmetadata: {name: object}\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{kinds.HookRule, "a mistake, with action: Audit", "{hook: BeforeClusterCreate, action: Audit, hol: []}", "", "BeforeClusterCreate"},
 

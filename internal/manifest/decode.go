@@ -206,6 +206,15 @@ func (d *document) inNamespace(namespace, instead string) []Problem {
 	return []Problem{p}
 }
 
+// unnamed returns what stands for the name of an object that has none of its own.
+func (p *Place) unnamed() string { return fmt.Sprintf("%s:%d", filepath.Base(p.File), p.Line) }
+
+// readable returns the JSON of what can be read of a document. What cannot be read names nothing.
+func (d *document) readable() []byte {
+	content, _ := d.node.Readable(limits.ManifestBytes)
+	return content
+}
+
 // refusedAs returns the object without content, which still takes its name, and what it closes. An object without a
 // usable name has its place as its name, and is unidentified: it may be one that its file defined before.
 func (d *document) refusedAs(words *Decoder, problems []Problem) (*Object, []Problem) {
@@ -219,7 +228,7 @@ func (d *document) refusedAs(words *Decoder, problems []Problem) (*Object, []Pro
 			problems[i].unidentified = true
 		}
 		if name == "" {
-			name = fmt.Sprintf("%s:%d", filepath.Base(d.File), d.Line)
+			name = d.unnamed()
 		}
 	}
 	if d.kind == convert.CRDKind.Kind || d.kind == "Namespace" {
@@ -228,12 +237,11 @@ func (d *document) refusedAs(words *Decoder, problems []Problem) (*Object, []Pro
 		}
 		return &Object{Place: d.Place, Name: name}, problems
 	}
-	content, _ := d.node.Readable(limits.ManifestBytes) // what cannot be read names nothing
 	mistakes := make([]string, 0, len(problems))
 	for i := range problems {
 		mistakes = append(mistakes, problems[i].Err.Error())
 	}
-	closed := kinds.Close(d.kind, name, content, text.Join(mistakes, "; ", limits.Problems), words.hooks)
+	closed := kinds.Close(d.kind, name, d.readable(), text.Join(mistakes, "; ", limits.Problems), words.hooks)
 	return &Object{Place: d.Place, Name: name, closed: &closed}, problems
 }
 

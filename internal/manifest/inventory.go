@@ -4,6 +4,7 @@
 package manifest
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/hookjob"
@@ -62,9 +64,10 @@ const maxParsed = 4
 // kind is one of the maps of an inventory while it is built.
 type kind struct {
 	name    string
+	hooks   *catalog.Catalog
 	before  map[string]Object // the objects of the previous inventory
 	objects map[string]Object
-	claims  map[string]Place // where each name was seen first
+	claims  map[string]claim // where each name was seen first
 	refused map[string]extensionconfig.Refused
 	closed  map[string]*kinds.Closed
 	// byFile has the names in before by their files, in order. It is nil until the first file asks for its own: with
@@ -73,7 +76,7 @@ type kind struct {
 }
 
 func newKind(name string, before map[string]Object) *kind {
-	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{},
+	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]claim{},
 		refused: map[string]extensionconfig.Refused{}, closed: map[string]*kinds.Closed{}}
 }
 
@@ -89,6 +92,9 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
 	jobs, unknown := newKind(hookjob.Kind, nil), newKind("", nil)
 	all := []*kind{extensions, policies, chains, rules, rollouts, namespaces, definitions, jobs, unknown}
+	for _, k := range all {
+		k.hooks = words.hooks
+	}
 	var problemsOfAll []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
@@ -100,7 +106,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 		}
 		problems := slices.Clone(r.problems)
 		cannotRead := slices.ContainsFunc(problems, func(p Problem) bool { return p.unreadable })
-		for _, e := range r.entries {
+		for i, e := range r.entries {
 			found := slices.Clone(e.problems)
 			if e.object != nil {
 				o := *e.object
@@ -108,7 +114,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 				if of < 0 {
 					of = len(all) - 1 // unknown
 				}
-				found = all[of].add(&o, found)
+				found = all[of].add(&o, found, func() *document { return r.document(i) })
 			}
 			problems = append(problems, found...)
 		}
@@ -178,12 +184,19 @@ func first(problems []Problem) []Problem {
 	return append(problems[:limits.ManifestProblems:limits.ManifestProblems], rest)
 }
 
-// add takes o into account, unless its name is taken, and returns its problems, completed.
-func (k *kind) add(o *Object, problems []Problem) []Problem {
+// claim is the object that has a name. The document is nil if it cannot be read any more: the object may have been moved.
+type claim struct {
+	Place
+
+	document func() *document
+}
+
+// add takes o into account, unless its name is taken, and returns its problems, completed. document reads it again.
+func (k *kind) add(o *Object, problems []Problem, document func() *document) []Problem {
 	if first, taken := k.claims[o.Name]; taken {
-		return append(problems, duplicate(k.name, o, first))
+		return append(problems, k.duplicate(o, first, document))
 	}
-	k.claims[o.Name] = o.Place
+	k.claims[o.Name] = claim{o.Place, document}
 	if o.Valid() {
 		// Keep what was compiled if nothing has changed.
 		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
@@ -221,6 +234,26 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 	return problems
 }
 
+// duplicate returns the problem of an object whose name another has taken. It closes what it names, as any object with a
+// mistake does, unless it is a copy of the other one, or may be that one.
+func (k *kind) duplicate(o *Object, first claim, again func() *document) Problem {
+	p := Problem{
+		Place: o.Place, Object: fmt.Sprintf("%s %q", k.name, o.Name), Effect: "the first one is used",
+		Err: fmt.Errorf("metadata.name: Duplicate value: defined at %s before", first.Place),
+	}
+	if !kinds.Is(k.name) || first.document == nil {
+		return p
+	}
+	content := again().readable()
+	if bytes.Equal(content, first.document().readable()) {
+		return p
+	}
+	closed := kinds.Close(k.name, o.unnamed(), content, p.Err.Error(), k.hooks)
+	k.closed[closed.Name] = &closed
+	p.Effect += "; of the second one, " + closed.Effect()
+	return p
+}
+
 // messages returns what is wrong with the objects that are not valid, by name.
 func (k *kind) messages() map[string]string {
 	messages := make(map[string]string, len(k.refused))
@@ -250,7 +283,7 @@ func (k *kind) keep(file string) []string {
 		maps.DeleteFunc(k.closed, func(name string, c *kinds.Closed) bool {
 			return registry.CheckName(c.Name) != nil && k.claims[name].File == file
 		})
-		k.claims[name], k.objects[name] = old.Place, old
+		k.claims[name], k.objects[name] = claim{Place: old.Place}, old
 		kept = append(kept, k.name+" "+name)
 	}
 	return kept

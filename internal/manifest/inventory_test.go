@@ -98,7 +98,7 @@ func TestInventory(t *testing.T) {
 			reason:   "The first by the name of its file wins, and both places are named.",
 			after:    map[string]string{"b.yaml": config("acme", urlB), "a.yaml": "# comment\n" + config("acme", urlA)},
 			want:     "acme=" + urlA,
-			problems: []string{`d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: defined at d/a.yaml:2 before (the first one is used)`},
+			problems: []string{`d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: defined at d/a.yaml:2 before (the first one is used; of the second one, calls that it may govern fail with NotReady)`},
 		},
 		"DuplicateOfKept": {
 			reason:   "A half-written file keeps its names.",

@@ -33,11 +33,3 @@ func (p *Problem) Error() string {
 	}
 	return fmt.Sprintf("%s: %s: %v", p.Place, p.Object, p.Err)
 }
-
-// duplicate returns the problem of an object whose name another has taken.
-func duplicate(kind string, o *Object, first Place) Problem {
-	return Problem{
-		Place: o.Place, Object: fmt.Sprintf("%s %q", kind, o.Name),
-		Err: fmt.Errorf("metadata.name: Duplicate value: defined at %s before", first), Effect: "the first one is used",
-	}
-}

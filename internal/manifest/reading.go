@@ -41,6 +41,12 @@ func (r *reading) moved(m *File) *reading {
 	return &same
 }
 
+// document returns the document of an entry, which it reads again.
+func (r *reading) document(i int) *document {
+	docs, _ := r.file.documents()
+	return &docs[i]
+}
+
 // read reads m.
 func read(m *File, words *Decoder) *reading {
 	docs, problems := m.documents()
