@@ -51,8 +51,8 @@ func (c *Closure) Closes(gh hook.GroupHook) bool { return c.AllHooks || slices.C
 
 func (c *Closure) equal(o *Closure) bool {
 	return sameSelector(c.NamespaceSelector, o.NamespaceSelector) && c.Kind == o.Kind && c.Name == o.Name &&
-		c.Mistake == o.Mistake && c.AllHooks == o.AllHooks && c.ByName == o.ByName && slices.Equal(c.Extensions, o.Extensions) && slices.Equal(c.Handlers, o.Handlers) &&
-		slices.Equal(c.Hooks, o.Hooks)
+		c.Mistake == o.Mistake && c.AllHooks == o.AllHooks && c.ByName == o.ByName &&
+		slices.Equal(c.Extensions, o.Extensions) && slices.Equal(c.Handlers, o.Handlers) && slices.Equal(c.Hooks, o.Hooks)
 }
 
 // Registration returns the registration of a closed object without a server, so that its handler stays offered to

@@ -31,8 +31,8 @@ const (
 	// RolloutForgotten is the number of reconciles that do not ask a question any more before it is forgotten. The first
 	// may be a part of the one that has asked it.
 	RolloutForgotten = 4
-	// RolloutPause is how long a Cluster stays after the end of the first reconcile since which nothing else was asked: two
-	// calls of one reconcile may ask the same, with others to come. It is the default timeout of a handler.
+	// RolloutPause is how long a Cluster stays after the end of the first reconcile since which nothing else was asked:
+	// two calls of one reconcile may ask the same, with others to come. It is the default timeout of a handler.
 	RolloutPause = 10 * time.Second
 	// RolloutSettle is how long a Cluster has to be without calls before equal answers count for all its handlers, unless
 	// one of these is asked again before.

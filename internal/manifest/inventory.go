@@ -184,7 +184,7 @@ func first(problems []Problem) []Problem {
 	return append(problems[:limits.ManifestProblems:limits.ManifestProblems], rest)
 }
 
-// claim is the object that has a name. The document is nil if it cannot be read any more: the object may have been moved.
+// claim is the object that has a name. The document is nil if it cannot be read any more: the object may have moved.
 type claim struct {
 	Place
 
@@ -234,8 +234,8 @@ func (k *kind) add(o *Object, problems []Problem, document func() *document) []P
 	return problems
 }
 
-// duplicate returns the problem of an object whose name another has taken. It closes what it names, as any object with a
-// mistake does, unless it is a copy of the other one, or may be that one.
+// duplicate returns the problem of an object whose name another has taken. It closes what it names, as any object with
+// a mistake does, unless it is a copy of the other one, or may be that one.
 func (k *kind) duplicate(o *Object, first claim, again func() *document) Problem {
 	p := Problem{
 		Place: o.Place, Object: fmt.Sprintf("%s %q", k.name, o.Name), Effect: "the first one is used",
