@@ -252,6 +252,7 @@ func (d *Dispatcher) compareKept(
 	if compared.Question, compared.Content, asks = rollout.Identify(r.Hook, r.Message); !asks {
 		return compared, nil
 	}
+	compared.Reconcile = rollout.ReconcileOf(r.Message)
 	err = d.compareWith(ctx, r, t, stable, &compared)
 	return compared, err
 }

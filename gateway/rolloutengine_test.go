@@ -33,6 +33,8 @@ type replicas struct {
 	engines  []*rollout.Engine
 	stops    []func()
 	answers  func(member string, request *hooksv1alpha1.GeneratePatchesRequest) (patch, failure string)
+	// annotated gives each reconcile other variables, as annotations of the Cluster do that change all the time.
+	annotated bool
 
 	mu      sync.Mutex
 	version int
@@ -133,11 +135,16 @@ func (r *replicas) call(_ context.Context, c extension.Call) (proto.Message, err
 // replica, and the setting of the patch, or "other" for one of another extension.
 func (r *replicas) reconcile(n int, patches ...string) {
 	r.t.Helper()
-	for i, patch := range patches {
+	for _, patch := range patches {
 		replica, setting, _ := strings.Cut(patch, ":")
 		request := templateOf("c1")
 		request.Settings = map[string]string{"patch": setting}
-		request.Items[0].Uid = fmt.Sprintf("%d-%d", n, i) // another one each time
+		request.Items[0].Uid = strconv.Itoa(n) // another one for each reconcile
+		if r.annotated {
+			request.Variables = append(request.Variables, &hooksv1alpha1.Variable{
+				Name: "annotation", Value: &hooksv1alpha1.JSON{Raw: []byte(strconv.Itoa(n))},
+			})
+		}
 		handler := "patch.acme"
 		if setting == "other" {
 			handler = "down.other"
@@ -230,6 +237,38 @@ func TestRolloutMovesByAllQuestions(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Cluster whose annotations change all the time is reconciled without pause, each time with other variables. It moves
+// when its answers have become equal, and not before.
+func TestRolloutOfAClusterThatNeverRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		differs := "b"
+		r := newReplicas(t, 1, func(member string, r *hooksv1alpha1.GeneratePatchesRequest) (string, string) {
+			return differing(differs)(member, r)
+		})
+		defer r.stop()
+		r.annotated = true
+		n := 0
+		reconcile := func(want v1alpha1.RolloutState) {
+			t.Helper()
+			for range 60 {
+				n++
+				r.reconcile(n, "0:a", "0:b")
+				time.Sleep(time.Second)
+			}
+			synctest.Wait()
+			if got := r.state(); got != want {
+				t.Errorf("the Cluster is %q, want %q; stored: %v", got, want, r.states)
+			}
+		}
+		reconcile(v1alpha1.RolloutStateDifferent)
+		r.restart(0, "")
+		reconcile(v1alpha1.RolloutStateDifferent)
+		r.restart(0, "")
+		differs = ""
+		reconcile(v1alpha1.RolloutStateMoved)
+	})
 }
 
 // What differed holds until it is compared anew or not asked any more: no Failure, and no restart, makes it be forgotten.

@@ -68,6 +68,8 @@ type Compared struct {
 	// Question identifies what was asked, among the questions to one handler, and Content the request. Without a question,
 	// the request asked nothing, or it could not be read.
 	Question, Content string
+	// Reconcile identifies the reconcile that the request is of, if the request tells.
+	Reconcile string
 	// Dropped means that there was no room to compare, or no candidate yet, which is no fault of the candidate.
 	Dropped bool
 	// Err says why the candidate did not answer.

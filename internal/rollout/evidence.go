@@ -14,9 +14,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// evidence is what comparisons of answers have shown of one Cluster. It is a state machine of what is asked: requests
-// do not say which reconcile they are of, so that a reconcile is known by its end, which is that something is asked
-// again, or that nothing is for a while.
+// evidence is what comparisons of answers have shown of one Cluster. It is a state machine of what is asked: not all
+// requests say which reconcile they are of, so that a reconcile is known by its end, which is that a request is of
+// another one, that something is asked again, or that nothing is for a while.
 //
 // Only equal successes are evidence, and only if the candidate answers one request alike several times in a row. What
 // differs counts until a reconcile that has come to its end has asked the question with other content, or several have
@@ -47,20 +47,22 @@ type asked struct {
 	answers  int  // equal ones, in a row
 	changes  int  // from equal answers to others, or back, to the same request
 	isKnown  bool // answers have been compared
-	wasEqual bool // by the last comparison
+	hasLast  bool // answers to the question have been, perhaps with other content
+	wasEqual bool // the last ones were equal
 	absent   int  // reconciles that have ended since, and have not asked it
 }
 
 // reconcile is what the reconciles of one kind have asked.
 type reconcile struct {
-	began, last time.Time // calls of the one that goes on
+	id          string    // of the one that goes on, if its requests tell
+	began, last time.Time // calls of it
 	asked       map[ask]struct{}
-	isNew       bool // it asks what the one before it has not
+	isNew       bool // it asks a question that the one before it has not
 
-	ended      time.Time // the last one that has ended; zero for none
-	steady     time.Time // the end of the first one since which nothing else was asked; zero for none
-	before     map[ask]struct{}
-	isComplete bool // no call of it has failed
+	ended      time.Time        // the last one that has ended; zero for none
+	steady     time.Time        // the end of the first one since which nothing else was asked; zero for none
+	before     map[ask]struct{} // without contents
+	isComplete bool             // no call of it has failed
 }
 
 func newEvidence(bytes *atomic.Int64) *evidence {
@@ -78,9 +80,10 @@ func (v *evidence) take(k ask, called time.Time, c *registry.Compared) bool {
 		r = &reconcile{asked: map[ask]struct{}{}}
 		v.reconciles[name] = r
 	}
-	if _, again := r.asked[k]; again {
+	if r.isAnother(k, c.Reconcile) {
 		v.end(name, r, called)
 	}
+	r.id = cmp.Or(c.Reconcile, r.id)
 	if len(r.asked) == 0 || called.Before(r.began) {
 		r.began = called
 	}
@@ -93,16 +96,11 @@ func (v *evidence) take(k ask, called time.Time, c *registry.Compared) bool {
 			v.fail(called)
 			return false
 		}
-		a = &asked{}
-		for other, o := range v.asked {
-			if other.asks(k) {
-				a.changes = max(a.changes, o.changes) // a candidate that answers at random does so to all content
-			}
-		}
+		a = v.newAsked(k)
 		v.put(k, a)
 	}
 	r.asked[k] = struct{}{}
-	if _, ok := r.before[k]; !ok {
+	if _, ok := r.before[k.ofQuestion()]; !ok {
 		r.isNew = true
 	}
 	a.last, a.absent = called, 0
@@ -111,7 +109,36 @@ func (v *evidence) take(k ask, called time.Time, c *registry.Compared) bool {
 }
 
 // asks reports whether two asks are of the same question.
-func (k ask) asks(of ask) bool { return k.handler == of.handler && k.question == of.question }
+func (k ask) asks(of ask) bool { return k.ofQuestion() == of.ofQuestion() }
+
+// ofQuestion returns the question alone.
+func (k ask) ofQuestion() ask { return ask{handler: k.handler, question: k.question} }
+
+// isAnother reports whether something is asked in another reconcile than the one that goes on.
+func (r *reconcile) isAnother(k ask, id string) bool {
+	if id != "" && r.id != "" && id != r.id {
+		return true
+	}
+	_, again := r.asked[k]
+	return again
+}
+
+// newAsked returns what is known of a content that was not asked before: what other contents of its question have shown.
+// The variables of a request have the annotations of its Cluster, so that each may have another content.
+func (v *evidence) newAsked(k ask) *asked {
+	a, last := &asked{}, time.Time{}
+	for other, o := range v.asked {
+		if !other.asks(k) {
+			continue
+		}
+		if !o.isStored && o.last.After(last) {
+			last = o.last
+			a.hasLast, a.wasEqual, a.answers = o.hasLast, o.wasEqual, o.answers
+		}
+		a.changes = max(a.changes, o.changes) // a candidate that answers at random does so to all content
+	}
+	return a
+}
 
 // answered takes an answer of the candidate to what was taken.
 func (v *evidence) answered(k ask, c *registry.Compared) {
@@ -134,11 +161,11 @@ func (v *evidence) answered(k ask, c *registry.Compared) {
 	if c.Unproven != "" {
 		return
 	}
-	if a.isKnown && a.wasEqual != isEqual {
+	if a.hasLast && a.wasEqual != isEqual {
 		a.changes++
 		a.answers = 0
 	}
-	if a.isKnown, a.wasEqual = true, isEqual; isEqual {
+	if a.isKnown, a.hasLast, a.wasEqual = true, true, isEqual; isEqual {
 		a.answers++
 	}
 }
@@ -218,7 +245,11 @@ func (v *evidence) end(name string, r *reconcile, now time.Time) {
 			}
 		}
 	}
-	r.before, r.asked, r.isNew = r.asked, map[ask]struct{}{}, false
+	r.before = make(map[ask]struct{}, len(r.asked))
+	for k := range r.asked {
+		r.before[k.ofQuestion()] = struct{}{}
+	}
+	r.id, r.asked, r.isNew = "", map[ask]struct{}{}, false
 }
 
 // isReplaced reports whether a reconcile has asked the question of k with other content, and got answers that could be

@@ -18,7 +18,7 @@ import (
 )
 
 // watched is the evidence of a Cluster whose calls are written as texts: a reconcile has one word for each call, which
-// is a question, perhaps a content behind a colon, and what comes of comparing: = for equal answers, ! for different
+// is a question, perhaps a content behind a colon and the reconcile that it is of behind another one, and what comes of comparing: = for equal answers, ! for different
 // ones, F for two Failures, after which Cluster API asks no more, X for a candidate that does not answer, and ~ for a
 // call that fails, which is not compared. A dash is no call.
 type watched struct {
@@ -36,6 +36,7 @@ func (w *watched) reconcile(calls string) (moves bool) {
 		w.now = w.now.Add(time.Second)
 		outcome := word[len(word)-1]
 		question, content, _ := strings.Cut(word[:len(word)-1], ":")
+		content, id, _ := strings.Cut(content, ":")
 		k := ask{"patch", "GeneratePatches/" + question, content}
 		switch outcome {
 		case '-':
@@ -45,6 +46,7 @@ func (w *watched) reconcile(calls string) (moves bool) {
 			return moves
 		}
 		compared := resultOf(outcome)
+		compared.Reconcile = id
 		w.take(k, w.now, &compared)
 		for n := 1; n < limits.RolloutAnswers && w.wants(k); n++ {
 			w.answered(k, &compared)
@@ -191,8 +193,14 @@ func TestEvidenceWithoutPause(t *testing.T) {
 		"restart":         {"what the record says has become equal", "GeneratePatches/b", []string{"a= b="}, true},
 		"still different": {"what the record says was not asked", "CanUpdateMachine/b", []string{"a= b="}, false},
 		"never asked":     {"a call before it always fails", "GeneratePatches/b", []string{"a= c~"}, false},
-		"new content":     {"one question always has another", "", []string{"a:1= b=", "a:2= b=", "a:3= b=", "a:4= b="}, false},
-		"fails at times":  {"what comes after it may never have been asked", "", []string{"a= b~", "a="}, false},
+		"new content":     {"each replaces the one before", "", []string{"a:1= b=", "a:2= b=", "a:3= b=", "a:4= b="}, true},
+		"annotations": {
+			"each reconcile has other content, as it has annotations of the Cluster", "GeneratePatches/b",
+			[]string{"a:1:1= b:1:1=", "a:2:2= b:2:2=", "a:3:3= b:3:3="}, true,
+		},
+		"annotations, different": {"one question always is", "", []string{"a:1:1= b:1:1!", "a:2:2= b:2:2!", "a:3:3= b:3:3!"}, false},
+		"two contents":           {"of one question in each reconcile", "", []string{"a:1:1= a:2:1!", "a:3:2= a:4:2!"}, false},
+		"fails at times":         {"what comes after it may never have been asked", "", []string{"a= b~", "a="}, false},
 	} {
 		w := watch()
 		if tc.stored != "" {
@@ -210,14 +218,24 @@ func TestEvidenceWithoutPause(t *testing.T) {
 
 // A candidate that answers at random is asked so often that it is found out, the more often the more it has changed.
 func TestRandomCandidate(t *testing.T) {
+	for _, format := range []string{"", "%d"} { // the same content each time, and always another one
+		testRandomCandidate(t, format)
+	}
+}
+
+func testRandomCandidate(t *testing.T, content string) {
+	t.Helper()
 	moved := 0
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		w := watch()
 		w.reconcile("a! b=")
-		for range 50 {
+		for n := range 50 {
 			w.now = w.now.Add(time.Minute)
 			k := ask{"patch", "GeneratePatches/a", ""}
+			if content != "" {
+				k.content = fmt.Sprintf(content, n)
+			}
 			compared := resultOf("=!"[random.IntN(2)])
 			w.take(k, w.now, &compared)
 			for n := 1; n < limits.RolloutAnswers && w.wants(k); n++ {
@@ -232,9 +250,9 @@ func TestRandomCandidate(t *testing.T) {
 		}
 	}
 	if moved > 10 {
-		t.Errorf("%d of 1000 Clusters that were known to be different have moved", moved)
+		t.Errorf("%q: %d of 1000 Clusters that were known to be different have moved", content, moved)
 	}
-	t.Logf("%d of 1000 have moved", moved)
+	t.Logf("%q: %d of 1000 have moved", content, moved)
 }
 
 // What a record says counts until what it is about has been compared, or is not asked any more; that of an earlier

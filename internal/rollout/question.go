@@ -42,6 +42,24 @@ func Identify(h *catalog.Hook, request proto.Message) (question, content string,
 	return h.Hook + "/" + short(d.Key()), short(key.Key), true
 }
 
+// ReconcileOf identifies the reconcile that a request is of, or returns nothing if the request does not tell: all
+// GeneratePatches requests of one have the same UIDs, which Cluster API makes for each reconcile anew.
+func ReconcileOf(request proto.Message) string {
+	r, ok := request.(*hooksv1alpha1.GeneratePatchesRequest)
+	if !ok || len(r.GetItems()) == 0 {
+		return ""
+	}
+	uids := make([]string, 0, len(r.GetItems()))
+	for _, item := range r.GetItems() {
+		uids = append(uids, item.GetUid())
+	}
+	d := answercache.NewDigest()
+	for _, uid := range slices.Sorted(slices.Values(uids)) {
+		d.Text(uid)
+	}
+	return short(d.Key())
+}
+
 func short(k answercache.Key) string { return hex.EncodeToString(k[:16]) }
 
 // identifyObjects writes the objects that a request is about, and reports whether there are any, if the hook is about
