@@ -231,7 +231,14 @@ func (v *evidence) end(name string, r *reconcile, now time.Time) {
 	}
 	for k, a := range v.asked {
 		of := reconcileOf(k.question)
-		if _, ok := r.asked[k]; ok || !r.isComplete || of != name && of != "" {
+		if _, ok := r.asked[k]; ok {
+			continue
+		}
+		if v.isOutdated(k, r) {
+			v.drop(k)
+			continue
+		}
+		if !r.isComplete || of != name && of != "" {
 			continue
 		}
 		a.absent++
@@ -250,6 +257,18 @@ func (v *evidence) end(name string, r *reconcile, now time.Time) {
 		r.before[k.ofQuestion()] = struct{}{}
 	}
 	r.id, r.asked, r.isNew = "", map[ask]struct{}{}, false
+}
+
+// isOutdated reports whether a reconcile, be it complete or not, has asked the question of k with other content that
+// holds the Cluster as k does. Otherwise the contents of a Cluster whose reconciles all fail would be more and more.
+func (v *evidence) isOutdated(k ask, by *reconcile) bool {
+	for other := range by.asked {
+		if a := v.asked[other]; other.asks(k) && a != nil &&
+			(len(v.asked[k].differences) == 0 || len(a.differences) > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // isReplaced reports whether a reconcile has asked the question of k with other content, and got answers that could be

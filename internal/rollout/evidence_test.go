@@ -292,6 +292,34 @@ func TestEvidenceOfRecords(t *testing.T) {
 	}
 }
 
+// However long reconciles fail that each have other content, what is known stays small, and the Cluster moves when they
+// no longer do.
+func TestEvidenceOfFailingReconciles(t *testing.T) {
+	for _, outcome := range []string{"=", "!", "F", "X"} {
+		w := watch()
+		n := 0
+		reconcile := func(calls string) bool {
+			n++
+			return w.reconcile(strings.ReplaceAll(calls, "#", fmt.Sprintf(":%d:%d", n, n)))
+		}
+		for range 2 * limits.RolloutQuestions {
+			if reconcile("a#" + outcome + " b~") {
+				t.Fatalf("a is %s: moves, but b was never asked", outcome)
+			}
+		}
+		if len(w.asked) > 2 {
+			t.Errorf("a is %s: %d contents of one question are known", outcome, len(w.asked))
+		}
+		moved := false
+		for range 2 * int(limits.RolloutPause/time.Second) {
+			moved = reconcile("a#= b#=") || moved
+		}
+		if !moved {
+			t.Errorf("a was %s: does not move although all answers are equal", outcome)
+		}
+	}
+}
+
 // What is known is bounded, and a Cluster of which more is asked stays.
 func TestEvidenceIsBounded(t *testing.T) {
 	w := watch()
