@@ -95,28 +95,39 @@ release: release-generator $(BIN)/kustomize ## Write the files of a release to o
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release \
 		-binaries $(BIN)/programs -output '$(RELEASE_OUT)'
 examples: examples-go examples-java examples-python examples-rust examples-typescript ## Build the example extension of every language
-examples-go: ## Build examples/go
+# Build examples/go
+examples-go:
 	@cd examples/go && $(GO) build -o bin/extension . && echo "examples/go: built in $$SECONDS s"
-examples-java: ## Build examples/java, and the package that it uses, with Maven
+# Build examples/java, and the package that it uses, with Maven
+examples-java:
 	@mvn -B -q -ntp -f sdk/java/pom.xml install -DskipTests && mvn -B -q -ntp -f examples/java/pom.xml package && echo "examples/java: built in $$SECONDS s"
-examples-python: packages-python ## Build examples/python, with the package, in a virtual environment
+# Build examples/python, with the package, in a virtual environment
+examples-python: packages-python
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
-examples-ec2: packages-python ## Build examples/infrastructure/ec2, with the package, and moto, which stands in for Amazon EC2 in tests
+# Build examples/infrastructure/ec2, with the package, and moto, which stands in for Amazon EC2 in tests
+examples-ec2: packages-python
 	@examples/infrastructure/ec2/build.sh test && echo "examples/infrastructure/ec2: built in $$SECONDS s"
-examples-rust: ## Build examples/rust, and the package that it uses, with Cargo
+# Build examples/rust, and the package that it uses, with Cargo
+examples-rust:
 	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
-examples-typescript: packages-typescript ## Build examples/typescript, with the package, with npm
+# Build examples/typescript, with the package, with npm
+examples-typescript: packages-typescript
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
-bench-packages: examples ## Compare what an extension takes until it serves, on the package of each language and on the stubs alone
+# Compare what an extension takes until it serves, on the package of each language and on the stubs alone
+bench-packages: examples
 	@$(GO) run ./test/hello
 packages: packages-java packages-python packages-rust packages-typescript ## Write the packages for authors of extensions to out/packages/
-packages-java: ## Write the jars and the POM of sdk/java
+# Write the jars and the POM of sdk/java
+packages-java:
 	@VERSION='$(RELEASED)' sdk/java/build.sh out/packages
-packages-rust: ## Write the crate of sdk/rust
+# Write the crate of sdk/rust
+packages-rust:
 	@VERSION='$(RELEASED)' sdk/rust/build.sh out/packages
-packages-python: ## Write the wheel of sdk/python
+# Write the wheel of sdk/python
+packages-python:
 	@VERSION='$(RELEASED)' sdk/python/build.sh out/packages
-packages-typescript: ## Write the npm package of sdk/typescript
+# Write the npm package of sdk/typescript
+packages-typescript:
 	@sdk/typescript/pack '$(RELEASED)' out/packages
 
 ##@ Test
@@ -128,41 +139,55 @@ test: test-extension $(READY) ## Run the tests that need only Go: unit tests and
 	@cd cmd/hookgate-render && $(GOTEST) ./...
 	@cd tools && $(GOTEST) ./image ./performance
 	@$(if $(RACE),: compares values: the race detector has nothing to say,cd test/extra && $(PROGRAMS) $(PLAINTEST) ./conversion/...)
-test-all: test-extension $(READY) test-all-programs examples-python examples-ec2 infrastructure-go ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
+test-all: test-extension $(READY) test-all-programs examples-python examples-ec2 infrastructure-go ## Run the suites that need more than Go, each of which is test-NAME: API servers, browsers, other languages, Cluster API
 	@MAKE='$(MAKE)' scripts/test-all '$(filter $(SUITES),$(ROW1))' '$(filter $(SUITES),$(ROW2))'
-test-all-programs: $(if $(filter e2e skew kubernetes clusterctl helm,$(SUITES)),kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize) ## Build what test-all needs besides the gateway, which takes some minutes the first time
+# Build what test-all needs besides the gateway, which takes some minutes the first time
+test-all-programs: $(if $(filter e2e skew kubernetes clusterctl helm,$(SUITES)),kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize)
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
 	@$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- ./...
-test-contract: $(BUF) $(BIN)/gotestsum ## Break the contract in every way that buf must notice
+# Break the contract in every way that buf must notice
+test-contract: $(BUF) $(BIN)/gotestsum
 	@$(SUITE) HOOKGATE_BUF=$(BUF) $(GOTEST) ./test/contract
-test-faults: build ## Inject faults of extensions, callers and files under load, each gateway within 512 MiB, and print what happened
+# Inject faults of extensions, callers and files under load, each gateway within 512 MiB, and print what happened
+test-faults: build
 	@cd test/extra && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -count=1 -v -timeout 30m -run '^Test(Cage|Faults)' ./faults
 soak: build ## Inject all faults in turns for DURATION (1h), and compare the end with the beginning
 	@cd test/extra && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_SOAK=$(DURATION) $(GO) test -vet=off -count=1 -v -timeout 0 -run '^TestSoak$$' ./faults
-test-skew: test-extension skew-binaries $(READY) ## Run extensions and a core that are built with Cluster API v1.12
+# Run extensions and a core that are built with Cluster API v1.12
+test-skew: test-extension skew-binaries $(READY)
 	@$(SUITE) $(GOTEST) -run '^TestSkew' ./test/suite
 test-kubernetes: kubernetes-binaries $(READY) $(BIN)/kustomize ## Run the gateway and the manifests of deploy/ against a real API server
 	@$(SUITE) $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/machines ./test/deploy
-test-clusterctl: clusterctl kubernetes-binaries release-generator $(READY) $(BIN)/kustomize ## Install, upgrade, move and delete a release with clusterctl, on real API servers
+# Install, upgrade, move and delete a release with clusterctl, on real API servers
+test-clusterctl: clusterctl kubernetes-binaries release-generator $(READY) $(BIN)/kustomize
 	@$(SUITE) $(GOTEST) ./test/clusterctl
-test-helm: kubernetes-binaries release-generator $(BIN)/gotestsum $(BIN)/kustomize ## Lint the Helm chart, compare what it installs with the manifests of kustomize, and install it in a real API server
+# Lint the Helm chart, compare what it installs with the manifests of kustomize, and install it in a real API server
+test-helm: kubernetes-binaries release-generator $(BIN)/gotestsum $(BIN)/kustomize
 	@cd test/extra && $(SUITE) $(PLAINTEST) ./helm # without the race detector: it compares files
-test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it again, which must give the same bytes
+# Check the image, run it, and build it again, which must give the same bytes
+test-image: image $(BIN)/gotestsum
 	@$(SUITE) HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTEST) ./test/image
-test-infrastructure: build examples-python examples-ec2 $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters, and of the providers in examples/
+# Run the tests of the fake cloud, with Cluster API's own code against its clusters, and of the providers in examples/
+test-infrastructure: build examples-python examples-ec2 $(BIN)/gotestsum
 	@cd test/infrastructure && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_MOTO=$(CURDIR)/examples/infrastructure/ec2/build/test/bin/moto_server $(PLAINTEST) ./... # without the race detector, to build Kubernetes' packages once
-test-openapi: browser $(AXE) $(READY) $(BIN)/oapi-codegen ## Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
+# Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
+test-openapi: browser $(AXE) $(READY) $(BIN)/oapi-codegen
 	@cd test/extra && $(SUITE) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./openapi
-test-monitoring: $(BIN)/prometheus/promtool $(READY) ## Check the alerts of deploy/monitoring with promtool, and its dashboard with Prometheus
+# Check the alerts of deploy/monitoring with promtool, and its dashboard with Prometheus
+test-monitoring: $(BIN)/prometheus/promtool $(READY)
 	@$(SUITE) HOOKGATE_PROMTOOL=$(BIN)/prometheus/promtool HOOKGATE_PROMETHEUS=$(BIN)/prometheus/prometheus $(GOTEST) ./test/monitoring
 	@cd tools && $(PLAINTEST) ./monitoring # without the race detector: it compares files
-test-proxies: $(BIN)/proxies/envoy $(READY) ## Call the gateway through a real Envoy and a real nginx
+# Call the gateway through a real Envoy and a real nginx
+test-proxies: $(BIN)/proxies/envoy $(READY)
 	@$(SUITE) HOOKGATE_ENVOY=$(BIN)/proxies/envoy HOOKGATE_NGINX=$(BIN)/proxies/nginx/sbin/nginx $(GOTEST) ./test/proxies
-test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
+# Run the example of every language behind the gateway; all must give the same answers
+test-examples: build examples $(PROTOC) $(BIN)/gotestsum
 	@tools/ruby/install
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) HOOKGATE_RUBY="$$(command -v ruby)" $(PLAINTEST) -p 1 ./test/examples ./test/badservers
-test-packages: test-packages-java test-packages-python test-packages-rust test-packages-typescript test-init ## Install the package of every language into an empty project outside of the repository, and test it there; make projects with hookgate init
-test-init: build packages-python packages-typescript $(BIN)/gotestsum ## Make a project of every kind with hookgate init outside of the repository, and run the commands of its README
+# Install the package of every language into an empty project outside of the repository, and test it there; make projects with hookgate init
+test-packages: test-packages-java test-packages-python test-packages-rust test-packages-typescript test-init
+# Make a project of every kind with hookgate init outside of the repository, and run the commands of its README
+test-init: build packages-python packages-typescript $(BIN)/gotestsum
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PACKAGES=$(CURDIR)/out/packages $(PLAINTEST) ./test/scaffold
 test-packages-java: build packages-java
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/java/test.sh out/packages
@@ -174,32 +199,43 @@ test-packages-typescript: build packages-typescript
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/typescript/test-package out/packages/hookgate-sdk-*.tgz
 test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python examples-ec2 clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && $(E2E) HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...
-test-autoscaler: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud $(BIN)/cluster-autoscaler ## Have the Cluster Autoscaler scale machines from zero and back; AUTOSCALER_REPOSITORY has its source, which no module proxy has
+# Have the Cluster Autoscaler scale machines from zero and back; AUTOSCALER_REPOSITORY has its source, which no module proxy has
+test-autoscaler: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud $(BIN)/cluster-autoscaler
 	@cd test/e2e && $(E2E) HOOKGATE_AUTOSCALER=$(BIN)/cluster-autoscaler $(GO) test -vet=off -count=1 -v -timeout 30m -run '^TestAutoscaler$$' .
-pictures: build browser ## Take the pictures of the page in docs/pictures/ anew
+# Take the pictures of the page in docs/pictures/ anew
+pictures: build browser
 	@mkdir -p docs/pictures && cd test/extra && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' ./openapi
 
-##@ Build what tests start
+# Build what tests start
 
-race: ## Build the gateway with the race detector
+# Build the gateway with the race detector
+race:
 	@CGO_ENABLED=1 $(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
-test-extension: ## Build the extension on Cluster API's own server that the suites start
+# Build the extension on Cluster API's own server that the suites start
+test-extension:
 	@$(GO) -C test/extra build -o $(BIN)/test-extension ./extension
-clusterctl: ## Build bin/clusterctl
+# Build bin/clusterctl
+clusterctl:
 	@$(GO) -C tools/clusterctl build -o $(BIN)/clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
-infrastructure-go: ## Build bin/infrastructure-go, the example of an infrastructure provider over gRPC
+# Build bin/infrastructure-go, the example of an infrastructure provider over gRPC
+infrastructure-go:
 	@$(GO) build -o $(BIN)/infrastructure-go ./examples/infrastructure/go
-fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of in tests
+# Build bin/fake-cloud, the cloud that extensions stand in front of in tests
+fake-cloud:
 	@$(GO) -C test/infrastructure build -o $(BIN)/fake-cloud ./cmd/fake-cloud
 release-generator:
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
-browser: ## Install Debian's Chromium, unless there is a chromium
+# Install Debian's Chromium, unless there is a chromium
+browser:
 	@tools/browser/install
-skew-binaries: $(BIN)/skew/test-extension ## Build what the suites start of Cluster API v1.12
+# Build what the suites start of Cluster API v1.12
+skew-binaries: $(BIN)/skew/test-extension
 	@$(GO) -C test/skew build -o $(BIN)/skew/ ./extension ./core
-kubernetes-binaries: $(API_SERVER) ## Build kube-apiserver, etcd, kubectl and kube-controller-manager into bin/kubernetes, once
+# Build kube-apiserver, etcd, kubectl and kube-controller-manager into bin/kubernetes, once
+kubernetes-binaries: $(API_SERVER)
 	@$(if $(API_SERVER),,echo "using the programs of KUBEBUILDER_ASSETS=$(KUBEBUILDER_ASSETS)")
-e2e-binaries: $(BIN)/e2e/core ## Build the programs of Cluster API into bin/e2e, once
+# Build the programs of Cluster API into bin/e2e, once
+e2e-binaries: $(BIN)/e2e/core
 $(BIN)/skew/test-extension: test/skew/go.mod test/skew/go.sum
 	@scripts/build-skew $@
 $(BIN)/kubernetes/kube-apiserver: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/kubernetes/etcd/main.go
@@ -229,7 +265,8 @@ bin/%: $(BIN)/% ; @:
 
 fuzz: ## Run each fuzz target for FUZZTIME (30s), all of which bound the memory of one input
 	@scripts/fuzz $(FUZZTIME)
-mutation: $(BIN)/gremlins ## Change the code of PACKAGES in small ways, and require that tests notice 85 % of them; takes hours
+# Change the code of PACKAGES in small ways, and require that tests notice 85 % of them; takes hours
+mutation: $(BIN)/gremlins
 	@scripts/mutation $(PACKAGES)
 mutation-sample: ## Do so with SAMPLE mutants (300) of all of the product, chosen by SEED (1), within SAMPLE_TIME (no limit)
 	@scripts/mutation-sample $(SAMPLE) $(SEED) $(SAMPLE_TIME)
@@ -239,27 +276,32 @@ performance: build bench-program $(BIN)/proxies/envoy ## Measure anew the tables
 	@scripts/performance $(BENCHFLAGS)
 bench-ratio: build bench-program ## Fail if calls take 15 % more CPU time, or come 15 % slower, than with the gateway of RATIO_AGAINST: the last release, or the commit before
 	@scripts/bench-ratio '$(RATIO_AGAINST)'
-bench-scale: build kubernetes-binaries e2e-binaries ## Measure on real API servers: 2,000 ExtensionConfigs of 10 handlers beside 20; then 2,000 machines of the infrastructure provider, also at rest (SCALEFLAGS="-rest 2m"), and those of Cluster API's in-memory provider
+# Measure on real API servers: 2,000 ExtensionConfigs of 10 handlers beside 20; then 2,000 machines of the infrastructure provider, also at rest (SCALEFLAGS="-rest 2m"), and those of Cluster API's in-memory provider
+bench-scale: build kubernetes-binaries e2e-binaries
 	@$(GO) build -o $(BIN)/scale ./test/scale
 	@$(BIN)/scale --hookgate $(BIN)/hookgate --assets '$(KUBEBUILDER_ASSETS)' $(BENCHFLAGS)
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -timeout 2h -run '^$$' -bench '^BenchmarkScale$$' -benchtime 1x ./test/provider $(if $(SCALEFLAGS),-args $(SCALEFLAGS))
 	@cd test/e2e && $(SUITE) HOOKGATE_E2E_BIN=$(BIN)/e2e $(GO) test -vet=off -count=1 -v -timeout 40m -run '^TestScaleInMemory$$' . -args -clusters 100 -machines 20
-bench-fleet: build kubernetes-binaries e2e-binaries ## Restart the real Cluster API with FLEET (500) Clusters whose patches an extension makes: directly, through the gateway, with its cache
+# Restart the real Cluster API with FLEET (500) Clusters whose patches an extension makes: directly, through the gateway, with its cache
+bench-fleet: build kubernetes-binaries e2e-binaries
 	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e $(GO) test -vet=off -count=1 -v -timeout 40m -run '^TestFleet$$' . \
 		-args -clusters $(FLEET) -rounds 2 $(FLEETFLAGS)
-bench-go: ## Run the Go benchmarks
+# Run the Go benchmarks
+bench-go:
 	@$(GO) test -run '^$$' -bench . -benchmem ./...
 bench-program:
 	@$(GO) build -o $(BIN)/bench ./test/bench
 
 ##@ Change
 
-download: ## Download all modules that the targets need, a module of this repository after the other
+# Download all modules that the targets need, a module of this repository after the other
+download:
 	@git ls-files '*go.mod' ':!*/testdata/*' | xargs -n 1 dirname | xargs -I{} $(GO) -C {} mod download
 generate: $(BUF) $(GENERATORS:%=$(BIN)/%) ## Regenerate gen/, deploy/crd/, the dashboard, proto/testdata/ and the pages of docs/ that come from the code
 	@scripts/generate $(BUF)
 GITLEAKS ?= v8.30.1
-secret-rules: ## Take over the rules of a release of gitleaks, GITLEAKS, by which secrets are recognized
+# Take over the rules of a release of gitleaks, GITLEAKS, by which secrets are recognized
+secret-rules:
 	@mkdir -p $(BIN) && $(GO) -C tools run ./redaction $(GITLEAKS) >$(BIN)/rules.json && mv $(BIN)/rules.json internal/redact/rules.json
 format: $(BUF) $(BIN)/golangci-lint ## Format Go and proto files
 	@$(BIN)/golangci-lint fmt
@@ -267,23 +309,30 @@ format: $(BUF) $(BIN)/golangci-lint ## Format Go and proto files
 verify: lint verify-proto verify-generated verify-modules verify-workflows verify-newer verify-vulnerabilities ## Lint, check the contract and the workflows, and check that generated files are up to date
 lint: $(BIN)/golangci-lint ## Run the linters, the rules of import directions among them; they take up to LINT_MEMORY (6GiB)
 	@scripts/lint $(MODULES)
-verify-proto: $(BUF) ## Lint the contract and compare it with that of the last release
+# Lint the contract and compare it with that of the last release
+verify-proto: $(BUF)
 	@$(BUF) lint
 	@$(BUF) format -d --exit-code
 	@$(BUF) breaking proto --against proto/released.binpb
-release-contract: $(BUF) ## Write proto/released.binpb, with which changes of the contract are compared from now on; once for each release
+# Write proto/released.binpb, with which changes of the contract are compared from now on; once for each release
+release-contract: $(BUF)
 	@$(BUF) build proto --exclude-source-info -o proto/released.binpb
-verify-generated: generate ## Check that generated files are up to date
+# Check that generated files are up to date
+verify-generated: generate
 	@scripts/verify-generated
-verify-modules: ## Check that go.mod files are tidy
+# Check that go.mod files are tidy
+verify-modules:
 	@for module in $(MODULES) $(PINNED); do \
 		$(GO) -C $$module mod tidy -diff || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
-verify-workflows: $(BIN)/actionlint ## Lint the workflows of .github
+# Lint the workflows of .github
+verify-workflows: $(BIN)/actionlint
 	@$(BIN)/actionlint -color=false
-verify-newer: ## Say what the newest types of Cluster API have that the contract lacks, if the module proxy can be asked
+# Say what the newest types of Cluster API have that the contract lacks, if the module proxy can be asked
+verify-newer:
 	@mkdir -p $(BIN) && test/modules/newer | tee $(BIN)/newer.log
-verify-vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities in what the gateway calls, if their database (GOVULNDB) can be reached
+# Look for known vulnerabilities in what the gateway calls, if their database (GOVULNDB) can be reached
+verify-vulnerabilities: $(BIN)/govulncheck
 	@HOOKGATE_GOVULNCHECK=$(BIN)/govulncheck $(GO) -C tools test -count=1 ./govulncheck
 	@tools/govulncheck/check $(BIN)/govulncheck '$(GOVULNDB)' | tee $(BIN)/vulnerabilities.log
 clean: ## Remove what was built
