@@ -51,7 +51,7 @@ type observation struct {
 	// withheld are the handlers in the answer that policy, which is the one for the whole extension, does not allow.
 	withheld []registry.Handler
 	policy   *policy.Policy
-	several  string // the message of the condition SeveralOffered
+	standing standing
 	// undiscovered is what becomes of calls because no handlers are known; empty if some are.
 	undiscovered hook.FailurePolicy
 
@@ -99,7 +99,9 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 		o.setWarning(want, deprecatedCondition, deprecatedReason, deprecatedMessage(o.handlers, o.hooks))
 	}
 	if o.leads {
-		o.setWarning(want, severalCondition, severalReason, text.Cut(o.several, limits.ConditionMessageBytes))
+		o.setWarning(want, severalCondition, severalReason, text.Cut(o.standing.several, limits.ConditionMessageBytes))
+		o.setWarning(want, collisionCondition, collisionReason,
+			text.Cut(o.standing.collision, limits.ConditionMessageBytes))
 	}
 	if o.available != nil {
 		o.setAvailable(want)

@@ -27,7 +27,7 @@ type notice struct {
 
 // warningActions are the actions of events about the conditions that are there only while something is wrong.
 var warningActions = map[string]string{
-	lossyCondition: "Convert", severalCondition: "Offer", deprecatedCondition: "Discover",
+	lossyCondition: "Convert", severalCondition: "Offer", deprecatedCondition: "Discover", collisionCondition: "Offer",
 }
 
 // notices returns the events for a change of an ExtensionConfig.

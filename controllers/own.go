@@ -36,7 +36,7 @@ type own struct {
 	readOnly   bool
 	changed    *notify.Signal
 
-	several map[string]string // what severalOffered returned last; it belongs to the goroutine of run
+	standings map[string]standing // the last ones; they belong to the goroutine of run
 }
 
 // followed is a kind of Hookgate's own.
@@ -117,9 +117,9 @@ func (o *own) run(ctx context.Context) {
 		for _, f := range o.kinds {
 			o.reconcile(ctx, f.apply(ctx))
 		}
-		before := o.several
-		if o.several = severalOffered(o.served.Snapshot(), o.hooks); o.leadership.term() != nil {
-			o.reconcile(ctx, differing(before, o.several))
+		before := o.standings
+		if o.standings = standings(o.served.Snapshot(), o.hooks); o.leadership.term() != nil {
+			o.reconcile(ctx, differing(before, o.standings))
 		}
 		if !o.judge(ctx) {
 			delays = nil

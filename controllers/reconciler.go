@@ -134,7 +134,7 @@ func (r *reconciler) observe(
 		o.called = reg
 	}
 	if leads {
-		o.several = severalOffered(r.registry.Snapshot(), r.hooks)[config.Name]
+		o.standing = standings(r.registry.Snapshot(), r.hooks)[config.Name]
 	}
 	r.observeAvailability(&o)
 	if ctx.Err() == nil {

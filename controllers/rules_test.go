@@ -73,8 +73,12 @@ func TestRuleTakesEffect(t *testing.T) {
 	if got := r.describes("no"); got != `HookRule "no"` {
 		t.Errorf("%s is served", got)
 	}
-	api.remove(configs + "no")
+	const collision = "NameCollision"
+	api.awaitCondition(t, "no", collision, metav1.ConditionTrue,
+		`Not called: its name is the name of HookRule "no", too: rename one of the two`)
 	api.remove(rules + "no")
+	api.awaitNone(t, "no", collision)
+	api.remove(configs + "no")
 	r.awaitRegistered(t, "no", "nothing")
 }
 

@@ -48,9 +48,9 @@ func severalOffered(s *registry.Snapshot, hooks *catalog.Catalog) map[string]str
 }
 
 // differing returns the keys whose values differ, in order.
-func differing(a, b map[string]string) []string {
+func differing[V comparable](a, b map[string]V) []string {
 	keys := map[string]bool{}
-	for _, m := range []map[string]string{a, b} {
+	for _, m := range []map[string]V{a, b} {
 		for key := range m {
 			if a[key] != b[key] {
 				keys[key] = true

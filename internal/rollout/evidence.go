@@ -123,8 +123,8 @@ func (r *reconcile) isAnother(k ask, id string) bool {
 	return again
 }
 
-// newAsked returns what is known of a content that was not asked before: what other contents of its question have shown.
-// The variables of a request have the annotations of its Cluster, so that each may have another content.
+// newAsked returns what is known of a content that was not asked before: what other contents of its question have
+// shown. The variables of a request have the annotations of its Cluster, so that each may have another content.
 func (v *evidence) newAsked(k ask) *asked {
 	a, last := &asked{}, time.Time{}
 	for other, o := range v.asked {
