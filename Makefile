@@ -302,7 +302,7 @@ generate: $(BUF) $(GENERATORS:%=$(BIN)/%) ## Regenerate gen/, deploy/crd/, the d
 GITLEAKS ?= v8.30.1
 # Take over the rules of a release of gitleaks, GITLEAKS, by which secrets are recognized
 secret-rules:
-	@mkdir -p $(BIN) && $(GO) -C tools run ./redaction $(GITLEAKS) >$(BIN)/rules.json && mv $(BIN)/rules.json internal/redact/rules.json
+	@mkdir -p $(BIN) && $(GO) -C tools run ./redaction $(GITLEAKS) >$(BIN)/rules.json && mv $(BIN)/rules.json internal/contract/redact/rules.json
 format: $(BUF) $(BIN)/golangci-lint ## Format Go and proto files
 	@$(BIN)/golangci-lint fmt
 	@$(BUF) format -w

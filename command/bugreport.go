@@ -26,10 +26,10 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/internal/bugreport"
-	"github.com/hookgate/hookgate/internal/render"
-	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/table"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/seeing/bugreport"
+	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/tunnel/tunneltest"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/network/tunnel/tunneltest"
 	"github.com/hookgate/hookgate/test/certificates"
 )
 

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/auth"
-	"github.com/hookgate/hookgate/internal/auth/tokenreview"
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/auth"
+	"github.com/hookgate/hookgate/internal/calls/auth/tokenreview"
+	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
 // callersOptions are the flags about who may call.

@@ -14,11 +14,11 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/files"
-	"github.com/hookgate/hookgate/internal/hooktest"
-	"github.com/hookgate/hookgate/internal/localgateway"
-	"github.com/hookgate/hookgate/internal/manifest"
+	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/cli/hooktest"
+	"github.com/hookgate/hookgate/internal/cli/localgateway"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/sources/manifest"
 )
 
 // chainTestOptions are the flags of hookgate chain test.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/text"
 )
 
 // watch checks the extension each time that it has restarted, until the command is interrupted. The error is that of

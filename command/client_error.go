@@ -15,10 +15,10 @@ import (
 
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/connect"
-	"github.com/hookgate/hookgate/internal/text"
-	"github.com/hookgate/hookgate/internal/tunnel"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/network/connect"
+	"github.com/hookgate/hookgate/internal/network/tunnel"
 )
 
 // callError is an error that a server answered with.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/calls/client"
 )
 
 // TestHintOfUnimplemented checks that only a server without the hook gets the hint that says so.

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/yaml"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/yaml"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
 // readRequest reads a request of the hook from a file, or from in where path is "-": YAML, or JSON, which keeps its

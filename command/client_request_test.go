@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookgate/hookgate/internal/yaml/yamltest"
+	"github.com/hookgate/hookgate/internal/base/yaml/yamltest"
 )
 
 // Requests mean what manifests with the same text do.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
 // clientCertificateOptions are the flags about the certificate that the gateway shows to extensions. Cluster API core

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookgate/hookgate/internal/render"
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 func newDescribeCommand() *cobra.Command {

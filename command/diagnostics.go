@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/console"
-	"github.com/hookgate/hookgate/internal/edge"
-	"github.com/hookgate/hookgate/internal/observe"
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/network/certs"
+	"github.com/hookgate/hookgate/internal/seeing/console"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 )
 
 // diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.

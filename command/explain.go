@@ -18,8 +18,8 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/localgateway"
+	"github.com/hookgate/hookgate/internal/cli/localgateway"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
 // explainOptions are the flags of hookgate explain.

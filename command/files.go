@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/observe"
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/network/certs"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 )
 
 // followed are the files that the gateway follows: what SIGHUP reads again, and what /readyz?verbose and the metrics

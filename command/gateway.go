@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/hookgate/hookgate/internal/tunnel"
+	"github.com/hookgate/hookgate/internal/network/tunnel"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/network/via"
 )
 
 // TestGatewayIDIsRecognized checks that a gateway takes requests that have passed the id that it was given, as that of a

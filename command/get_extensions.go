@@ -19,10 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/internal/render"
-	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/survey"
-	"github.com/hookgate/hookgate/internal/table"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/cli/survey"
+	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 // extensionsOptions are the flags of hookgate get extensions. Those about a cluster are named as those of hookgate

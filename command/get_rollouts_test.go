@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/status"
 )
 
 // rolloutsStatus is gatewayStatus with two rollouts: one that goes on, and one that is aborted. The extension of

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/status"
 )
 
 // routesOfProd returns a Cluster with a hook whose handlers have turns, one of which is a chain, and a hook whose

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	podsecurity "k8s.io/pod-security-admission/api"
 
-	"github.com/hookgate/hookgate/internal/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 )
 
 // hookJobOptions are the flags about what HookJobs may do.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookgate/hookgate/internal/alloctest"
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/alloctest"
+	"github.com/hookgate/hookgate/internal/base/status"
 )
 
 // answerRaw starts a server that answers each connection with a text, whatever it is asked, and returns its URL.

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/internal/network/certs"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 )
 
 // diagnosticsServers returns what serves the health, the metrics and the profiler of the controllers. They listen

@@ -14,9 +14,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/edge"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/network/certs"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 )
 
 // What serves the health and the metrics of the controllers answers, and does not take any number of connections.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/examples/requests"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/scaffold"
+	"github.com/hookgate/hookgate/internal/cli/scaffold"
 )
 
 func newInitCommand() *cobra.Command {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookgate/hookgate/internal/scaffold"
+	"github.com/hookgate/hookgate/internal/cli/scaffold"
 )
 
 // madeProject makes a project, and returns its folder.

@@ -6,7 +6,7 @@ package command
 import (
 	"testing"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 func TestIdleConnections(t *testing.T) {

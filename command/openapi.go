@@ -10,8 +10,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	documents "github.com/hookgate/hookgate/gen/openapi"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/openapi"
-	"github.com/hookgate/hookgate/internal/openapi/document"
+	"github.com/hookgate/hookgate/internal/contract/openapi"
+	"github.com/hookgate/hookgate/internal/contract/openapi/document"
 )
 
 // newOpenAPI returns a handler that serves the OpenAPI documents of all groups in the catalog, and leaves everything

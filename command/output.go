@@ -9,10 +9,10 @@ import (
 	"errors"
 	"io"
 
-	"github.com/hookgate/hookgate/internal/jsonscan"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
-	"github.com/hookgate/hookgate/internal/yaml"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/base/yaml"
+	"github.com/hookgate/hookgate/internal/contract/jsonscan"
 )
 
 // The formats of -o.

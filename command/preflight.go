@@ -20,12 +20,12 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/preflight"
-	"github.com/hookgate/hookgate/internal/survey"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/cli/preflight"
+	"github.com/hookgate/hookgate/internal/cli/survey"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 )
 
 // preflightOptions are the flags of hookgate preflight. Those that hookgate serve has, too, have its names.

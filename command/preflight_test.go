@@ -15,7 +15,7 @@ import (
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
-	"github.com/hookgate/hookgate/internal/preflight"
+	"github.com/hookgate/hookgate/internal/cli/preflight"
 )
 
 // upgrade is the directory that docs/upgrading.md uses.

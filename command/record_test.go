@@ -17,7 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hookgate/hookgate/internal/recording"
+	"github.com/hookgate/hookgate/internal/calls/recording"
 	"github.com/hookgate/hookgate/test/process"
 )
 

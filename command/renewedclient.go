@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
 // followInterval is how often the files of a client are looked at.

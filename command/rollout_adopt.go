@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/internal/rollout"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
 func newRolloutAdoptCommand() *cobra.Command {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookgate/hookgate/internal/devcert"
-	"github.com/hookgate/hookgate/internal/replay"
+	"github.com/hookgate/hookgate/internal/network/devcert"
+	"github.com/hookgate/hookgate/internal/seeing/replay"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )

@@ -25,11 +25,11 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/files"
-	"github.com/hookgate/hookgate/internal/hookrule"
-	"github.com/hookgate/hookgate/internal/manifest"
-	"github.com/hookgate/hookgate/internal/policy"
-	"github.com/hookgate/hookgate/internal/yaml"
+	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/base/yaml"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/sources/manifest"
 )
 
 // ruleRightsOptions are the flags of hookgate rule rbac.

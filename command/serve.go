@@ -12,10 +12,10 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/openapi"
-	"github.com/hookgate/hookgate/internal/source/sidecar"
-	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/contract/openapi"
+	"github.com/hookgate/hookgate/internal/network/via"
+	"github.com/hookgate/hookgate/internal/sources/sidecar"
 )
 
 // serveOptions are the flags of hookgate serve.

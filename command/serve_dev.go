@@ -18,8 +18,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/devcert"
-	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/network/devcert"
+	"github.com/hookgate/hookgate/internal/network/endpoint"
 	"github.com/hookgate/hookgate/registry"
 )
 

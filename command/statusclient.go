@@ -17,14 +17,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hookgate/hookgate/internal/connect"
-	"github.com/hookgate/hookgate/internal/endpoint"
-	"github.com/hookgate/hookgate/internal/jsonscan"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/recording"
-	"github.com/hookgate/hookgate/internal/redact"
-	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/tunnel"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/contract/jsonscan"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+	"github.com/hookgate/hookgate/internal/network/connect"
+	"github.com/hookgate/hookgate/internal/network/endpoint"
+	"github.com/hookgate/hookgate/internal/network/tunnel"
 )
 
 // statusBytes is the size of the largest status that is read. 2,000 extensions with five handlers have less than 8 MiB.

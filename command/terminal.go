@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/table"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/table"
 )
 
 // defaultWidth is the width of a terminal that does not say how wide it is, and leastWidth is that of the narrowest one

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookgate/hookgate/internal/text"
-	"github.com/hookgate/hookgate/internal/yaml"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/base/yaml"
 )
 
 // A password in a URL is in no message, whichever way the URL is wrong.

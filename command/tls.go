@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
 // tlsOptions are the flags about TLS of everything that the gateway serves. Cluster API's managers have them, too.

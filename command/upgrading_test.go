@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookgate/hookgate/internal/preflight"
+	"github.com/hookgate/hookgate/internal/cli/preflight"
 )
 
 const upgradingPage = "../docs/upgrading.md"

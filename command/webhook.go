@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/edge"
-	"github.com/hookgate/hookgate/internal/webhook"
+	"github.com/hookgate/hookgate/internal/network/certs"
+	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/webhook"
 )
 
 // webhookOptions are the flags about the webhooks that the API server calls. Cluster API's managers have them, too.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/hookgate/hookgate/internal/variables"
+	"github.com/hookgate/hookgate/internal/contract/variables"
 )
 
 // maxVariables is the number of variables in a ClusterClass's status, into which Cluster API writes what it discovers.

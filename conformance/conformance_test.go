@@ -20,7 +20,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/contract/jsonscan"
 )
 
 // TestMain fails if tests leave goroutines behind. It gives those that have been told to end more time for that than

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // addedGroup is a group of hooks besides those of Cluster API and of infrastructure. The package knows nothing of what

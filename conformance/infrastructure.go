@@ -19,7 +19,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // Infrastructure describes the infrastructure that the checks of it make and delete. Its zero value has no parameters

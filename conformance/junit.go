@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/hookgate/hookgate/internal/junit"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/junit"
+	"github.com/hookgate/hookgate/internal/base/text"
 )
 
 // WriteJUnit writes the report as a suite of JUnit XML, with one test case per check. JUnit has no warnings: unless

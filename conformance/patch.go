@@ -14,7 +14,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
-	ours "github.com/hookgate/hookgate/internal/jsonpatch"
+	ours "github.com/hookgate/hookgate/internal/contract/jsonpatch"
 )
 
 // The types of patches.

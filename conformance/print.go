@@ -9,8 +9,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/hookgate/hookgate/internal/table"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/base/text"
 )
 
 // maxPrintedFindings is the number of findings of one check that WriteTable prints.

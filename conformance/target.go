@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/connect"
-	"github.com/hookgate/hookgate/internal/endpoint"
-	"github.com/hookgate/hookgate/internal/redact"
+	"github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+	"github.com/hookgate/hookgate/internal/network/connect"
+	"github.com/hookgate/hookgate/internal/network/endpoint"
 )
 
 // TargetError reports a Target that cannot be used.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/network/connect"
 )
 
 // transport sends requests to the extension. It is safe for concurrent use.

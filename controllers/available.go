@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/calls/circuit"
 )
 
 // The condition of an ExtensionConfig that says whether its extension is called.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/circuit"
-	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/calls/circuit"
+	"github.com/hookgate/hookgate/internal/calls/extension"
 )
 
 // fixedCircuits has the same status for all extensions, of the handler if it names one.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/calls/circuit"
 )
 
 // circuits has the status of the circuit of every extension.

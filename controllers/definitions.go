@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/base/notify"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 )
 
 // contractPrefix is the prefix of the labels of a CustomResourceDefinition that are kept.

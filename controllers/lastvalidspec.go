@@ -19,7 +19,7 @@ import (
 	kubejson "sigs.k8s.io/json"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // recorded is the data of a record.

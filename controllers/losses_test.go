@@ -19,7 +19,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 )
 
 const lossyText = "Conversions could not express these members and left them out, by handler and the version that it understands: "

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/sources/discovery"
 )
 
 // memory is the state of a replica for one ExtensionConfig between attempts.

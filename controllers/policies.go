@@ -9,9 +9,9 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/discovery"
-	"github.com/hookgate/hookgate/internal/extensionconfig"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/sources/discovery"
 )
 
 // newPolicies returns the follower of ExtensionPolicies. They are evaluated together, because they can be in conflict.

@@ -29,11 +29,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/discovery"
-	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/base/problems"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds"
-	"github.com/hookgate/hookgate/internal/problems"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/registry"
 )
 

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/hookrule"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/redact"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
 // holdLiftedReason is the reason of events about Clusters that an annotation lets go on.

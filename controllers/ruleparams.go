@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/hookrule"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
 // paramsRetry is how long a kind that cannot be watched is left alone before it is looked up again.

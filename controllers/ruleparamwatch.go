@@ -25,8 +25,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/hookrule"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
 // paramWatch keeps the JSON of what one reference names. It is the store that a reflector fills.

@@ -16,9 +16,9 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/hookjob"
-	"github.com/hookgate/hookgate/internal/hookrule"
-	"github.com/hookgate/hookgate/internal/rollout"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
 // The kinds of which only metadata is watched.

@@ -15,7 +15,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // secrets reads the Secrets of CAs, and knows which of them have changed since. It gets the Secrets that

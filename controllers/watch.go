@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/extensionconfig"
-	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/base/notify"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 )
 
 // The indexes of ExtensionConfigs. With them, the cost of a change elsewhere does not grow with their number.

@@ -25,8 +25,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/examples/requests"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 )
 
 // upstream are the types that a request of that kind must fit, without a member left over.

@@ -12,11 +12,11 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/answercache"
-	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/extensionstate"
-	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/calls/answercache"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/network/budget"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 

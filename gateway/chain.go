@@ -6,8 +6,8 @@ package gateway
 import (
 	"slices"
 
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 )
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one

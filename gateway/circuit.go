@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/circuit"
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/extensionstate"
-	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/calls/circuit"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 )
 
 // circuitBreaker fails calls at once, as Unreachable, while the circuit of their handler or of its extension is open,

@@ -18,8 +18,8 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/circuit"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/circuit"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 

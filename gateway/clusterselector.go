@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/policy"
-	"github.com/hookgate/hookgate/internal/subject"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/registry"
 )
 

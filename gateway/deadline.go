@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/extension"
 )
 
 // maxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the

@@ -6,7 +6,7 @@
 // handlers, calls each of them through one chain of links, and merges their answers.
 //
 // Package extension is the transport at the end of the chain. Package registry holds the registrations; the sources
-// (package controllers, and those below internal/source) fill it.
+// (package controllers, and those below internal/sources) fill it.
 //
 // All types are safe for concurrent use. The call path takes no lock of its own.
 package gateway

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/network/via"
 )
 
 // asError returns err as a hook.Error. Any other error is either from the REST mux, about a body that it could not

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/circuit"
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/extensionstate"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/redact"
-	"github.com/hookgate/hookgate/internal/subject"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/circuit"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/registry"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/calls/extension"
 )
 
 // failurePolicy hides the errors of handlers that are registered with the policy Ignore, if they are of a kind that can

@@ -18,12 +18,12 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/body"
-	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/edge"
-	"github.com/hookgate/hookgate/internal/via"
-	"github.com/hookgate/hookgate/internal/wire"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/network/body"
+	"github.com/hookgate/hookgate/internal/network/budget"
+	"github.com/hookgate/hookgate/internal/network/via"
+	"github.com/hookgate/hookgate/internal/network/wire"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 )
 
 // GRPCOptions returns the options of the gRPC server that the front is registered with: the contract's message size

@@ -12,7 +12,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
-	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/network/via"
 )
 
 // ErrorKindHeader carries the kind of the error in answers other than 200.

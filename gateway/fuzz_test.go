@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/alloctest"
-	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/base/alloctest"
+	"github.com/hookgate/hookgate/internal/network/via"
 )
 
 // FuzzREST sends requests with any path, query, way and encoding to the REST front. Whatever is wrong with one, the

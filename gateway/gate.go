@@ -14,7 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/auth"
+	"github.com/hookgate/hookgate/internal/calls/auth"
 )
 
 // Gate decides who may call which hooks. It must be safe for concurrent use.

@@ -31,13 +31,13 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/auth"
-	"github.com/hookgate/hookgate/internal/auth/tokenreview"
-	"github.com/hookgate/hookgate/internal/auth/tokenreview/tokenreviewtest"
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/devcert"
-	"github.com/hookgate/hookgate/internal/edge"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/auth"
+	"github.com/hookgate/hookgate/internal/calls/auth/tokenreview"
+	"github.com/hookgate/hookgate/internal/calls/auth/tokenreview/tokenreviewtest"
+	"github.com/hookgate/hookgate/internal/network/certs"
+	"github.com/hookgate/hookgate/internal/network/devcert"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 

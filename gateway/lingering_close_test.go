@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 )
 
 // dialHTTP1 returns a connection of HTTP/1.1 to a server, until the test ends.

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/wire"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/network/budget"
+	"github.com/hookgate/hookgate/internal/network/wire"
 )
 
 // marshaler is how the mux of the REST front writes the mandated JSON. It reads none: the body of a request is decoded

@@ -22,7 +22,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/test/process"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/internal/network/budget"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 	"github.com/hookgate/hookgate/test/process"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 )
 
 // newCluster is a Cluster as a Cluster API after v1.14 may send it: with two unknown members, of which one is in an

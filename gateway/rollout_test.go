@@ -16,9 +16,9 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/alloctest"
-	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/base/alloctest"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/registry"
 )
 

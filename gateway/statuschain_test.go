@@ -21,12 +21,12 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/discovery"
-	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/observe"
-	"github.com/hookgate/hookgate/internal/policy"
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/registry"
 )
 

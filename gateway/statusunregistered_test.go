@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/policy"
-	"github.com/hookgate/hookgate/internal/render"
-	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/seeing/render"
 	"github.com/hookgate/hookgate/registry"
 )
 

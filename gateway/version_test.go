@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
 	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"

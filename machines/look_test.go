@@ -19,10 +19,10 @@ import (
 
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/observe"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 

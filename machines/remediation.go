@@ -27,8 +27,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
 	remediationv1 "github.com/hookgate/hookgate/machines/v1alpha1"
 )
 

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/catalog"
-	hooksclient "github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	hooksclient "github.com/hookgate/hookgate/internal/calls/client"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/network/connect"
 	"github.com/hookgate/hookgate/provider/internal/calls"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )

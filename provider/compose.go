@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
-	"github.com/hookgate/hookgate/internal/limits"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

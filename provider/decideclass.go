@@ -14,10 +14,10 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/infrastructure/capacity"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

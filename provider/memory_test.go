@@ -27,7 +27,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
-	gatewayclient "github.com/hookgate/hookgate/internal/client"
+	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
 	"github.com/hookgate/hookgate/provider/internal/calls"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"

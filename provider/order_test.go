@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
-	gatewayclient "github.com/hookgate/hookgate/internal/client"
+	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

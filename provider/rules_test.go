@@ -28,8 +28,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	gatewayclient "github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/connect"
+	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/network/connect"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

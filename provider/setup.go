@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
-	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/provider/internal/calls"
 	"github.com/hookgate/hookgate/provider/internal/webhook"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"

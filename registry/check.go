@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/endpoint"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/network/endpoint"
 )
 
 // check returns every error within a single registration, in the order of its fields.

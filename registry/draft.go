@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // draft is the next snapshot while it is made. Lookups by name see each change at once; the lists stay as they were

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
 // TestApplyAtTheLimits applies registrations exactly at each limit; the text is the error one step beyond.
@@ -119,7 +119,7 @@ func TestLongestNames(t *testing.T) {
 	}
 }
 
-// What makes a URL wrong for every protocol is shown in internal/endpoint.
+// What makes a URL wrong for every protocol is shown in internal/network/endpoint.
 func TestCheckURL(t *testing.T) {
 	const (
 		scheme = "must begin with https://, not with "

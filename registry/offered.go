@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
 // Offered returns the name under which a handler is offered to callers that name it: its label or, if the policy for

@@ -6,8 +6,8 @@ package registry
 import (
 	"maps"
 
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
 // Policies holds the operator's policies for the handlers of one ExtensionConfig. What the policy of one handler does

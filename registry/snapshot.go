@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
 // Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use; callers must

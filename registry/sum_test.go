@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // The handlers of all registrations together are bounded: one beyond is refused by its name, and comes when there is

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/jsonpatch"
+	"github.com/hookgate/hookgate/internal/contract/jsonpatch"
 	"github.com/hookgate/hookgate/sdk"
 )
 

@@ -25,8 +25,8 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
 // Config says where and how an extension serves. The zero value is for an extension beside its gateway.

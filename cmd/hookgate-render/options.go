@@ -33,8 +33,8 @@ import (
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/topology"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
 // What a render is compared with.

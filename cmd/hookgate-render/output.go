@@ -13,9 +13,9 @@ import (
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/difference"
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/machines"
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/topology"
-	"github.com/hookgate/hookgate/internal/table"
-	"github.com/hookgate/hookgate/internal/text"
-	"github.com/hookgate/hookgate/internal/yaml"
+	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/base/yaml"
 )
 
 // printObjects writes the objects of a render.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/network/via"
 )
 
 // errorsPage is the page about errors up to the rows of its table.

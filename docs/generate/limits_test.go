@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // TestLimitsPageIsCurrent compares the page with the table that it is made of.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
-	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/observe"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/machines"
 	"github.com/hookgate/hookgate/provider"
 	"github.com/hookgate/hookgate/registry"

@@ -21,7 +21,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/test/certificates"
 )
 

@@ -3,7 +3,8 @@
 
 // Package kinds lists the kinds of objects that decide what calls get, and says what calls get while an object is not
 // understood: an object with a mistake and without a valid version before it closes what its readable fields name, and
-// no more. It reads such an object leniently, field by field; other packages compile objects that are valid.
+// no more. It reads such an object leniently, field by field. The packages below it compile objects that are valid, one
+// for each kind.
 //
 // Its values are immutable, and its functions safe for concurrent use.
 package kinds
@@ -20,8 +21,8 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/registry"
 )
 

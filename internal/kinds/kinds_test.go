@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // What a mistaken object closes is what its spec names where a name belongs, in whichever form it is written there.

@@ -40,9 +40,9 @@ const (
 const elsewhere = `
 Bars that Go's benchmarks measure:
   codec / json.Valid: at least 3 from JSON to protobuf (Decode), 6 for the scan alone
-    go test -run '^$' -bench '^Benchmark(Decode|Valid|Scan)$' -count 6 ./internal/codec
+    go test -run '^$' -bench '^Benchmark(Decode|Valid|Scan)$' -count 6 ./internal/contract/codec
   2,000 files: a change of one takes effect within 100 ms, with 50 ms of CPU, most of which is reading them
-    go test -run '^$' -bench '^BenchmarkNext$' -count 6 ./internal/manifest
+    go test -run '^$' -bench '^BenchmarkNext$' -count 6 ./internal/sources/manifest
 `
 
 // barsOf compares what was measured with the limits. A cell that was not selected leaves its bar unmeasured.

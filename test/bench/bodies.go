@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/test/samples"
 )
 

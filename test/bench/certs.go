@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/network/devcert"
 )
 
 // certificates holds the files of one run: a new CA, and one server certificate that all peers use, so that the cost of

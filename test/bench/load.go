@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // callTimeout bounds one call. It is above the 10 s that callers ask for in ?timeout, so that a peer's own timeout is

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // maxCallers leaves the gateway room for a connection that has not quite gone.

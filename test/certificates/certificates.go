@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/network/devcert"
 )
 
 // New returns a pair for these hosts, or for loopback without one, which is valid for an hour.

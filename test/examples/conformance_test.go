@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/process"
 )
 

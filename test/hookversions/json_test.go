@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
 )
 

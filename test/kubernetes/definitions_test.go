@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

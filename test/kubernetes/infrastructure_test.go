@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/internal/serving/edge"
 	"github.com/hookgate/hookgate/provider"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 	"github.com/hookgate/hookgate/test/certificates"

@@ -20,7 +20,7 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
 // asks returns the message of a rule's answer about the Cluster n/c, or the kind of its error.

@@ -28,7 +28,7 @@ var inside = map[string]string{
 	"gateway.Config.Observer":  shared,
 	"gateway.Config.Recorder":  shared,
 	"gateway.Config.Transport": shared,
-	"gateway.Gate.Admit":       "internal/auth is the only gate",
+	"gateway.Gate.Admit":       "internal/calls/auth is the only gate",
 
 	"controllers.Circuits.Circuit":  "the circuits are those of the gateway",
 	"controllers.Config.Backoff":    "all sources wait in the same way",

@@ -94,7 +94,7 @@ const clusterAPI = "sigs.k8s.io/cluster-api/api"
 // go.mod of all modules, and what package codec imports.
 func proxyOf(t *testing.T, version, member string) string {
 	t.Helper()
-	for _, args := range [][]string{{"list", "-m", "all"}, {"list", "-deps", "-test", "./internal/codec"}} {
+	for _, args := range [][]string{{"list", "-m", "all"}, {"list", "-deps", "-test", "./internal/contract/codec"}} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = filepath.Join("..", "..")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -32,9 +32,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/hookgate/hookgate/catalog"
-	gatewayclient "github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/endpoint"
+	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/network/endpoint"
 	"github.com/hookgate/hookgate/provider"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 	"github.com/hookgate/hookgate/test/process"

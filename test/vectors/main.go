@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 	golden "github.com/hookgate/hookgate/proto"
 	"github.com/hookgate/hookgate/test/samples"
 )

@@ -88,7 +88,7 @@ func TestSuites(t *testing.T) {
 }
 
 // ofOneSuite are the packages of the gateway that one suite alone uses.
-var ofOneSuite = map[string]bool{"internal/console": true, "internal/scaffold": true}
+var ofOneSuite = map[string]bool{"internal/seeing/console": true, "internal/cli/scaffold": true}
 
 // TestSuitesOfAChange has the script choose the suites for changes since a commit that passed.
 func TestSuitesOfAChange(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/openapi/document"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/contract/openapi/document"
 )
 
 // contract holds the protos with their comments, which the descriptors in generated code lack.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/crd"
 	"sigs.k8s.io/controller-tools/pkg/loader"
 
-	"github.com/hookgate/hookgate/internal/openapi/document"
+	"github.com/hookgate/hookgate/internal/contract/openapi/document"
 )
 
 // schema is a schema of OpenAPI 3.0 as JSON.

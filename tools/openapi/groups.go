@@ -16,7 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/openapi/document"
+	"github.com/hookgate/hookgate/internal/contract/openapi/document"
 )
 
 var license = schema{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}

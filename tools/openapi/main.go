@@ -18,7 +18,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hookgate/hookgate/internal/openapi/document"
+	"github.com/hookgate/hookgate/internal/contract/openapi/document"
 )
 
 // folder has the files, relative to the root of the repository.

@@ -32,13 +32,13 @@ func exampleProfile(stacks map[string]int64) *profile.Profile {
 
 func TestShares(t *testing.T) {
 	got, err := sharesOf(exampleProfile(map[string]int64{
-		"internal/runtime/syscall.Syscall6 syscall.write crypto/tls.(*Conn).Write net/http.serve":       10,
-		"internal/runtime/syscall.EpollWait runtime.netpoll runtime.findRunnable":                       20,
-		"crypto/internal/fips140/aes/gcm.encrypt net/http.serve":                                        30,
-		"unicode/utf8.Valid github.com/hookgate/hookgate/internal/codec.(*scanner).text net/http.serve": 40,
-		"runtime.memmove github.com/hookgate/hookgate/internal/codec.Scan":                              50,
-		"runtime.nextFreeFast runtime.mallocgc net/http.serve":                                          60,
-		"github.com/hookgate/hookgate/gateway.serve net/http.serve":                                     70,
+		"internal/runtime/syscall.Syscall6 syscall.write crypto/tls.(*Conn).Write net/http.serve":                10,
+		"internal/runtime/syscall.EpollWait runtime.netpoll runtime.findRunnable":                                20,
+		"crypto/internal/fips140/aes/gcm.encrypt net/http.serve":                                                 30,
+		"unicode/utf8.Valid github.com/hookgate/hookgate/internal/contract/codec.(*scanner).text net/http.serve": 40,
+		"runtime.memmove github.com/hookgate/hookgate/internal/contract/codec.Scan":                              50,
+		"runtime.nextFreeFast runtime.mallocgc net/http.serve":                                                   60,
+		"github.com/hookgate/hookgate/gateway.serve net/http.serve":                                              70,
 		"main.main": 120,
 	}))
 	if err != nil {

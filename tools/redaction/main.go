@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command redaction VERSION writes the rules of that version of gitleaks that internal/redact uses, as JSON, to stdout:
+// Command redaction VERSION writes the rules of that version of gitleaks that package redact uses, as JSON, to stdout:
 // those that recognize a secret by its text alone.
 package main
 
@@ -17,7 +17,7 @@ import (
 
 const module = "github.com/zricethezav/gitleaks/v8"
 
-// left are the rules in whose place internal/redact has its own, because it knows more of what they are about, or
+// left are the rules in whose place package redact has its own, because it knows more of what they are about, or
 // because their keywords are parts of many words.
 var left = map[string]bool{
 	"generic-api-key": true, "private-key": true, "jwt": true, "jwt-base64": true, "twilio-api-key": true,

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
-	"github.com/hookgate/hookgate/internal/limits"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

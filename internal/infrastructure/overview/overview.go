@@ -17,8 +17,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/infrastructure/clusterapi"
-	"github.com/hookgate/hookgate/internal/status"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubejson "sigs.k8s.io/json"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // costBudget bounds all rules of one check together, to a hundredth of what the API server allows them for an object.
@@ -53,7 +53,7 @@ type Schema struct {
 // accepts all. The errors name the place in the schema, and say what an author has to change.
 //
 // The rules are the API server's for definitions of kinds. Those for the variables of a ClusterClass are Cluster API's,
-// and differ: see internal/variables.
+// and differ: see internal/contract/variables.
 func Compile(text []byte) (*Schema, error) {
 	if len(text) == 0 {
 		text = []byte(`{"type": "object"}`)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubejson "sigs.k8s.io/json"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // Check returns the problems that parameters have with any schema: they must be a JSON object of limited size and

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

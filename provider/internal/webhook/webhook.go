@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/hookgate/hookgate/internal/base/problems"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
-	"github.com/hookgate/hookgate/internal/problems"
-	"github.com/hookgate/hookgate/internal/webhook"
+	"github.com/hookgate/hookgate/internal/serving/webhook"
 	"github.com/hookgate/hookgate/provider/v1alpha1"
 )
 

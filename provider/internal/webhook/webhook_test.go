@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hookgate/hookgate/internal/alloctest"
+	"github.com/hookgate/hookgate/internal/base/alloctest"
 	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
 	"github.com/hookgate/hookgate/provider/v1alpha1"
 )

@@ -18,8 +18,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/extra/conversion/random"
 	"github.com/hookgate/hookgate/test/process"

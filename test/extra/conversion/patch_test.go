@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/test/extra/conversion/random"
 )
 

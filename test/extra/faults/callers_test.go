@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/samples"
 )
 

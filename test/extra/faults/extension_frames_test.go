@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/hookgate/hookgate/internal/overhead"
+	"github.com/hookgate/hookgate/internal/network/overhead"
 )
 
 // intrudingCredentials are credentials of an extension whose connections over gRPC do something besides, once a call of

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )

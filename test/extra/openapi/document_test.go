@@ -21,8 +21,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/gen/openapi"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/openapi/document"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/contract/openapi/document"
 	"github.com/hookgate/hookgate/test/samples"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/gen/openapi"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/topology"
-	"github.com/hookgate/hookgate/internal/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 )
 
 // Difference is a value of an object that differs. Where the path is empty, the whole object is new, or is gone.

@@ -23,7 +23,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
 // Server is a gateway or an extension.

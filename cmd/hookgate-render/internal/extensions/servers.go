@@ -20,13 +20,13 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/client"
-	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/endpoint"
-	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/localgateway"
-	"github.com/hookgate/hookgate/internal/redact"
-	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/cli/localgateway"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+	"github.com/hookgate/hookgate/internal/network/endpoint"
 )
 
 // Credentials are the files with which servers are called.

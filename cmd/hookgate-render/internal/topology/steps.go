@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/exp/topology/scope"
 
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/extensions"
-	"github.com/hookgate/hookgate/internal/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 )
 
 // Step is what one patch of the ClusterClass has changed.

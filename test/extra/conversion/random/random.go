@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/randfill"
 
-	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/contract/convert"
 )
 
 // The versions that there are of kinds that random objects refer to.

@@ -1,0 +1,160 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activity
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+)
+
+const (
+	// MaxHolds is the number of holds that are kept, each of up to 2 KiB.
+	MaxHolds = limits.HeldClusters
+	// idle is how long a hold is kept after the time at which its caller wanted to ask again. Cluster API looks at every
+	// Cluster each ten minutes, unless the Cluster is gone.
+	idle = 15 * time.Minute
+	// cleanEvery is the least time between two looks for holds that have ended, to make room. One takes 0.2 ms, and calls
+	// wait meanwhile.
+	cleanEvery = time.Second
+)
+
+// Wait says which Cluster waits for what.
+type Wait struct {
+	Namespace, Cluster string
+	Hook, Handler      string
+	// Object is the part of the Cluster that waits, such as MachineDeployment "md"; empty if the whole does.
+	Object string
+}
+
+// Hold is a Cluster that cannot go on, because a handler says so or fails.
+type Hold struct {
+	Wait
+	// Kind is empty if the handler has asked the caller to come back after RetryAfter. Otherwise it is the kind of the
+	// error, or Failure.
+	Kind       string
+	Message    string
+	RetryAfter time.Duration
+	Since      time.Time
+	Last       time.Time // when the handler was asked last
+}
+
+func (h *Hold) ended(now time.Time) bool { return now.Sub(h.Last) > h.RetryAfter+idle }
+
+// Holds keeps the Clusters that wait. Its zero value has none. It is safe for concurrent use.
+type Holds struct {
+	mu      sync.RWMutex
+	holds   map[Wait]*Hold
+	handler map[string]int // holds of each handler
+	missed  uint64
+	cleaned time.Time
+}
+
+// Of reports whether a Cluster waits for the handler.
+func (h *Holds) Of(handler string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.handler[handler] > 0
+}
+
+// Hold records that a handler was asked at hold.Last and lets a Cluster wait. Since is kept from the first time.
+func (h *Holds) Hold(hold Hold) {
+	hold.Message, hold.Since = redact.Bounded(hold.Message, limits.FailureBytes), hold.Last
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holds == nil {
+		h.holds, h.handler = map[Wait]*Hold{}, map[string]int{}
+	}
+	if known := h.holds[hold.Wait]; known != nil {
+		if !known.ended(hold.Last) {
+			hold.Since = known.Since
+		}
+		*known = hold
+		return
+	}
+	if len(h.holds) >= MaxHolds && hold.Last.Sub(h.cleaned) >= cleanEvery {
+		h.clean(hold.Last)
+	}
+	if len(h.holds) >= MaxHolds {
+		h.missed++
+		return
+	}
+	h.holds[hold.Wait] = &hold
+	h.handler[hold.Handler]++
+}
+
+// Release records that a handler lets a Cluster go on.
+func (h *Holds) Release(w Wait) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remove(w)
+}
+
+func (h *Holds) remove(w Wait) {
+	if h.holds[w] == nil {
+		return
+	}
+	delete(h.holds, w)
+	if h.handler[w.Handler]--; h.handler[w.Handler] == 0 {
+		delete(h.handler, w.Handler)
+	}
+}
+
+func (h *Holds) clean(now time.Time) {
+	h.cleaned = now
+	for w, hold := range h.holds {
+		if hold.ended(now) {
+			h.remove(w)
+		}
+	}
+}
+
+// List returns the holds at a time, those first that are oldest, and how many there was no room for.
+func (h *Holds) List(now time.Time) (holds []Hold, missed uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clean(now)
+	for _, hold := range h.holds {
+		holds = append(holds, *hold)
+	}
+	slices.SortFunc(holds, func(a, b Hold) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Namespace, b.Namespace),
+			strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Hook, b.Hook), strings.Compare(a.Handler, b.Handler),
+			strings.Compare(a.Object, b.Object))
+	})
+	return holds, h.missed
+}
+
+// Held counts the Clusters that wait for a handler.
+type Held struct {
+	Clusters int
+	Since    time.Time // when the first of them began to wait
+}
+
+// Held returns what List does, added up for each handler and hook, whose Wait names no Cluster.
+func (h *Holds) Held(now time.Time) map[Wait]Held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clean(now)
+	all, counted := map[Wait]Held{}, map[Wait]bool{}
+	for _, hold := range h.holds {
+		by, cluster := Wait{Hook: hold.Hook, Handler: hold.Handler}, hold.Wait
+		cluster.Object = ""
+		held := all[by]
+		if !counted[cluster] {
+			counted[cluster] = true
+			held.Clusters++
+		}
+		if held.Since.IsZero() || hold.Since.Before(held.Since) {
+			held.Since = hold.Since
+		}
+		all[by] = held
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activity
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/base/limits"
+)
+
+func waitFor(cluster, handler string) Wait {
+	return Wait{Namespace: "team", Cluster: cluster, Hook: "BeforeClusterUpgrade", Handler: handler}
+}
+
+func clusters(h *Holds, at time.Time) []string {
+	names := []string{}
+	holds, _ := h.List(at)
+	for _, hold := range holds {
+		names = append(names, hold.Cluster)
+	}
+	return names
+}
+
+func TestHoldsAreListedUntilTheyEnd(t *testing.T) {
+	var h Holds
+	h.Release(waitFor("a", "gate.x")) // of nothing
+	hold := func(cluster string, after time.Duration) {
+		h.Hold(Hold{Wait: waitFor(cluster, "gate.x"), Last: now.Add(after), RetryAfter: time.Minute})
+	}
+	hold("b", time.Second)
+	hold("a", 2*time.Second)
+	hold("b", 3*time.Second) // asked again
+	if diff := cmp.Diff([]string{"b", "a"}, clusters(&h, now)); diff != "" {
+		t.Errorf("oldest first: -want +got\n%s", diff)
+	}
+	if holds, _ := h.List(now); !holds[0].Since.Equal(now.Add(time.Second)) || !holds[0].Last.Equal(now.Add(3*time.Second)) {
+		t.Errorf("b holds since %s, asked last at %s", holds[0].Since, holds[0].Last)
+	}
+	if !h.Of("gate.x") || h.Of("other.x") {
+		t.Error("gate.x holds, and other.x does not")
+	}
+	h.Release(waitFor("b", "gate.x"))
+	h.Release(waitFor("b", "gate.x"))
+	if diff := cmp.Diff([]string{"a"}, clusters(&h, now.Add(2*time.Second+time.Minute+idle))); diff != "" {
+		t.Errorf("at the last moment: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{}, clusters(&h, now.Add(2*time.Second+time.Minute+idle+1))); diff != "" {
+		t.Errorf("after it: -want +got\n%s", diff)
+	}
+	if h.Of("gate.x") {
+		t.Error("gate.x still holds")
+	}
+}
+
+func TestHoldThatHadEndedBeginsAnew(t *testing.T) {
+	var h Holds
+	later := now.Add(idle + 1)
+	h.Hold(Hold{Wait: waitFor("a", "gate.x"), Last: now})
+	h.Hold(Hold{Wait: waitFor("a", "gate.x"), Last: later})
+	if holds, _ := h.List(later); len(holds) != 1 || !holds[0].Since.Equal(later) {
+		t.Errorf("got %+v, want one since %s", holds, later)
+	}
+}
+
+func TestHoldsAreBounded(t *testing.T) {
+	var h Holds
+	for n := range MaxHolds + 5 {
+		h.Hold(Hold{Wait: waitFor(strconv.Itoa(n), "gate.x"), Last: now, Message: strings.Repeat("x", 2*limits.FailureBytes)})
+	}
+	holds, missed := h.List(now)
+	if len(holds) != MaxHolds || missed != 5 {
+		t.Errorf("%d holds, and no room for %d; want %d and 5", len(holds), missed, MaxHolds)
+	}
+	if n := len(holds[0].Message); n > limits.FailureBytes {
+		t.Errorf("a message has %d bytes, want at most %d", n, limits.FailureBytes)
+	}
+	later := now.Add(idle + 1)
+	h.Hold(Hold{Wait: waitFor("later", "gate.x"), Last: later})
+	if diff := cmp.Diff([]string{"later"}, clusters(&h, later)); diff != "" {
+		t.Errorf("those that have ended make room: -want +got\n%s", diff)
+	}
+}
+
+// BenchmarkHoldsBeyondTheLimit is what a call pays that waits when 10,000 others do.
+func BenchmarkHoldsBeyondTheLimit(b *testing.B) {
+	var h Holds
+	for i := range MaxHolds {
+		h.Hold(Hold{Wait: waitFor(strconv.Itoa(i), "gate.x"), Last: now, RetryAfter: time.Hour})
+	}
+	beyond := Hold{Wait: waitFor("beyond", "gate.x"), Last: now}
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Hold(beyond)
+	}
+}
+
+// Parts of a Cluster wait and go on by themselves, and count as one Cluster.
+func TestHoldsOfPartsOfACluster(t *testing.T) {
+	var h Holds
+	part := func(object string) Wait {
+		w := waitFor("a", "chain")
+		w.Object = object
+		return w
+	}
+	h.Hold(Hold{Wait: part("MachineDeployment one"), Last: now})
+	h.Hold(Hold{Wait: part("MachineDeployment two"), Last: now})
+	of := Wait{Hook: "BeforeClusterUpgrade", Handler: "chain"}
+	if held := h.Held(now)[of]; held.Clusters != 1 {
+		t.Errorf("%d Clusters wait, want 1", held.Clusters)
+	}
+	h.Release(part("MachineDeployment two"))
+	if holds, _ := h.List(now); len(holds) != 1 || holds[0].Object != "MachineDeployment one" {
+		t.Errorf("got %+v, want the other part", holds)
+	}
+}

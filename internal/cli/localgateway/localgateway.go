@@ -1,0 +1,181 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package localgateway decides and calls, in the process of a command, as a gateway would that has just started with a
+// directory of manifests. A Gateway is safe for concurrent use.
+package localgateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/sources/discovery"
+	"github.com/hookgate/hookgate/internal/sources/manifest"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// maxLocalDiscoveries is the number of extensions that are discovered at the same time.
+const maxLocalDiscoveries = 8
+
+// Gateway decides, in this process, what a gateway that has just started with a directory of manifests would.
+type Gateway struct {
+	*gateway.Dispatcher
+	transports *extension.Protocols
+}
+
+// namespaces are the Namespaces of the directory.
+type namespaces map[string]manifest.Object
+
+// NamespaceLabels implements gateway.Namespaces.
+func (n namespaces) NamespaceLabels(name string) (labels map[string]string, known bool) {
+	if o, ok := n[name]; ok {
+		return o.Labels, true
+	}
+	return map[string]string{corev1.LabelMetadataName: name}, false
+}
+
+// Open returns the gateway of a directory. Handlers are those of the status of ExtensionConfigs; with discover,
+// those that the extensions answer with. What is wrong with manifests, and extensions that do not answer, is written to
+// notes.
+func Open(
+	ctx context.Context, dir string, hooks *catalog.Catalog, versions *hookversion.Converter, discover bool,
+	notes io.Writer,
+) (*Gateway, error) {
+	decoder, err := manifest.NewDecoder(hooks)
+	if err != nil {
+		return nil, err
+	}
+	read, err := manifest.ReadFiles(&files.Reader{}, dir)
+	if err != nil {
+		return nil, err
+	}
+	inventory, problems := (&manifest.Inventory{}).Next(read, decoder)
+	for i := range problems {
+		if !problems[i].Warning {
+			_, _ = fmt.Fprintf(notes, "%s\n", text.Printable(problems[i].Error()))
+		}
+	}
+	mandated, references := codec.New(hooks), convert.NewReferences()
+	crds := make([]convert.CRD, 0, len(inventory.Definitions))
+	for _, name := range slices.Sorted(maps.Keys(inventory.Definitions)) {
+		crds = append(crds, *inventory.Definitions[name].Contracts)
+	}
+	references.Set(crds)
+	g, reg := New(hooks, versions, mandated, namespaces(inventory.Namespaces), references)
+	if err := fill(ctx, reg, inventory, decoder, g.transports, discover, notes); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// New returns a gateway, and its registry, which is empty.
+func New(
+	hooks *catalog.Catalog, versions *hookversion.Converter, mandated *codec.Codec, labels gateway.Namespaces,
+	references *convert.References,
+) (*Gateway, *registry.Registry) {
+	reg := registry.New(hooks.Merged()...)
+	transports := extension.NewProtocols(extension.Config{
+		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes,
+	})
+	return &Gateway{transports: transports, Dispatcher: gateway.NewDispatcher(gateway.Config{
+		Catalog: hooks, Versions: versions, Codec: mandated, Registry: reg, Namespaces: labels,
+		Transport: transports.Call, Objects: convert.NewObjects(references),
+	})}, reg
+}
+
+// Close closes the connections to extensions.
+func (g *Gateway) Close() { g.transports.Close() }
+
+// fill registers what a directory defines, as the directory source does.
+func fill(
+	ctx context.Context, reg *registry.Registry, v *manifest.Inventory, decoder *manifest.Decoder,
+	discoverer discovery.Discoverer, discover bool, notes io.Writer,
+) error {
+	quiet, tracking := slog.New(slog.DiscardHandler), discovery.NewTrackingRegistry(reg)
+	policies := discovery.NewPolicySet(tracking,
+		func(name string) bool { _, ok := v.Extensions[name]; return ok }, decoder.Types(), quiet)
+	var written []extensionconfig.Policy
+	for _, name := range slices.Sorted(maps.Keys(v.Policies)) {
+		written = append(written, *v.Policies[name].Policy)
+	}
+	policies.Refuse(v.Refused)
+	policies.Set(written)
+	var rules []registry.Registration
+	for _, name := range slices.Sorted(maps.Keys(v.Rules)) {
+		rules = append(rules, *v.Rules[name].Rule)
+	}
+	for kind, closures := range v.Closures() {
+		reg.SetClosures(kind, closures)
+	}
+	rules = append(rules, v.ClosedRegistrations(kinds.HookRule)...)
+	reg.SetLocal(hookrule.Kind, rules) // whatever it refuses, the compiler has
+	reg.SetLocal(kinds.HookJob, v.ClosedRegistrations(kinds.HookJob))
+	var chains []registry.Chain
+	for _, name := range slices.Sorted(maps.Keys(v.Chains)) {
+		chains = append(chains, *v.Chains[name].Chain)
+	}
+	reg.SetChains(append(chains, v.ClosedChains()...))
+	unreadable := v.Mistaken()
+	for _, file := range v.Unreadable {
+		unreadable = append(unreadable, registry.Undiscovered{
+			Unreadable: fmt.Sprintf("manifest %q", filepath.Base(file)), Default: hook.Fail,
+		})
+	}
+	reg.SetUndiscovered(unreadable)
+	reconciler, err := discovery.NewReconciler(discovery.ReconcilerConfig{
+		Registry: tracking, Discoverer: discoverer, Logger: quiet,
+	})
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(v.Extensions))
+	errs := make([]error, len(names))
+	var group errgroup.Group
+	group.SetLimit(maxLocalDiscoveries)
+	for i, name := range names {
+		x, err := policies.WithProtocol(*v.Extensions[name].Extension)
+		if err != nil {
+			errs[i], x = err, *v.Extensions[name].Extension
+		}
+		x.Awaited = true
+		if !discover {
+			_ = reconciler.Serve(discovery.Known{Extension: x})
+			continue
+		}
+		group.Go(func() error {
+			if _, err := reconciler.Reconcile(ctx, x); err != nil {
+				errs[i] = err
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errs has the errors
+	for i, err := range errs {
+		if err != nil {
+			_, _ = fmt.Fprintf(notes, "ExtensionConfig %q: %s\n", names[i], text.Printable(err.Error()))
+		}
+	}
+	reg.SetReady()
+	return ctx.Err()
+}

@@ -1,0 +1,68 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookrule_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hookgate/hookgate/internal/calls/policy"
+)
+
+var mistakeRow = regexp.MustCompile("(?m)^\\| ([^|]*?) \\| `(.*)` \\|$")
+
+// The page about rules has the texts of mistakes, and no others.
+func TestMistakesOnThePage(t *testing.T) {
+	specs := map[string]string{
+		"no such hook":                             "hook: BeforeClusterUpgrad\nhold: [{if: 'true', message: '\"a\"'}]",
+		"nothing is said":                          "hook: BeforeClusterUpgrade",
+		"a field of other hooks":                   "hook: CanUpdateMachine\nallow: [{path: /machine/spec}]\nhold: [{if: 'true', message: '\"a\"'}]",
+		"a hook that waits for nothing":            "hook: AfterControlPlaneInitialized\nhold: [{if: 'true', message: '\"a\"'}]",
+		"both `if` and `unless`":                   "hook: BeforeClusterUpgrade\nhold: [{if: 'true', unless: 'true', message: '\"a\"'}]",
+		"a misspelt member":                        "hook: BeforeClusterUpgrade\nhold: [{if: request.toKubernetesVerson == 'v1', message: '\"a\"'}]",
+		"no condition":                             "hook: BeforeClusterUpgrade\nhold: [{if: request.toKubernetesVersion, message: '\"a\"'}]",
+		"a message that is no text":                "hook: BeforeClusterUpgrade\nhold: [{if: 'true', message: '7'}]",
+		"a message without quotes in quotes":       "hook: BeforeClusterUpgrade\nhold: [{if: 'true', message: not now}]",
+		"a cron that is none":                      windowed(`{cron: "0 2 * *", duration: 4h}`),
+		"a window that never opens":                windowed(`{cron: "0 0 31 2 *", duration: 4h}`),
+		"a time zone that is none":                 windowed(`{cron: "0 2 * * 6", duration: 4h, timeZone: Berlin}`),
+		"a window that is open for too long":       windowed(`{cron: "0 2 * * 6", duration: 745h}`),
+		"a path that Cluster API does not compare": "hook: CanUpdateMachine\nallow: [{path: /machine/metadata}]",
+		"a patch that Cluster API would drop":      "hook: GeneratePatches\npatches: [{selector: {kind: A}, jsonPatches: [{op: add, path: /metadata/name, value: '1'}]}]",
+		"a selector that selects nothing":          "hook: GeneratePatches\npatches: [{selector: {kind: A, matchResources: {}}, jsonPatches: [{op: remove, path: /spec/a}]}]",
+		"a hook after which no place is free":      "hook: AfterClusterUpgrade\nconcurrency: {limit: 1}",
+		"a Secret":                                 "hook: BeforeClusterUpgrade\nparams: [{name: a, object: {apiVersion: v1, kind: Secret, name: a}}]\nhold: [{if: 'true', message: '\"a\"'}]",
+		"a member that the request lacks":          "hook: BeforeClusterUpgrade\nhold: [{if: request.cluster.spec.topology.version == '', message: '\"a\"'}]",
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "rules.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Mistakes")
+	rows := mistakeRow.FindAllStringSubmatch(table, -1)
+	if len(rows) != len(specs) {
+		t.Errorf("the page has %d mistakes, this test %d", len(rows), len(specs))
+	}
+	for _, row := range rows {
+		spec, want := specs[row[1]], row[2]
+		if spec == "" {
+			t.Errorf("%s: not known to this test", row[1])
+			continue
+		}
+		reg, got := compile(t, spec)
+		if got == "" {
+			request := upgrade("v1.36.0")
+			request.Cluster.Raw = []byte(`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c"},"spec":{}}`)
+			if _, err := reg.Local.Answer(t.Context(), request, policy.Guard{}); err != nil {
+				got = err.Error()
+			}
+		}
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", row[1], got, want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/seeing/render"
+)
+
+// functions are what the templates call.
+var functions = template.FuncMap{
+	"age":       age,
+	"latency":   render.Latency,
+	"instant":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"lower":     func(s any) string { return strings.ToLower(fmt.Sprint(s)) },
+	"plural":    text.Plural,
+	"message":   render.Message,
+	"sparkline": sparkline,
+	"count":     func(n uint64) int { return int(min(n, math.MaxInt)) },
+	"turns":     turnsOf,
+	"hasSteps":  func(h status.HookedHandler) bool { return len(h.Steps) > 0 },
+	"waits":     func(g *status.Gateway, t waitingTable) waitingView { return waitingView{g.Now, t} },
+	"only":      func(rows []waiting) waitingTable { return waitingTable{Rows: rows} },
+	"noted":     render.Noted,
+	"refused":   func(h status.Handler) string { return render.Refused(&h) },
+	"provides":  provides,
+	"instances": func(o status.InfrastructureObject) string { return render.Instances(&o) },
+	"outstanding": func(o status.InfrastructureObject, now time.Time) string {
+		return render.InfrastructureMessage(&o, now)
+	},
+	"reason":    render.Reason,
+	"condition": render.Condition,
+	"rollout":   func(r status.Rollout) string { return cmp.Or(render.RolloutMessage(&r), r.Message) },
+	"differs":   func(d status.RolloutDifference) string { return render.Difference(&d) },
+	"anchor":    func(handler string) string { return strings.Replace(handler, ".", "-", 1) }, // of rule.x, rule-x
+	"extensionOf": func(handler string) string { // of its registered name
+		_, extensionConfig, _ := strings.Cut(handler, ".")
+		return extensionConfig
+	},
+}
+
+// age returns how long ago a time was; empty if it is not known. Seconds are left out above a minute, so that a page
+// changes seldom.
+func age(at any, now time.Time) string {
+	var d time.Duration
+	switch t := at.(type) {
+	case time.Time:
+		d = now.Sub(t)
+	case *time.Time:
+		if t == nil {
+			return ""
+		}
+		d = now.Sub(*t)
+	}
+	if d >= time.Minute {
+		d = d.Truncate(time.Minute)
+	}
+	return duration.HumanDuration(d)
+}
+
+// The size of a sparkline, in its own unit.
+const (
+	sparkWidth  = 100
+	sparkHeight = 24
+)
+
+// sparkline draws the calls of the last minutes: a bar for each part of the window, its failures in front of it, and a
+// line for the 99th percentile. All have scales of their own: a sparkline shows a course, the numbers stand beside it.
+func sparkline(c status.Calls) template.HTML {
+	p := c.Points
+	if len(p.Total) == 0 {
+		return ""
+	}
+	var most uint64
+	var slowest status.Seconds
+	for i := range p.Total {
+		most, slowest = max(most, p.Total[i]), max(slowest, p.P99[i])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" `+
+		`aria-label="%s, %d failed">`,
+		sparkWidth, sparkHeight, text.Plural(int(c.Total), "call"), c.Failures)
+	width := float64(sparkWidth) / float64(len(p.Total))
+	bar := func(class string, i int, n uint64) {
+		if n == 0 {
+			return
+		}
+		height := max(float64(n)/float64(most)*sparkHeight, 1)
+		fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`,
+			class, float64(i)*width, sparkHeight-height, width*.8, height)
+	}
+	var line []string
+	for i := range p.Total {
+		bar("calls", i, p.Total[i])
+		bar("failures", i, p.Failures[i])
+		if p.Total[i] > 0 && slowest > 0 {
+			height := float64(p.P99[i]/slowest) * (sparkHeight - 2)
+			line = append(line, fmt.Sprintf("%.1f,%.1f", (float64(i)+.4)*width, sparkHeight-height-1))
+		}
+	}
+	if len(line) > 1 {
+		fmt.Fprintf(&b, `<polyline class="p99" points="%s"/>`, strings.Join(line, " "))
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) //nolint:gosec // of numbers alone
+}

@@ -1,0 +1,176 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/calls/activity"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+	"github.com/hookgate/hookgate/internal/contract/subject"
+)
+
+// Asked keeps that there was a call about the Cluster of a request, whatever becomes of it. A nil Observer keeps
+// nothing.
+func (o *Observer) Asked(request proto.Message) {
+	if o == nil {
+		return
+	}
+	if now := time.Now(); o.clusters.Due(now) {
+		namespace, name := subject.Cluster(request)
+		o.clusters.Record(namespace, name, now)
+	}
+}
+
+// remember keeps a call for those who look at the gateway now, while metrics are for those who look back. A call that
+// its caller has given up says nothing. Nothing but failures and holds costs more than counting.
+func (o *Observer) remember(
+	c extension.Call, result extension.Result, err error, began time.Time, took time.Duration,
+) {
+	call := activity.Call{Ended: began.Add(took), Took: took, Timeout: c.Handler.Handler.Timeout}
+	kind, message := "", ""
+	switch {
+	case err != nil:
+		call.Outcome = activity.Failed
+	case result.Ignored != nil:
+		call.Outcome, err = activity.Ignored, result.Ignored
+	default:
+		if text, refused := catalog.FailureOf(result.Response); refused {
+			call.Outcome, kind, message = activity.Refused, "Failure", text
+		}
+	}
+	if err != nil {
+		if hook.KindOf(err) == hook.Canceled {
+			return
+		}
+		kind, message = hook.KindOf(err).String(), explained(err)
+	}
+	call.Gone = o.rememberServer(c, result, err, call.Ended, message)
+	if !result.Refused {
+		call.Message = message
+	}
+	o.handlers.Record(c.Handler.Name, call)
+	if call.Outcome != activity.Success {
+		failed := activity.Failure{
+			At: call.Ended, Hook: c.Hook.Hook, Handler: c.Handler.Name, Outcome: call.Outcome, Kind: kind, Message: message,
+			Took: took, CallID: c.ID,
+		}
+		o.extensions.Of(c.Handler).Failures.Add(failed)
+	}
+	o.rememberHold(c, result, call, kind, message)
+}
+
+// rememberServer keeps what a call shows about the server of its extension, and reports whether that is gone.
+func (o *Observer) rememberServer(
+	c extension.Call, result extension.Result, err error, at time.Time, message string,
+) (gone bool) {
+	kind := hook.KindOf(err)
+	gone = result.IsFailure(err) && kind != hook.BadResponse && !result.Connected
+	if !gone {
+		if err != nil && kind != hook.BadResponse && (!result.Connected || kind == hook.Unreachable && !result.Decided) {
+			return false // it was not sent, or the connection broke
+		}
+		message = ""
+	}
+	// An extension that was removed while it was called is not added again.
+	if name := c.Handler.Registration.Name; o.servers.Has(name) || o.extensions.Registers(name) {
+		o.servers.Record(name, "", at, message)
+	}
+	return gone
+}
+
+// explained returns the text of an error with its cause, which varies.
+func explained(err error) string {
+	explanation := err.Error()
+	if cause := errors.Unwrap(err); cause != nil {
+		explanation += ": " + cause.Error()
+	}
+	return redact.Text(explanation)
+}
+
+// Discovered keeps what came of the discovery of an extension, until Forget is called. err is nil if it succeeded.
+// healthUnchecked reports that its server has no health service.
+func (o *Observer) Discovered(extensionConfig, url, outcome string, healthUnchecked bool, err error) {
+	d := activity.Discovery{At: time.Now(), URL: redact.URL(url), Outcome: outcome, HealthUnchecked: healthUnchecked}
+	server := ""
+	if err != nil {
+		d.Message = explained(err)
+		if kind := hook.KindOf(err); kind == hook.Unreachable || kind == hook.Timeout {
+			server = d.Message // any other error is that of a server that is there
+		}
+	}
+	o.discoveries.Record(extensionConfig, d)
+	o.servers.Record(extensionConfig, url, d.At, server)
+}
+
+// Misspelt keeps the misspelt members of an extension's answer to discovery, and logs each once.
+func (o *Observer) Misspelt(extensionConfig string, misspelt []string) {
+	for _, text := range o.misspelt.Record(extensionConfig, "", misspelt) {
+		o.logger.Warn("answer to discovery has a member that means nothing, which is logged once",
+			"extensionConfig", extensionConfig, "problem", text)
+	}
+}
+
+// Server keeps that the server of an extension is there, or with an error that it is not, until Forget is called. If
+// it is back, calls to it pass at once.
+func (o *Observer) Server(extensionConfig, url string, err error) {
+	message := ""
+	if err != nil {
+		message = explained(err)
+	}
+	if o.servers.Record(extensionConfig, url, time.Now(), message) {
+		if status, closed := o.extensions.Back(extensionConfig); closed {
+			o.CircuitChanged(extensionConfig, "", "", status, nil)
+		}
+	}
+}
+
+// Gone reports whether the server of an extension was not there when it was seen last.
+func (o *Observer) Gone(extensionConfig string) bool {
+	s := o.servers.Of(extensionConfig)
+	return s.Gone()
+}
+
+// Forget forgets the discoveries and the server of an ExtensionConfig that is gone, and the members that its answers
+// have misspelt.
+func (o *Observer) Forget(extensionConfig string) {
+	o.discoveries.Forget(extensionConfig)
+	o.servers.Forget(extensionConfig)
+	o.misspelt.Forget(extensionConfig)
+}
+
+// rememberHold keeps that a Cluster waits for the handler, or forgets it.
+func (o *Observer) rememberHold(
+	c extension.Call, result extension.Result, call activity.Call, kind, message string,
+) {
+	var retryAfter time.Duration
+	if call.Outcome == activity.Success {
+		if r, ok := result.Response.(interface {
+			GetMessage() string
+			GetRetryAfterSeconds() int32
+		}); ok {
+			retryAfter, message = time.Duration(r.GetRetryAfterSeconds())*time.Second, r.GetMessage()
+		}
+	}
+	held := retryAfter > 0 || call.Outcome == activity.Refused || call.Outcome == activity.Failed
+	if !held && !o.holds.Of(c.Handler.Name) {
+		return
+	}
+	wait := waitFor(c.Hook, c.Handler.Name, cmp.Or(c.Request, c.Partial))
+	if wait.Cluster == "" {
+		return
+	}
+	if !held {
+		o.holds.Release(wait)
+		return
+	}
+	o.holds.Hold(activity.Hold{Wait: wait, Kind: kind, Message: message, RetryAfter: retryAfter, Last: call.Ended})
+}

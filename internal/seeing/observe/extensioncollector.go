@@ -1,0 +1,111 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/internal/calls/circuit"
+	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// extensionCollector collects the metrics of the extensions that are registered now, so that their series are gone as
+// soon as the extensions are. It has none before NewObserver.
+type extensionCollector struct {
+	atomic.Pointer[extensionstate.States]
+
+	snapshots registry.Snapshots
+
+	state, transitions, own    *prometheus.Desc
+	refusedClusters            *prometheus.Desc
+	inFlight, waiting, refused *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*extensionCollector)(nil)
+
+// newExtensionCollector returns a collector that is registered with d.
+func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector {
+	c := &extensionCollector{snapshots: s}
+	c.state = d.described("gauge", "hookgate_circuit_state",
+		"The state of the circuit of the server of an extension that has been called: 0 is closed, 1 is half-open (the "+
+			"next call is a probe, or one is under way), 2 is open (calls are refused).", "extension")
+	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
+		"Changes of the circuit of an extension to a state: open, half_open or closed.", "extension", "state")
+	c.own = d.described("gauge", "hookgate_handler_circuit_state",
+		"The state of the circuit of a handler, with the same values. There is no series for a handler whose circuit has "+
+			"never opened.", "hook", "handler")
+	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
+		"Clusters whose calls to a handler are refused, except probes, because theirs fail while those of others do not. "+
+			"There is no series for a handler that refuses none.", "hook", "handler")
+	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
+		"Calls to an extension that are in flight.", "extension")
+	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",
+		"Calls that wait because an extension has as many calls in flight as its limits allow.", "extension")
+	c.refused = d.described("counter", "hookgate_extension_calls_refused_total",
+		"Calls that failed because an extension has as many calls in flight and waiting as its limits allow.",
+		"extension")
+	d.registerer.MustRegister(c)
+	return c
+}
+
+// described adds a metric that a collector of its own has.
+func (d *definer) described(kind, name, help string, labels ...string) *prometheus.Desc {
+	d.definitions = append(d.definitions, definition{name: name, kind: kind, help: help, labels: labels})
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c *extensionCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.state, c.transitions, c.own, c.refusedClusters, c.inFlight, c.waiting, c.refused,
+	} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *extensionCollector) Collect(metrics chan<- prometheus.Metric) {
+	extensions := c.Load()
+	if extensions == nil {
+		return
+	}
+	snapshot := c.snapshots.Snapshot()
+	for _, r := range snapshot.Registrations() {
+		s := extensions.Known(r.Name)
+		if s == nil || r.Local != nil {
+			continue
+		}
+		status := s.Circuit.Status()
+		metrics <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, float64(status.State), r.Name)
+		for _, state := range []circuit.State{circuit.Open, circuit.HalfOpen, circuit.Closed} {
+			metrics <- prometheus.MustNewConstMetric(c.transitions, prometheus.CounterValue,
+				float64(status.Entered[state]), r.Name, state.String())
+		}
+		for _, e := range snapshot.HandlersOf(r.Name) {
+			if own := s.HandlerCircuit(e.Name); own.Entered[circuit.Open] > 0 {
+				metrics <- prometheus.MustNewConstMetric(c.own, prometheus.GaugeValue, float64(own.State),
+					e.Handler.Hook.Hook, e.Name)
+			}
+			if n := len(s.RefusedClusters(e.Name)); n > 0 {
+				metrics <- prometheus.MustNewConstMetric(c.refusedClusters, prometheus.GaugeValue, float64(n),
+					e.Handler.Hook.Hook, e.Name)
+			}
+		}
+		calls := s.Gate.Status()
+		for _, m := range []struct {
+			desc  *prometheus.Desc
+			kind  prometheus.ValueType
+			value float64
+		}{
+			{c.inFlight, prometheus.GaugeValue, float64(calls.InFlight)},
+			{c.waiting, prometheus.GaugeValue, float64(calls.Waiting)},
+			{c.refused, prometheus.CounterValue, float64(calls.Refused)},
+		} {
+			metrics <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value, r.Name)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/activity"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// statusCollector collects what a Reporter reports, for alerts: the states of extensions, and the Clusters that wait
+// for the handlers that are registered now. It has nothing before Metrics.Report.
+type statusCollector struct {
+	atomic.Pointer[Reporter]
+
+	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, ready,
+	ruleReady *prometheus.Desc
+	jobReady, closed *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*statusCollector)(nil)
+
+// newStatusCollector returns a collector that is registered with d.
+func newStatusCollector(d *definer) *statusCollector {
+	c := &statusCollector{}
+	c.up = d.described("gauge", "hookgate_extension_up",
+		"1 if the server of an extension is there and its handlers answer, be it slowly, 0 if the server is gone or its "+
+			"circuit is open (Down), and 0.5 if calls to some of its handlers fail, or its discovery (Failing). There is no "+
+			"series for an extension that this process knows nothing of.", "extension")
+	c.state = d.described("gauge", "hookgate_extension_state",
+		"1 for the state of an extension: Up, Slow, Failing or Down, as the status has it.", "extension", "state")
+	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
+		"When the state of an extension began, in seconds since the epoch.", "extension")
+	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
+		"When an extension answered last, be it Failure, in seconds since the epoch.", "extension")
+	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
+		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail because of "+
+			"that, and Ignore if they are answered without it.", "extension", "effect")
+	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
+		"Handlers that are not served, because hooks in the policy of their extension does not have their hooks.",
+		"extension")
+	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
+		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
+	c.held = d.described("gauge", "hookgate_held_clusters",
+		"Clusters that wait for a handler: it has asked their caller to come back, has answered Failure, or has not "+
+			"answered. There is no series for a handler without. `hookgate get holds` names the Clusters.",
+		"hook", "handler")
+	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
+		"When the Cluster that has waited longest for a handler began to, in seconds since the epoch.", "hook", "handler")
+	c.ready = d.described("gauge", "hookgate_handler_chain_ready",
+		"1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was never "+
+			"valid.", "hook", "handler")
+	c.ruleReady = d.described("gauge", "hookgate_hook_rule_ready",
+		"1 for a HookRule that is in effect, and 0 for one that is not. rule is its name; hook is empty if it was never "+
+			"valid.", "hook", "rule")
+	c.jobReady = d.described("gauge", "hookgate_hook_job_ready",
+		"1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was never "+
+			"valid.", "hook", "hook_job")
+	c.closed = d.described("gauge", "hookgate_closed_objects",
+		"Objects of a kind that have a mistake and no valid version before it, so that calls that they may govern fail.",
+		"kind")
+	d.registerer.MustRegister(c)
+	return c
+}
+
+// Report makes the metrics about the state of extensions and the Clusters that wait those of r.
+func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
+
+// Describe implements prometheus.Collector.
+func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.ready,
+		c.ruleReady, c.jobReady, c.closed,
+	} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
+	r := c.Load()
+	if r == nil {
+		return
+	}
+	now, snapshot, discoveries := time.Now(), r.Registry.Snapshot(), r.Observer.discoveries.Last()
+	for _, registration := range snapshot.Registrations() {
+		if registration.Local != nil {
+			continue // its handler is what there is to see
+		}
+		c.extension(metrics, r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name]))
+		if n := len(snapshot.Withheld(registration.Name)); n > 0 {
+			metrics <- prometheus.MustNewConstMetric(c.withheld, prometheus.GaugeValue, float64(n), registration.Name)
+		}
+	}
+	for _, x := range unregistered(snapshot, discoveries) {
+		c.extension(metrics, x)
+		if x.Undiscovered != "" {
+			metrics <- prometheus.MustNewConstMetric(c.undiscovered, prometheus.GaugeValue, 1, x.Name, x.Undiscovered)
+		}
+	}
+	for _, e := range snapshot.All() {
+		metrics <- prometheus.MustNewConstMetric(c.timeout, prometheus.GaugeValue,
+			min(e.Handler.Timeout, limits.Timeout).Seconds(), e.Handler.Hook.Hook, e.Name)
+	}
+	for by, held := range r.Observer.holds.Held(now) {
+		if _, ok := snapshot.Registered(by.Handler); !ok {
+			continue // its handler is gone
+		}
+		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held.Clusters), by.Hook, by.Handler)
+		c.timestamp(metrics, c.heldSince, &held.Since, by.Hook, by.Handler)
+	}
+	c.closures(metrics, snapshot)
+	c.chains(metrics, r)
+	readyOf(metrics, c.ruleReady, r.Rules)
+	readyOf(metrics, c.jobReady, r.Jobs)
+}
+
+// closures counts the objects that have mistakes, by kind.
+func (c *statusCollector) closures(metrics chan<- prometheus.Metric, snapshot *registry.Snapshot) {
+	byKind := map[string]int{}
+	for _, of := range snapshot.Closures() {
+		byKind[of.Kind]++
+	}
+	for _, u := range snapshot.Undiscovered() {
+		if u.Mistake != "" {
+			byKind[kinds.ExtensionConfig]++
+		}
+	}
+	for _, k := range kinds.Table() { // an unknown kind is no label: there may be any number of them
+		metrics <- prometheus.MustNewConstMetric(c.closed, prometheus.GaugeValue, float64(byKind[k.Name]), k.Name)
+		delete(byKind, k.Name)
+	}
+	unknown := 0
+	for _, n := range byKind {
+		unknown += n
+	}
+	metrics <- prometheus.MustNewConstMetric(c.closed, prometheus.GaugeValue, float64(unknown), "unknown")
+}
+
+func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) {
+	if r.Chains == nil {
+		return
+	}
+	listed, _ := r.Chains()
+	for i := range listed {
+		metrics <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
+			listed[i].Name)
+	}
+}
+
+// readyOf makes the metric of each handler without a server of a kind. list may be nil.
+func readyOf(metrics chan<- prometheus.Metric, ready *prometheus.Desc, list func() ([]status.Local, int)) {
+	if list == nil {
+		return
+	}
+	listed, _ := list()
+	for i := range listed {
+		metrics <- prometheus.MustNewConstMetric(ready, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
+			listed[i].Name)
+	}
+}
+
+// one returns 1 for true, and 0 for false.
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (c *statusCollector) extension(metrics chan<- prometheus.Metric, x status.Extension) {
+	up := map[status.State]float64{status.Up: 1, status.Slow: 1, status.Failing: .5, status.Down: 0}
+	if value, ok := up[x.State]; ok {
+		metrics <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, 1, x.Name, string(x.State))
+		metrics <- prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, value, x.Name)
+		c.timestamp(metrics, c.since, x.Since, x.Name)
+	}
+	c.timestamp(metrics, c.lastSuccess, x.LastSuccess, x.Name)
+}
+
+// timestamp collects a time, unless it is nil.
+func (*statusCollector) timestamp(
+	metrics chan<- prometheus.Metric, d *prometheus.Desc, t *time.Time, labels ...string,
+) {
+	if t != nil {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(t.UnixMilli())/1000, labels...)
+	}
+}
+
+// stateOf returns the state of an extension without its handlers and its calls, at the cost of a scrape.
+func (r *Reporter) stateOf(
+	now time.Time, snapshot *registry.Snapshot, name string, d activity.Discovery,
+) status.Extension {
+	x, e := status.Extension{Name: name}, r.evidence(name, d)
+	for _, entry := range snapshot.HandlersOf(name) {
+		e.handlers = append(e.handlers, r.handlerEvidence(entry, r.Observer.handlers.Seen(entry.Name, now)))
+	}
+	r.judge(&x, &e)
+	return x
+}

@@ -1,0 +1,164 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/table"
+)
+
+// Chains writes a row for each HandlerChain of a gateway, and below what there is to say about those that need
+// attention, so that the rows fit into a terminal. If wide, rows have the steps and the messages of all.
+func Chains(w io.Writer, g *status.Gateway, wide bool) error {
+	t := table.New(w)
+	if wide {
+		t.Columns("NAME", "HOOK", "READY", "REASON", "OFFERED AS", "COVERAGE", "STEPS", "MESSAGE")
+	} else {
+		t.Columns("NAME", "HOOK", "READY", "REASON", "STEPS")
+		t.Optional("STEPS")
+	}
+	attention := false
+	for i := range g.Chains {
+		c := &g.Chains[i]
+		row := []string{c.Name, c.Hook, Condition(c.Ready), c.Reason}
+		if wide {
+			row = append(row, c.OfferedAs, c.OnPartialCoverage, StepNames(c), c.Message)
+		} else {
+			row = append(row, strconv.Itoa(len(c.Steps)))
+		}
+		t.Row(row...)
+		attention = attention || NeedsAttention(c)
+	}
+	if err := t.Flush(); err != nil || wide || !attention {
+		return err
+	}
+	messages := table.New(w)
+	messages.Fold()
+	messages.Header("NAME", "MESSAGE")
+	for i := range g.Chains {
+		if c := &g.Chains[i]; NeedsAttention(c) {
+			messages.Row(c.Name, c.Message)
+		}
+	}
+	return messages.Flush()
+}
+
+// NeedsAttention reports whether a chain cannot be called, or is not the only handler where Cluster API takes one.
+func NeedsAttention(c *status.Chain) bool { return !c.Ready || c.Reason != "Ready" }
+
+// StepNames returns the handlers of a chain in their order.
+func StepNames(c *status.Chain) string {
+	names := make([]string, len(c.Steps))
+	for i := range c.Steps {
+		names[i] = c.Steps[i].Handler
+	}
+	return strings.Join(names, ", ")
+}
+
+// Chain describes the first chain of g, which is all that g has, with its steps.
+func Chain(w io.Writer, g *status.Gateway) error {
+	c := &g.Chains[0]
+	t := table.New(w)
+	t.Row("Name:", c.Name)
+	t.Row("Hook:", c.Hook)
+	t.Row("Offered as:", c.OfferedAs)
+	t.Row("Ready:", Condition(c.Ready)+", "+c.Reason)
+	t.Row("Message:", c.Message)
+	if c.OnPartialCoverage != "" {
+		t.Row("Partial coverage:", c.OnPartialCoverage)
+	}
+	t.Row("Calls:", callsOf(&c.Calls, g.Window))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	steps := table.New(w)
+	steps.Header("STEP", "HANDLER", "STATE", "TIMEOUT", "FAILURE POLICY", "OPTIONAL", "OBJECTS", "POLICY",
+		"CALLS", "FAILED", "P50", "P99")
+	steps.Optional("P50", "OBJECTS", "P99", "POLICY", "FAILURE POLICY", "TIMEOUT", "CALLS", "OPTIONAL")
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		row := make([]string, 12)
+		if s.Details != nil {
+			of := inEffect(&s.Details.Handler)
+			row = slices.Concat([]string{"", ""}, of[2:5], []string{""}, of[6:], activityOf(&s.Details.Handler))
+		}
+		row[0], row[1], row[5] = strconv.Itoa(i+1), s.Handler, strconv.FormatBool(s.Optional)
+		steps.Row(row...)
+	}
+	if len(c.Steps) == 0 {
+		steps.Row("(no steps)")
+	}
+	if err := steps.Flush(); err != nil {
+		return err
+	}
+	if err := stepNotes(w, c); err != nil || len(g.Holds) == 0 {
+		return err
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return Holds(w, g)
+}
+
+// stepNotes writes what keeps steps from being called, and what is said of them in the chain alone.
+func stepNotes(w io.Writer, c *status.Chain) error {
+	t := table.New(w)
+	t.Fold()
+	headed := false
+	note := func(i int, text string) {
+		if !headed {
+			t.Header("STEP", "NOTE")
+		}
+		headed = true
+		t.Row(strconv.Itoa(i+1), text)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		switch {
+		case s.Problem != "":
+			note(i, s.Problem)
+		case !s.Registered && s.Optional:
+			note(i, "it is not registered, and passed over")
+		}
+		if s.Details != nil && s.Details.Error != "" {
+			note(i, s.Details.Error)
+		}
+		if len(s.Settings) > 0 {
+			note(i, "adds the settings "+strings.Join(s.Settings, ", "))
+		}
+		if len(s.Allow) > 0 {
+			note(i, "may change only "+strings.Join(s.Allow, ", "))
+		}
+	}
+	return t.Flush()
+}
+
+// chained returns a chain as one of the handlers of a gateway: its state is the worst of its steps, and its timeout
+// that of all of them. Each step has a failure policy of its own; callers see Fail.
+func chained(c *status.Chain, registered map[string]*status.Handler) status.HookedHandler {
+	h := status.Handler{
+		Name: c.Name, OfferedAs: c.OfferedAs, Hook: c.Hook, State: status.Up, FailurePolicy: "Fail", Calls: c.Calls,
+	}
+	var timeout status.Seconds
+	for i := range c.Steps {
+		if of := registered[c.Steps[i].Handler]; of != nil {
+			h.APIVersion = of.APIVersion
+			timeout += of.Timeout
+			if of.State.Worse(h.State) {
+				h.State = of.State
+			}
+		}
+	}
+	h.Timeout = min(timeout, status.InSeconds(limits.Timeout))
+	if !c.Ready {
+		h.State, h.Error = status.Down, c.Message
+	}
+	return status.HookedHandler{Handler: h}
+}

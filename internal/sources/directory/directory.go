@@ -1,0 +1,560 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/base/notify"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
+	"github.com/hookgate/hookgate/internal/sources/discovery"
+	"github.com/hookgate/hookgate/internal/sources/manifest"
+	"github.com/hookgate/hookgate/registry"
+)
+
+const (
+	// debounce is how long a directory must be quiet before it is read again, and maxDebounce how long that may take.
+	// Programs write files in several steps.
+	debounce    = 50 * time.Millisecond
+	maxDebounce = time.Second
+	// reread is how often the directory is read without an event: file systems such as NFS send none, and a link's
+	// target is not watched.
+	reread = 10 * time.Second
+	// firstPatience is how long first attempts may keep the gateway from being ready. An extension that is slower keeps
+	// only calls that need its handlers waiting.
+	firstPatience = time.Second
+	// endPatience is how long the reading of changes waits for attempts that it has cancelled, so that changes of many
+	// files are applied together.
+	endPatience = 100 * time.Millisecond
+)
+
+// Observer records events as metrics. It must be safe for concurrent use.
+type Observer interface {
+	discovery.Observer
+	// ManifestErrors records how many errors the manifests of the directory have now.
+	ManifestErrors(n int)
+}
+
+// Config configures a Source.
+type Config struct {
+	// Dir is the directory of the manifests. Messages name files with this prefix.
+	Dir        string
+	Catalog    *catalog.Catalog
+	Registry   discovery.Registry
+	Discoverer discovery.Discoverer
+	Logger     *slog.Logger
+
+	// Resync is how often an extension that answers is discovered again. Zero means discovery.DefaultResync.
+	Resync time.Duration
+	// Backoff is for extensions that do not answer. Zero means discovery.DefaultBackoff.
+	Backoff discovery.Backoff
+	// Observer may be nil.
+	Observer Observer
+	// References, which may be nil, is given the CustomResourceDefinitions in the directory.
+	References *convert.References
+	// Losses, which may be nil, forgets an ExtensionConfig that is removed.
+	Losses *convert.Losses
+	// StateDir is the directory that keeps which handlers discoveries have found, and which Clusters have moved in
+	// ExtensionRollouts, for the next start. Empty means none: ExtensionRollouts are refused then.
+	StateDir string
+	// Compared, which may be nil, counts comparisons of ExtensionRollouts by their results.
+	Compared func(rollout, result string)
+}
+
+// Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
+//
+// It reads the files *.yaml, *.yml and *.json, but neither subdirectories nor hidden files, with any number of
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy, HandlerChain,
+// HookRule and ExtensionRollout of hookgate.dev, v1 Namespace, for the labels that namespaceSelector matches, and
+// CustomResourceDefinition, whose name and contract labels resolve unversioned references. It follows changes, and
+// never writes.
+type Source struct {
+	dir      string
+	registry discovery.Registry
+	logger   *slog.Logger
+	observer Observer // may be nil
+	decoder  *manifest.Decoder
+	workers  *workers
+	tracking *discovery.TrackingRegistry // in front of registry, for the workers
+	// references may be nil.
+	references *convert.References
+	state      *state      // may be nil
+	valid      *validState // nil without a directory for it
+	records    *records
+	engine     *rollout.Engine
+
+	files                         files.Reader
+	again                         *notify.Signal // of Reload
+	debounce, maxDebounce, reread time.Duration
+	patience                      time.Duration // how long the first attempts may delay readiness
+
+	// The rest belongs to Run.
+	read         []manifest.File // what was read last
+	manifests    []manifest.File // those of inventory
+	inventory    *manifest.Inventory
+	problems     []manifest.Problem // of the manifests
+	reported     map[string]bool    // the problems that were logged and still are there
+	policies     *discovery.PolicySet
+	chains       *discovery.ChainSet
+	rules        *discovery.LocalSet
+	rollouts     *discovery.RolloutSet
+	compiled     map[*v1alpha1.ExtensionRollout]registry.Rollout
+	present      map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
+	unreadable   []string           // the files that cannot be read, and of which nothing is kept
+	awaitedFiles []string           // the files that cannot be read now, and of which nothing is kept
+	mistaken     []string           // the keys of ExtensionConfigs that calls wait for, because they have mistakes
+	settled      bool               // the first attempts are over
+	confirmed    bool               // by Reload: the directory is as it should be
+
+	warning    atomic.Pointer[string]
+	namespaces atomic.Pointer[map[string]manifest.Object]
+}
+
+// New returns a Source. It does not read it yet.
+func New(c Config) (*Source, error) {
+	if c.Dir == "" {
+		return nil, errors.New("directory source: Dir is required")
+	}
+	if c.Resync == 0 {
+		c.Resync = discovery.DefaultResync
+	}
+	if c.Resync < 0 {
+		return nil, errors.New("directory source: Resync must be more than 0")
+	}
+	if c.Backoff == (discovery.Backoff{}) {
+		c.Backoff = discovery.DefaultBackoff()
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	if c.Catalog == nil || c.Registry == nil {
+		return nil, errors.New("directory source: Catalog, Registry, Discoverer and Logger are required")
+	}
+	decoder, err := manifest.NewDecoder(c.Catalog)
+	if err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	var observer discovery.Observer
+	if c.Observer != nil {
+		observer = c.Observer
+	}
+	tracking := discovery.NewTrackingRegistry(c.Registry)
+	r, err := discovery.NewReconciler(discovery.ReconcilerConfig{
+		Registry: tracking, Discoverer: c.Discoverer, Logger: c.Logger, Observer: observer, Losses: c.Losses,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	var kept *state
+	if c.StateDir != "" {
+		if kept, err = openState(c.StateDir, c.Catalog, c.Logger); err != nil {
+			return nil, fmt.Errorf("directory source: %w", err)
+		}
+	}
+	d := &Source{
+		state: kept,
+		dir:   c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking,
+		references: c.References,
+		workers: &workers{
+			reconciler: r, backoff: c.Backoff, resync: c.Resync, patience: endPatience, current: map[string]*worker{},
+			state: kept,
+		},
+		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: firstPatience,
+		again:     notify.NewSignal(),
+		inventory: &manifest.Inventory{}, reported: map[string]bool{},
+	}
+	d.policies = discovery.NewPolicySet(tracking,
+		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok },
+		decoder.Types(), c.Logger)
+	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
+	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
+	d.useRecords(newRecords(c.StateDir, c.Logger), c.Compared)
+	if d.valid = newValidState(c.StateDir, c.Dir, c.Logger); d.valid != nil {
+		decoder.KeepContent()
+	}
+	d.namespaces.Store(&map[string]manifest.Object{})
+	return d, nil
+}
+
+// useRecords makes d keep the records of ExtensionRollouts in these, which may be nil.
+func (d *Source) useRecords(r *records, compared func(rollout, result string)) {
+	d.records = r
+	d.engine = rollout.New(rollout.Config{Store: r, Logger: d.logger, Compared: compared})
+	d.rollouts = discovery.NewRolloutSet(d.tracking, d.engine, d.logger)
+}
+
+// NamespaceLabels returns the labels in the manifest of a namespace, and always kubernetes.io/metadata.name. It reports
+// whether there is a manifest. It takes no lock. Callers must not change the map.
+func (d *Source) NamespaceLabels(name string) (labels map[string]string, known bool) {
+	if o, ok := (*d.namespaces.Load())[name]; ok {
+		return o.Labels, true
+	}
+	return map[string]string{corev1.LabelMetadataName: name}, false
+}
+
+// Reload makes Run read the directory at once, and take what it finds for intended: the ExtensionConfigs of an emptied
+// directory do not stay registered for a while.
+func (d *Source) Reload() { d.again.Notify() }
+
+// Policies returns the ExtensionPolicies with their verdicts, by name, and how many more there are than it lists.
+func (d *Source) Policies() (policies []status.Policy, missed int) { return d.policies.Listed() }
+
+// Chains returns the HandlerChains with their verdicts, by name, and how many more there are than it lists.
+func (d *Source) Chains() (chains []status.Chain, missed int) { return d.chains.Listed() }
+
+// Rules returns the HookRules with their verdicts, by name, and how many more there are than it lists.
+func (d *Source) Rules() (rules []status.Local, missed int) { return d.rules.Listed() }
+
+// Rollouts returns the ExtensionRollouts with their verdicts, by name.
+func (d *Source) Rollouts() []status.Rollout { return d.rollouts.Listed() }
+
+// Warning says what is wrong with the directory; it is empty if all is well.
+func (d *Source) Warning() string {
+	if w := d.warning.Load(); w != nil {
+		return *w
+	}
+	return ""
+}
+
+// Run reads the directory, makes the registry ready once every ExtensionConfig in it is served with the handlers in its
+// status or has been tried, which takes no longer than a second, and keeps the registry as the directory
+// is until ctx is done. It returns an error only if it cannot read the directory at the start. It may be called once.
+func (d *Source) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer d.workers.stop()
+	defer cancel()
+	back := notify.NewSet[string]() // ExtensionConfigs whose server is there again
+	d.workers.running.Go(func() { d.workers.reconciler.Watch(ctx, back.Add) })
+	d.workers.running.Go(func() { _ = d.engine.Run(ctx) })
+	if err := manifest.CheckDir(&d.files, d.dir); err != nil {
+		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
+	}
+	changes := newWatch(d.dir, d.logger) // before reading, so that no change is missed
+	defer changes.close()
+
+	first := &pass{done: make(chan struct{})}
+	first.add() // for the reading
+	d.records.read(d.engine)
+	d.refresh(ctx, nil, first)
+	first.over()
+	if len(d.inventory.Extensions)+len(d.inventory.Rules) == 0 {
+		d.logger.Warn("directory defines no ExtensionConfig yet", "dir", d.dir)
+	}
+
+	tried, late := first.done, time.After(d.patience)
+	poll := time.NewTicker(d.reread)
+	defer poll.Stop()
+	var quiet <-chan time.Time // fires when the directory is to be read
+	var firstEvent time.Time
+	all := true // any file may have changed, whatever events there were
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tried:
+			d.settle()
+			tried, late = nil, nil
+		case <-late:
+			d.settle()
+			tried, late = nil, nil
+		case <-d.tracking.Changed():
+			d.reportVerdicts()
+			continue
+		case <-back.C():
+			d.workers.retry(back.Take())
+			continue
+		case <-changes.changes.C():
+			if quiet == nil {
+				firstEvent = time.Now()
+			}
+			quiet = time.After(min(d.debounce, max(0, d.maxDebounce-time.Since(firstEvent))))
+			continue
+		case <-d.again.C():
+			d.confirmed, all = true, true
+			quiet = time.After(0)
+			continue
+		case <-poll.C:
+			d.records.read(d.engine)
+			all = true
+			if quiet == nil {
+				quiet = time.After(0)
+			}
+			continue
+		case <-quiet:
+			quiet = nil
+			changed := changes.take()
+			if all {
+				changed = nil
+			}
+			all = false
+			read := d.refresh(ctx, changed, nil)
+			// To watch a directory that cannot be read may block.
+			if read && changes.renew() {
+				read = d.refresh(ctx, nil, nil)
+			}
+			if !read {
+				all = true
+				firstEvent, quiet = time.Now(), time.After(d.maxDebounce)
+			}
+		}
+	}
+}
+
+// settle makes the registry ready after the first attempts.
+func (d *Source) settle() {
+	d.registry.SetReady()
+	d.settled = true
+	d.reportVerdicts()
+}
+
+// reportVerdicts logs the verdicts on the policies, the rules and the chains. Before the first attempts are over, most
+// of the handlers that they name are missing, and it logs nothing.
+func (d *Source) reportVerdicts() {
+	if !d.settled {
+		return
+	}
+	d.policies.Report(d.policies.Verdicts(),
+		func(name string) string { o := d.inventory.Policies[name]; return o.String() })
+	d.rules.Report(d.rules.Verdicts(),
+		func(name string) string { o := d.inventory.Rules[name]; return o.String() })
+	d.rollouts.Report(d.rollouts.Verdicts(),
+		func(name string) string { o := d.inventory.Rollouts[name]; return o.String() })
+	d.chains.Report(d.chains.Verdicts(),
+		func(name string) string { o := d.inventory.Chains[name]; return o.String() })
+}
+
+// pass counts the first attempts that are not over. A nil pass counts nothing.
+type pass struct {
+	left atomic.Int64
+	done chan struct{} // closed when none is left
+}
+
+func (p *pass) add() {
+	if p != nil {
+		p.left.Add(1)
+	}
+}
+
+func (p *pass) over() {
+	if p != nil && p.left.Add(-1) == 0 {
+		close(p.done)
+	}
+}
+
+// refresh reads the directory and passes changes to the workers. It reports whether it could read. If changed is not
+// nil, only the files of these names have changed, which are not many as a rule, so that the others are not read.
+func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first *pass) bool {
+	var before []manifest.File
+	if changed != nil {
+		before = d.read
+	}
+	manifests, err := manifest.RereadFiles(&d.files, d.dir, before, changed)
+	if err != nil {
+		// The directory may be about to be replaced. Nothing is removed because of that.
+		gone := manifest.Problem{
+			Place: manifest.Place{File: d.dir}, Err: err, Effect: "the last valid state stays in use",
+		}
+		d.report(append(slices.Clone(d.problems), gone))
+		d.confirmed = false
+		return false
+	}
+	d.read = manifests
+	if d.manifests != nil &&
+		slices.EqualFunc(manifests, d.manifests, func(a, b manifest.File) bool { return a.Equal(&b) }) {
+		d.confirmed = false
+		d.report(d.problems) // the directory may have been away in between
+		return true
+	}
+	known := d.inventory
+	if d.present == nil {
+		known = manifest.Restore(d.valid.load(), d.decoder) // what was in effect before the start
+	}
+	next, problems := known.Next(manifests, d.decoder)
+	if d.isEmptied(next) {
+		return true
+	}
+	d.recall(next)
+	d.manifests, d.inventory, d.problems = manifests, next, problems
+	d.namespaces.Store(&d.inventory.Namespaces)
+	if d.references != nil {
+		crds := make([]convert.CRD, 0, len(d.inventory.Definitions))
+		for _, o := range d.inventory.Definitions {
+			crds = append(crds, *o.Contracts)
+		}
+		d.references.Set(crds)
+	}
+	policies := make([]extensionconfig.Policy, 0, len(d.inventory.Policies))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Policies)) {
+		policies = append(policies, *d.inventory.Policies[name].Policy)
+	}
+	d.policies.Refuse(d.inventory.Refused)
+	d.policies.Set(policies) // before the handlers that they are for
+	d.setClosures()
+	rules := make([]registry.Registration, 0, len(d.inventory.Rules))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rules)) {
+		rules = append(rules, *d.inventory.Rules[name].Rule)
+	}
+	d.rules.Set(append(rules, d.inventory.ClosedRegistrations(kinds.HookRule)...), d.inventory.RefusedRules)
+	d.tracking.SetLocal(kinds.HookJob, d.inventory.ClosedRegistrations(kinds.HookJob)) // none of which is run here
+	d.setRollouts()
+	chains := make([]registry.Chain, 0, len(d.inventory.Chains))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Chains)) {
+		chains = append(chains, *d.inventory.Chains[name].Chain)
+	}
+	d.chains.Set(append(chains, d.inventory.ClosedChains()...), d.inventory.RefusedChains)
+	extensions := make([]extensionconfig.Extension, 0, len(d.inventory.Extensions))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {
+		o := d.inventory.Extensions[name]
+		x, err := d.policies.WithProtocol(*o.Extension)
+		if err != nil { // it is called with JSON then
+			d.problems = append(d.problems, manifest.Problem{
+				Place: o.Place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err,
+			})
+			x = *o.Extension
+		}
+		d.recalled(&x)
+		extensions = append(extensions, x)
+	}
+	if served := d.workers.serve(extensions); served == len(extensions) && first != nil {
+		d.settle() // before any is discovered, which takes long: discoveries compete for the processors
+	}
+	for i := range extensions {
+		first.add()
+		d.workers.set(ctx, &extensions[i], first.over)
+	}
+	d.workers.removeAll(ctx, slices.DeleteFunc(d.workers.names(), func(name string) bool {
+		_, ok := d.inventory.Extensions[name]
+		return ok
+	}))
+	d.awaitMistaken()
+	d.valid.save(d.inventory.Valid())
+	errs := d.report(d.problems)
+	d.reportVerdicts()
+	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
+		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains),
+		"hookRules", len(d.inventory.Rules), "extensionRollouts", len(d.inventory.Rollouts),
+		"namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
+	return true
+}
+
+// setRollouts applies the ExtensionRollouts. Without a directory to keep records in, all are closed.
+func (d *Source) setRollouts() {
+	refused := maps.Clone(d.inventory.RefusedRollouts)
+	compiled := make(map[*v1alpha1.ExtensionRollout]registry.Rollout, len(d.inventory.Rollouts))
+	var rollouts []registry.Rollout
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rollouts)) {
+		o := d.inventory.Rollouts[name]
+		if d.state == nil {
+			refused[name] = needsState
+			d.problems = append(d.problems, manifest.Problem{
+				Place: o.Place, Object: fmt.Sprintf("%s %q", rollout.Kind, name), Err: errors.New(needsState),
+				Effect: "it is not used, and calls of its members fail",
+			})
+			continue
+		}
+		of, same := d.compiled[o.Rollout]
+		if !same {
+			of, _ = d.engine.Compile(o.Rollout) // the decoder has checked it
+		}
+		compiled[o.Rollout] = of
+		rollouts = append(rollouts, of)
+	}
+	d.compiled = compiled
+	d.rollouts.Set(rollouts, refused)
+}
+
+// isEmptied reports whether the directory has no ExtensionConfig any more, or, if it had HookRules alone, none of
+// these, and no Reload has confirmed it: a mount that is lost and a tool that writes everything anew look like that. A
+// directory that has no ExtensionConfig at the start is emptied if the state has some.
+func (d *Source) isEmptied(next *manifest.Inventory) bool {
+	kind, counted, had, has := "ExtensionConfig", "extensionConfigs", len(d.inventory.Extensions), len(next.Named)
+	if rules := len(d.inventory.Rules); had == 0 && rules > 0 {
+		kind, counted, had, has = hookrule.Kind, "hookRules", rules, has+len(next.Rules)
+	}
+	confirmed, effect := d.confirmed, "those that it had stay registered"
+	d.confirmed = false
+	atStart := d.present == nil && d.state != nil
+	if atStart && len(next.Unreadable) == 0 {
+		had, effect = len(d.state.found), "calls to all handlers of a hook fail"
+	}
+	emptied := had > 0 && has == 0
+	unreadable := registry.Undiscovered{Unreadable: "the directory of manifests, which is empty", Default: hook.Fail}
+	switch {
+	case atStart && emptied && !confirmed:
+		d.registry.SetUndiscovered([]registry.Undiscovered{unreadable})
+	case atStart:
+		d.registry.RemoveAll([]string{unreadable.Unreadable})
+	}
+	switch {
+	case !emptied:
+		return false
+	case confirmed:
+		d.logger.Warn("directory defines no "+kind+" any more: all are unregistered", "dir", d.dir, counted, had)
+		return false
+	}
+	text := fmt.Sprintf("%s defines no %s any more: %s until SIGHUP confirms it", d.dir, kind, effect)
+	if d.Warning() != text {
+		d.logger.Error("directory is emptied", "problem", text, counted, had)
+	}
+	d.warning.Store(&text)
+	return true
+}
+
+// report logs the problems that were not there before, and returns how many are errors.
+func (d *Source) report(problems []manifest.Problem) int {
+	errs := 0
+	reported := make(map[string]bool, len(problems))
+	for i := range problems {
+		p := &problems[i]
+		level, message := slog.LevelError, "manifest is wrong"
+		switch {
+		case p.Deprecated:
+			level, message = slog.LevelWarn, "manifest uses a deprecated hook version"
+		case p.Warning:
+			level, message = slog.LevelWarn, "manifest has something that is not used"
+		default:
+			errs++
+		}
+		attributes := []any{"problem", p.Error()}
+		if p.Effect != "" {
+			attributes = append(attributes, "effect", p.Effect)
+		}
+		key := p.Error() + "\n" + p.Effect
+		if !d.reported[key] && !reported[key] {
+			d.logger.Log(context.Background(), level, message, attributes...)
+		}
+		reported[key] = true
+	}
+	d.reported = reported
+	text := ""
+	switch {
+	case errs == 1:
+		text = "1 error; the log has it, with its line"
+	case errs > 1:
+		text = fmt.Sprintf("%d errors; the log has each, with its line", errs)
+	}
+	d.warning.Store(&text)
+	if d.observer != nil {
+		d.observer.ManifestErrors(errs)
+	}
+	return errs
+}

@@ -1,0 +1,263 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// PolicySet applies the ExtensionPolicies of a source to the registry, and decides the condition Accepted of each.
+//
+// WithProtocol, ClusterAPIVersion and Listed are safe for concurrent use. The other methods belong to one goroutine.
+type PolicySet struct {
+	registry *TrackingRegistry
+	exists   func(extensionConfig string) bool
+	types    *policy.Types
+
+	policies []extensionconfig.Policy
+	refused  map[string]extensionconfig.Refused // by name
+	reported *reports
+
+	listed atomic.Pointer[listing]
+
+	resolved  atomic.Pointer[map[string]registry.Policies] // what the registry has, by ExtensionConfig
+	protocols atomic.Pointer[map[string]registry.Protocol] // by ExtensionConfig, those that are not REST
+}
+
+// listing is what the status shows of the policies.
+type listing struct {
+	policies []status.Policy
+	missed   int
+}
+
+// NewPolicySet returns a PolicySet without policies. exists reports whether the source has an ExtensionConfig,
+// registered or not. Conditions are checked against types.
+func NewPolicySet(
+	r *TrackingRegistry, exists func(extensionConfig string) bool, types *policy.Types, logger *slog.Logger,
+) *PolicySet {
+	s := &PolicySet{registry: r, exists: exists, types: types, reported: newReports("policy", "extensionPolicy", logger)}
+	s.listed.Store(&listing{})
+	s.resolved.Store(&map[string]registry.Policies{})
+	s.protocols.Store(&map[string]registry.Protocol{})
+	return s
+}
+
+// WithProtocol returns x with the protocol that its policy states, unless the URL of x states one. It returns an
+// error if the URL does not suit the protocol.
+func (s *PolicySet) WithProtocol(x extensionconfig.Extension) (extensionconfig.Extension, error) {
+	protocol := (*s.protocols.Load())[x.Name]
+	if protocol == x.ClientConfig.Protocol || x.ClientConfig.Protocol != registry.REST {
+		return x, nil
+	}
+	x.ClientConfig.Protocol = protocol
+	if err := x.ClientConfig.CheckURL(); err != nil {
+		return x, fmt.Errorf("spec.clientConfig: %s: with protocol %s of its ExtensionPolicy, the URL %w",
+			x.ClientConfig.URL, protocol, err)
+	}
+	return x, nil
+}
+
+// ClusterAPIVersion returns the version of Cluster API objects that a handler is called with, as its policy states it
+// or else its extension.
+func (s *PolicySet) ClusterAPIVersion(extensionConfig string, h registry.Handler) string {
+	return (*s.resolved.Load())[extensionConfig].Override(h).ClusterAPIVersion
+}
+
+// Split splits the handlers that an extension has registered into those that its policy allows, and those that wait.
+func (s *PolicySet) Split(extensionConfig string, handlers []registry.Handler) (
+	allowed, withheld []registry.Handler, by *policy.Policy,
+) {
+	by = (*s.resolved.Load())[extensionConfig].All
+	for _, h := range handlers {
+		if by.Allows(h.Hook.Hook) {
+			allowed = append(allowed, h)
+		} else {
+			withheld = append(withheld, h)
+		}
+	}
+	return allowed, withheld, by
+}
+
+// OnUndiscovered returns what becomes of calls to all handlers of a hook because those of x are not known; empty if
+// they are.
+func (s *PolicySet) OnUndiscovered(x *extensionconfig.Extension) hook.FailurePolicy {
+	if _, known := s.registry.of(x.Name); known {
+		return ""
+	}
+	u := registry.Undiscovered{Default: x.OnUndiscovered()}
+	return u.Effect((*s.resolved.Load())[x.Name].All)
+}
+
+// Set replaces the policies in the registry. Their targets need not exist yet. It returns, in order, the names of the
+// ExtensionConfigs whose protocol has changed, the version of objects that one of their handlers is called with, which
+// hooks they may register, or what becomes of calls while their handlers are not known.
+func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
+	s.policies = policies
+	// A missing target makes no difference.
+	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
+	previous := *s.resolved.Load()
+	next := maps.Clone(resolved)
+	for name := range previous {
+		if _, ok := next[name]; !ok {
+			next[name] = registry.Policies{}
+		}
+	}
+	s.registry.SetAllPolicies(next)
+	s.resolved.Store(&resolved)
+
+	before, now := *s.protocols.Load(), extensionconfig.Protocols(policies, resolved)
+	s.protocols.Store(&now)
+	names := map[string]bool{}
+	for name := range previous {
+		names[name] = true
+	}
+	for name := range resolved {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if before[name] != now[name] || !maps.Equal(versionsIn(previous[name]), versionsIn(resolved[name])) ||
+			!registersAlike(previous[name].All, resolved[name].All) {
+			changed = append(changed, name)
+		}
+	}
+	return changed
+}
+
+// Refuse replaces the policies that are not valid, by name. Set may have earlier versions of them, which stay in
+// effect.
+func (s *PolicySet) Refuse(refused map[string]extensionconfig.Refused) { s.refused = refused }
+
+// registersAlike reports whether two policies, which may be nil, register the same handlers of an extension.
+func registersAlike(a, b *policy.Policy) bool {
+	none := &policy.Policy{}
+	a, b = cmp.Or(a, none), cmp.Or(b, none)
+	return slices.Equal(a.Hooks, b.Hooks) && a.OnUndiscovered == b.OnUndiscovered
+}
+
+// versionsIn returns the versions of objects in policies by handler, with "" for all handlers, or nil if no policy
+// states one.
+func versionsIn(p registry.Policies) map[string]string {
+	versions := map[string]string{}
+	stated := false
+	add := func(handler string, compiled *policy.Policy) {
+		if compiled != nil {
+			versions[handler] = compiled.ClusterAPIVersion
+			stated = stated || compiled.ClusterAPIVersion != ""
+		}
+	}
+	add("", p.All)
+	for handler, compiled := range p.Handlers {
+		add(handler, compiled)
+	}
+	if !stated {
+		return nil
+	}
+	return versions
+}
+
+// Verdicts returns the verdict on each policy, by name. It changes when targets come and go.
+func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
+	_, verdicts := extensionconfig.ResolvePolicies(s.policies, s.missing)
+	snapshot := s.registry.Snapshot()
+	for i := range s.policies {
+		p := &s.policies[i]
+		handlers, _ := s.registry.of(p.Target.ExtensionConfig)
+		v := verdicts[p.Name]
+		if reg := s.registry.local(p.Target.ExtensionConfig); reg != nil && v.Accepted() {
+			v = p.JudgeLocal(reg)
+		}
+		v = p.Judge(v, s.types, handlers)
+		if v.Accepted() && p.Target.Handler == "" {
+			if collisions := snapshot.Collisions(p.Target.ExtensionConfig); len(collisions) > 0 {
+				v = p.JudgeNames(collisions)
+			}
+		}
+		verdicts[p.Name] = v
+	}
+	for name, r := range s.refused {
+		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: r.Message}
+	}
+	return verdicts
+}
+
+// missing returns an error if the target of a policy does not exist.
+func (s *PolicySet) missing(t extensionconfig.Target) error {
+	local := s.registry.local(t.ExtensionConfig)
+	if local == nil && !s.exists(t.ExtensionConfig) {
+		return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule or HookJob", t.ExtensionConfig)
+	}
+	if t.Handler == "" {
+		return nil
+	}
+	handlers, known := s.registry.of(t.ExtensionConfig)
+	_, has := handlers[t.Handler]
+	switch {
+	case !known:
+		return fmt.Errorf("ExtensionConfig %q has not been discovered yet", t.ExtensionConfig)
+	case !has && local != nil:
+		return fmt.Errorf("%s has no handler %q", local.Describe(), t.Handler)
+	case !has:
+		return fmt.Errorf("ExtensionConfig %q has no handler %q", t.ExtensionConfig, t.Handler)
+	}
+	return nil
+}
+
+// list keeps the verdicts for Listed.
+func (s *PolicySet) list(verdicts map[string]extensionconfig.Verdict) {
+	targets := make(map[string]extensionconfig.Target, len(verdicts))
+	for i := range s.policies {
+		targets[s.policies[i].Name] = s.policies[i].Target
+	}
+	for name, r := range s.refused {
+		targets[name] = cmp.Or(r.Target, targets[name])
+	}
+	names := slices.Sorted(maps.Keys(verdicts))
+	l := &listing{missed: max(len(names)-limits.StatusPolicies, 0)}
+	for _, name := range names[:len(names)-l.missed] {
+		v, target := verdicts[name], targets[name].ExtensionConfig
+		if handler := targets[name].Handler; handler != "" {
+			target += "/" + handler
+		}
+		l.policies = append(l.policies, status.Policy{
+			Name: name, Target: text.Cut(target, limits.QuotedBytes), Accepted: v.Accepted(), Reason: v.Reason,
+			Message: text.Cut(v.Message, limits.PolicyMessageBytes),
+		})
+	}
+	s.listed.Store(l)
+}
+
+// Listed returns what was reported last of each policy, by name, and how many more there are than a status lists.
+// Nothing of it may be changed.
+func (s *PolicySet) Listed() (policies []status.Policy, missed int) {
+	l := s.listed.Load()
+	return l.policies, l.missed
+}
+
+// Report logs the new verdicts, and keeps all of them for Listed. at returns the location of a policy, and may be nil.
+func (s *PolicySet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
+	s.list(verdicts)
+	for i := range s.policies {
+		p := &s.policies[i]
+		level, says := slog.LevelInfo, "is accepted"
+		if !verdicts[p.Name].Accepted() {
+			level, says = slog.LevelWarn, "is not accepted"
+		}
+		s.reported.log(level, p.Name, report{p.Compiled, verdicts[p.Name]}, says, at)
+	}
+	s.reported.keep(func(name string) bool { _, ok := verdicts[name]; return ok })
+}

@@ -1,0 +1,302 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"reflect"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Inventory holds the objects that the manifests of a directory define. It is immutable.
+type Inventory struct {
+	Extensions map[string]Object
+	Policies   map[string]Object
+	// Refused are the ExtensionPolicies whose manifests are not valid. Policies may have earlier versions of them.
+	Refused map[string]extensionconfig.Refused
+	Chains  map[string]Object
+	// RefusedChains are the messages of the HandlerChains whose manifests are not valid. Chains may have earlier versions
+	// of them.
+	RefusedChains map[string]string
+	// Rules are HookRules, and RefusedRules is for them what RefusedChains is for chains.
+	Rules        map[string]Object
+	RefusedRules map[string]string
+	// Rollouts are ExtensionRollouts, and RefusedRollouts is for them what RefusedChains is for chains.
+	Rollouts        map[string]Object
+	RefusedRollouts map[string]string
+	Namespaces      map[string]Object
+	// Definitions are CustomResourceDefinitions.
+	Definitions map[string]Object
+	// Closed is what the objects close that are not valid, and have no earlier version, by their kinds and names.
+	Closed map[string][]*kinds.Closed
+	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
+	Named map[string]string
+	// Unreadable are the files, or files with a part, of which it is not known what they define, and of which nothing is
+	// kept that they defined before.
+	Unreadable []string
+
+	read map[string]*reading // by the file's name
+}
+
+// maxKept is how many objects a problem names that stay in use.
+const maxKept = 10
+
+// maxParsed is how many manifests are parsed at the same time, each of which takes a multiple of its size in memory.
+const maxParsed = 4
+
+// kind is one of the maps of an inventory while it is built.
+type kind struct {
+	name    string
+	hooks   *catalog.Catalog
+	before  map[string]Object // the objects of the previous inventory
+	objects map[string]Object
+	claims  map[string]claim // where each name was seen first
+	refused map[string]extensionconfig.Refused
+	closed  map[string]*kinds.Closed
+	// byFile has the names in before by their files, in order. It is nil until the first file asks for its own: with
+	// many files that cannot be read, to look through all names for each takes the square of their number.
+	byFile map[string][]string
+}
+
+func newKind(name string, before map[string]Object) *kind {
+	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]claim{},
+		refused: map[string]extensionconfig.Refused{}, closed: map[string]*kinds.Closed{}}
+}
+
+// Next returns the inventory of the manifests, which are in the order of their names, and all their problems. An object
+// whose manifest is invalid now stays as in v; an object that no manifest defines is removed.
+func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
+	extensions := newKind("ExtensionConfig", v.Extensions)
+	policies := newKind("ExtensionPolicy", v.Policies)
+	chains := newKind("HandlerChain", v.Chains)
+	rules := newKind(hookrule.Kind, v.Rules)
+	rollouts := newKind(rollout.Kind, v.Rollouts)
+	namespaces := newKind("Namespace", v.Namespaces)
+	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
+	jobs, unknown := newKind(hookjob.Kind, nil), newKind("", nil)
+	all := []*kind{extensions, policies, chains, rules, rollouts, namespaces, definitions, jobs, unknown}
+	for _, k := range all {
+		k.hooks = words.hooks
+	}
+	var problemsOfAll []Problem
+	readings := v.readings(manifests, words)
+	byFile := make(map[string]*reading, len(manifests))
+	var unreadable []string
+	for i := range manifests {
+		m, r := &manifests[i], readings[i]
+		if r.count <= limits.ManifestProblems { // more would be kept than are reported
+			byFile[m.file] = r
+		}
+		problems := slices.Clone(r.problems)
+		cannotRead := slices.ContainsFunc(problems, func(p Problem) bool { return p.unreadable })
+		for i, e := range r.entries {
+			found := slices.Clone(e.problems)
+			if e.object != nil {
+				o := *e.object
+				of := slices.IndexFunc(all, func(k *kind) bool { return k.name == e.kind })
+				if of < 0 {
+					of = len(all) - 1 // unknown
+				}
+				found = all[of].add(&o, found, func() *document { return r.document(i) })
+			}
+			problems = append(problems, found...)
+		}
+		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unidentified }) {
+			var kept []string
+			for _, k := range all {
+				kept = append(kept, k.keep(m.file)...)
+			}
+			explainKept(problems, kept)
+			cannotRead = cannotRead && len(kept) == 0
+		}
+		if cannotRead {
+			unreadable = append(unreadable, m.file)
+		}
+		problemsOfAll = append(problemsOfAll, first(problems)...)
+	}
+	closed := map[string][]*kinds.Closed{}
+	for _, k := range all {
+		for _, name := range slices.Sorted(maps.Keys(k.closed)) {
+			of := k.closed[name]
+			closed[of.Kind] = append(closed[of.Kind], of)
+		}
+	}
+	named := make(map[string]string, len(extensions.claims))
+	for name, place := range extensions.claims {
+		named[name] = place.File
+	}
+	return &Inventory{
+		Named: named, Unreadable: unreadable, Chains: chains.objects, RefusedChains: chains.messages(),
+		Rules: rules.objects, RefusedRules: rules.messages(), Rollouts: rollouts.objects,
+		RefusedRollouts: rollouts.messages(), Extensions: extensions.objects, Policies: policies.objects,
+		Refused: policies.refused, Namespaces: namespaces.objects, Definitions: definitions.objects, read: byFile,
+		Closed: closed,
+	}, problemsOfAll
+}
+
+// readings returns the reading of each manifest. Those that are new are read on several processors: what one says
+// depends on no other.
+func (v *Inventory) readings(manifests []File, words *Decoder) []*reading {
+	readings := make([]*reading, len(manifests))
+	var group errgroup.Group
+	group.SetLimit(min(runtime.GOMAXPROCS(0), maxParsed))
+	for i := range manifests {
+		m := &manifests[i]
+		before := v.read[m.file]
+		if before.has(m, words) {
+			readings[i] = before.moved(m)
+			continue
+		}
+		group.Go(func() error {
+			readings[i] = read(m, words)
+			return nil
+		})
+	}
+	_ = group.Wait() // no reading fails: what is wrong with a manifest is in it
+	return readings
+}
+
+// first returns the problems of a file up to the limit, and how many there are besides.
+func first(problems []Problem) []Problem {
+	if len(problems) <= limits.ManifestProblems {
+		return problems
+	}
+	rest := problems[limits.ManifestProblems]
+	rest.Object, rest.Warning, rest.Deprecated, rest.Effect = "", false, false, ""
+	rest.Err = fmt.Errorf("%d more problems of this file are not listed", len(problems)-limits.ManifestProblems)
+	return append(problems[:limits.ManifestProblems:limits.ManifestProblems], rest)
+}
+
+// claim is the object that has a name. The document is nil if it cannot be read any more: the object may have moved.
+type claim struct {
+	Place
+
+	document func() *document
+}
+
+// add takes o into account, unless its name is taken, and returns its problems, completed. document reads it again.
+func (k *kind) add(o *Object, problems []Problem, document func() *document) []Problem {
+	if first, taken := k.claims[o.Name]; taken {
+		return append(problems, k.duplicate(o, first, document))
+	}
+	k.claims[o.Name] = claim{o.Place, document}
+	if o.Valid() {
+		// Keep what was compiled if nothing has changed.
+		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
+			o.Policy = old
+		}
+		if old := k.before[o.Name]; o.Rule != nil && old.Rule != nil && reflect.DeepEqual(old.spec, o.spec) {
+			o.Rule = old.Rule
+		}
+		if old := k.before[o.Name]; o.Rollout != nil && old.Rollout != nil &&
+			reflect.DeepEqual(old.Rollout.Spec, o.Rollout.Spec) {
+			o.Rollout = old.Rollout
+		}
+		k.objects[o.Name] = *o
+		return problems
+	}
+	effect := "it is not used"
+	old, ok := k.before[o.Name]
+	switch {
+	case ok:
+		old.Place = o.Place // it belongs to this manifest now
+		k.objects[o.Name] = old
+		effect = "the last valid state stays in use"
+	case o.closed != nil:
+		k.closed[o.Name] = o.closed
+		effect += ", and " + o.closed.Effect()
+	}
+	var errs []string
+	for i := range problems {
+		problems[i].Effect = effect
+		errs = append(errs, problems[i].Err.Error())
+	}
+	k.refused[o.Name] = extensionconfig.Refused{
+		Target: o.target, Message: text.Join(errs, "; ", limits.Problems) + "; " + effect,
+	}
+	return problems
+}
+
+// duplicate returns the problem of an object whose name another has taken. It closes what it names, as any object with
+// a mistake does, unless it is a copy of the other one, or may be that one.
+func (k *kind) duplicate(o *Object, first claim, again func() *document) Problem {
+	p := Problem{
+		Place: o.Place, Object: fmt.Sprintf("%s %q", k.name, o.Name), Effect: "the first one is used",
+		Err: fmt.Errorf("metadata.name: Duplicate value: defined at %s before", first.Place),
+	}
+	if !kinds.Is(k.name) || first.document == nil {
+		return p
+	}
+	content := again().readable()
+	if bytes.Equal(content, first.document().readable()) {
+		return p
+	}
+	closed := kinds.Close(k.name, o.unnamed(), content, p.Err.Error(), k.hooks)
+	k.closed[closed.Name] = &closed
+	p.Effect += "; of the second one, " + closed.Effect()
+	return p
+}
+
+// messages returns what is wrong with the objects that are not valid, by name.
+func (k *kind) messages() map[string]string {
+	messages := make(map[string]string, len(k.refused))
+	for name, r := range k.refused {
+		messages[name] = r.Message
+	}
+	return messages
+}
+
+// keep keeps the objects that a manifest defined before and may still define in a part that cannot be read now. It
+// returns their names.
+func (k *kind) keep(file string) []string {
+	if k.byFile == nil {
+		k.byFile = map[string][]string{}
+		for _, name := range slices.Sorted(maps.Keys(k.before)) {
+			of := k.before[name].File
+			k.byFile[of] = append(k.byFile[of], name)
+		}
+	}
+	var kept []string
+	for _, name := range k.byFile[file] {
+		old := k.before[name]
+		if _, taken := k.claims[name]; taken {
+			continue
+		}
+		// What has no usable name may be this one, and closes nothing besides.
+		maps.DeleteFunc(k.closed, func(name string, c *kinds.Closed) bool {
+			return registry.CheckName(c.Name) != nil && k.claims[name].File == file
+		})
+		k.claims[name], k.objects[name] = claim{Place: old.Place}, old
+		kept = append(kept, k.name+" "+name)
+	}
+	return kept
+}
+
+func explainKept(problems []Problem, kept []string) {
+	effect := "it is not used"
+	if len(kept) > 0 {
+		effect = "what the file had before stays in use: " + text.Join(kept, ", ", maxKept)
+	}
+	for i := range problems {
+		if problems[i].unidentified {
+			problems[i].Effect = effect
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+)
+
+// Lint returns what is wrong in manifests, each of which is a file or a directory, in the order of places: what a
+// gateway of a directory with all of them would say, and how the policies, the rules and the chains fit together and
+// with the handlers in the status of ExtensionConfigs. The error is that of a path that cannot be read.
+func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
+	words, err := NewDecoder(hooks)
+	if err != nil {
+		return nil, err
+	}
+	// The rules and Jobs may be for a cluster.
+	words.rules = hookrule.NewCompiler(hooks, words.conditions, words.types, time.Now)
+	words.jobs = hookjob.NewCompiler(hooks, words.conditions, words.types, nil, nil)
+	reader := &files.Reader{}
+	var all []File
+	for _, path := range paths {
+		if CheckDir(reader, path) != nil {
+			f, err := ReadFile(reader, path)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, f)
+			continue
+		}
+		found, err := ReadFiles(reader, path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	defined, problems := (&Inventory{}).Next(all, words)
+	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.ofHandlers })
+	documents := documentsOf(all)
+	policies := defined.sortedPolicies()
+	problems = append(problems, defined.lintPolicies(policies, documents, words)...)
+	problems = append(problems, defined.lintChains(policies, documents, hooks)...)
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return problems, nil
+}
+
+// documentsOf returns the documents of manifests by their places.
+func documentsOf(manifests []File) map[Place]*document {
+	documents := map[Place]*document{}
+	for i := range manifests {
+		of, _ := manifests[i].documents()
+		for j := range of {
+			documents[of[j].Place] = &of[j]
+		}
+	}
+	return documents
+}
+
+// sortedPolicies returns the valid policies by name.
+func (v *Inventory) sortedPolicies() []extensionconfig.Policy {
+	var policies []extensionconfig.Policy
+	for _, name := range slices.Sorted(maps.Keys(v.Policies)) {
+		policies = append(policies, *v.Policies[name].Policy)
+	}
+	return policies
+}
+
+// lintPolicies returns the conflicts of policies, and the mistakes in their conditions.
+func (v *Inventory) lintPolicies(
+	policies []extensionconfig.Policy, documents map[Place]*document, words *Decoder,
+) []Problem {
+	_, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
+	var problems []Problem
+	for i := range policies {
+		p, at := &policies[i], v.Policies[policies[i].Name].Place
+		if verdict := verdicts[p.Name]; !verdict.Accepted() {
+			problems = append(problems, Problem{
+				Place: at, Object: fmt.Sprintf("ExtensionPolicy %q", p.Name), Err: errors.New(verdict.Message),
+			})
+		}
+		handlers := map[string]hook.GroupHook{}
+		if rule := v.Rules[p.Target.ExtensionConfig].Rule; rule != nil {
+			for _, h := range rule.Handlers {
+				handlers[h.Name] = h.Hook.GroupHook()
+			}
+			if verdict := p.JudgeLocal(rule); !verdict.Accepted() {
+				problems = append(problems, Problem{
+					Place: at, Object: fmt.Sprintf("ExtensionPolicy %q", p.Name), Err: errors.New(verdict.Message),
+				})
+			}
+		}
+		if x := v.Extensions[p.Target.ExtensionConfig].Extension; x != nil {
+			for _, h := range x.LastKnown {
+				handlers[h.Name] = h.Hook.GroupHook()
+			}
+		}
+		d := documents[at]
+		d.name = p.Name
+		problems = append(problems, d.fieldProblems(p.CheckConditions(words.types, handlers))...)
+	}
+	return problems
+}
