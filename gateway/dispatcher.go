@@ -97,7 +97,11 @@ func (d *Dispatcher) dispatchIn(
 	if !snapshot.Ready() {
 		return nil, notReady(snapshot)
 	}
-	defer func() { d.failed(snapshot, r, response, err) }()
+	defer func() {
+		if err != nil {
+			d.failed(snapshot, r)
+		}
+	}()
 	if r.Hook.Singleton() && r.Handler == "" {
 		return d.discovery(snapshot, r.Hook, r.via), nil
 	}
@@ -169,7 +173,11 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 		return d.callChain(ctx, r, t)
 	}
 	result, err = d.callHandler(ctx, r, t)
-	d.answered(ctx, r, t, result.Response, cmp.Or(err, result.Ignored))
+	unanswered := cmp.Or(err, result.Ignored)
+	d.answered(ctx, r, t, result.Response, unanswered)
+	if _, refused := catalog.FailureOf(result.Response); refused || err != nil || unanswered != nil && t.member != nil {
+		d.failed(d.config.Registry.Snapshot(), r)
+	}
 	return result.Response, err
 }
 

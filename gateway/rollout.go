@@ -172,12 +172,11 @@ func (d *Dispatcher) answered(ctx context.Context, r Request, t target, answer p
 	}
 }
 
-// failed lets Rollouts know that a call of a reconcile has failed, so that Cluster API asks no more in it.
-func (d *Dispatcher) failed(s *registry.Snapshot, r Request, answer proto.Message, err error) {
+// failed lets Rollouts know that a call of a reconcile has failed, so that Cluster API asks no more in it, or that a
+// member's failure was ignored, so that the answers could not be compared. What a chain holds because of
+// onPartialCoverage is no failure: all its steps were asked.
+func (d *Dispatcher) failed(s *registry.Snapshot, r Request) {
 	if len(s.Rollouts()) == 0 || r.trial != nil || !r.Hook.Asks() {
-		return
-	}
-	if _, refused := catalog.FailureOf(answer); err == nil && !refused {
 		return
 	}
 	message := r.Message

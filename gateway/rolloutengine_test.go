@@ -94,9 +94,10 @@ func (r *replicas) restart(i int, approved string) {
 	if len(errs) > 0 {
 		r.t.Fatal(errs)
 	}
-	patch := []registry.Handler{handlerOf("patch", "GeneratePatches", hook.Fail)}
+	lenient := handlerOf("lenient", "GeneratePatches", hook.Ignore)
+	patch := []registry.Handler{handlerOf("patch", "GeneratePatches", hook.Fail), lenient}
 	reg := filled(r.t, registrationOf("v6", patch...), registrationOf("v7", patch...),
-		registrationOf("other", handlerOf("down", "GeneratePatches", hook.Fail)))
+		registrationOf("other", handlerOf("down", "GeneratePatches", hook.Fail), lenient))
 	reg.SetRollouts([]registry.Rollout{of})
 	e.Use([]registry.Rollout{of})
 	r.gateways[i] = newDispatcher(reg, fixedNamespaces{}, callerFunc(r.call))
@@ -113,7 +114,7 @@ func (r *replicas) stop() {
 }
 
 func (r *replicas) call(_ context.Context, c extension.Call) (proto.Message, error) {
-	if c.Handler.Registration.Name == "other" {
+	if c.Handler.Registration.Name == "other" || c.Handler.Handler.Name == "lenient" {
 		return nil, hook.Errorf(hook.Unreachable, "refused")
 	}
 	request, _ := c.Request.(*hooksv1alpha1.GeneratePatchesRequest)
@@ -146,8 +147,13 @@ func (r *replicas) reconcile(n int, patches ...string) {
 			})
 		}
 		handler := "patch.acme"
-		if setting == "other" {
+		switch setting {
+		case "other":
 			handler = "down.other"
+		case "ignored":
+			handler = "lenient.other"
+		case "lenient":
+			handler = "lenient.acme"
 		}
 		if setting == "empty" {
 			request.Items = nil
@@ -204,6 +210,8 @@ func TestRolloutMovesByAllQuestions(t *testing.T) {
 		"Failures":           {"two equal ones are no evidence", 1, []string{"0:a", "0:b"}, none, false, "", v1alpha1.RolloutStateDifferent},
 		"Failures, approved": {"it is the way", 1, []string{"0:a", "0:b"}, none, false, "ns/c1", v1alpha1.RolloutStateMoved},
 		"another extension":  {"its patch fails, before one that differs", 1, []string{"0:a", "0:other", "0:b"}, differing("b"), false, "", ""},
+		"ignored":            {"a failure of another extension says nothing", 1, []string{"0:a", "0:ignored"}, differing(), false, "", v1alpha1.RolloutStateMoved},
+		"ignored member":     {"stable has not answered", 1, []string{"0:a", "0:lenient"}, differing(), false, "", ""},
 		"random": {
 			"the candidate answers otherwise each time", 1, []string{"0:a"},
 			func(member string, _ *hooksv1alpha1.GeneratePatchesRequest) (patch, failure string) {

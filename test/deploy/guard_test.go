@@ -106,6 +106,15 @@ spec:
 	// A registration that is new, or has changed, was not judged.
 	config := func(url string) {
 		s.apply(t, []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\nspec: {clientConfig: {url: \""+url+"\"}}\n"))
+		generation, err := kubectl(s.admin, nil, "get", "extensionconfigs.runtime.cluster.x-k8s.io", "acme", "-o", "jsonpath={.metadata.generation}")
+		if err != nil {
+			t.Fatalf("%v: %s", err, generation)
+		}
+		discovered := `{"status":{"conditions":[{"type":"Discovered","status":"True","reason":"Discovered","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","observedGeneration":` + string(generation) +
+			`}],"handlers":[{"name":"p.acme","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"GeneratePatches"},"timeoutSeconds":10,"failurePolicy":"Fail"}]}}`
+		if out, err := kubectl(s.admin, nil, "patch", "extensionconfigs.runtime.cluster.x-k8s.io", "acme", "--subresource=status", "--type=merge", "-p", discovered); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 	const changed = "does not count any more: ExtensionConfig acme of runtime.cluster.x-k8s.io is new or was changed since"
 	config("https://acme.example.com")

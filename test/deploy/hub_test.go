@@ -629,7 +629,7 @@ func (s *server) roll(t *testing.T, group string, g *process.Gateway, certs *dev
 		return all
 	}
 	machine := func(version string) string {
-		return `{"machine":{"metadata":{"namespace":"team"},"spec":{"clusterName":"c","version":"` + version + `"}}}`
+		return `{"machine":{"metadata":{"namespace":"team","name":"m"},"spec":{"clusterName":"c","version":"` + version + `"}}}`
 	}
 	eventually(t, "the Cluster moves", func() bool {
 		ask(t, g, certs, "canupdatemachine/machines", `{"current":`+machine("v1")+`,"desired":`+machine("v2")+`}`)
