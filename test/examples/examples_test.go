@@ -64,7 +64,7 @@ func TestExamples(t *testing.T) {
 func testExample(t *testing.T, language, address, url string) {
 	manifest := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\nspec: {clientConfig: {url: %q}}\n", url)
 	g := startGateway(t, manifest)
-	if code, body := g.post(t, "DiscoverVariables", "image-repository-variables.acme", "{}"); code != http.StatusNotFound {
+	if code, body := g.post(t, "DiscoverVariables", "image-repository-variables.acme", "{}"); code != http.StatusServiceUnavailable {
 		t.Errorf("before the extension has started: status %d: %s", code, body)
 	}
 
