@@ -173,9 +173,8 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 		return d.callChain(ctx, r, t)
 	}
 	result, err = d.callHandler(ctx, r, t)
-	unanswered := cmp.Or(err, result.Ignored)
-	d.answered(ctx, r, t, result.Response, unanswered)
-	if _, refused := catalog.FailureOf(result.Response); refused || err != nil || unanswered != nil && t.member != nil {
+	d.answered(ctx, r, t, result.Response, cmp.Or(err, result.Ignored))
+	if _, refused := catalog.FailureOf(result.Response); refused || result.Ignored != nil && t.member != nil {
 		d.failed(d.config.Registry.Snapshot(), r)
 	}
 	return result.Response, err

@@ -53,8 +53,9 @@ func ReconcileOf(request proto.Message) string {
 	for _, item := range r.GetItems() {
 		uids = append(uids, item.GetUid())
 	}
+	slices.Sort(uids)
 	d := answercache.NewDigest()
-	for _, uid := range slices.Sorted(slices.Values(uids)) {
+	for _, uid := range uids {
 		d.Text(uid)
 	}
 	return short(d.Key())

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/contract/convert"
@@ -64,7 +63,6 @@ const maxParsed = 4
 // kind is one of the maps of an inventory while it is built.
 type kind struct {
 	name    string
-	hooks   *catalog.Catalog
 	before  map[string]Object // the objects of the previous inventory
 	objects map[string]Object
 	claims  map[string]claim // where each name was seen first
@@ -92,9 +90,6 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
 	jobs, unknown := newKind(hookjob.Kind, nil), newKind("", nil)
 	all := []*kind{extensions, policies, chains, rules, rollouts, namespaces, definitions, jobs, unknown}
-	for _, k := range all {
-		k.hooks = words.hooks
-	}
 	var problemsOfAll []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
@@ -114,7 +109,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 				if of < 0 {
 					of = len(all) - 1 // unknown
 				}
-				found = all[of].add(&o, found, func() *document { return r.document(i) })
+				found = all[of].add(&o, found, r, i)
 			}
 			problems = append(problems, found...)
 		}
@@ -184,19 +179,22 @@ func first(problems []Problem) []Problem {
 	return append(problems[:limits.ManifestProblems:limits.ManifestProblems], rest)
 }
 
-// claim is the object that has a name. The document is nil if it cannot be read any more: the object may have moved.
+// claim is the object that has a name: an entry of a reading, which is nil if it cannot be read any more. It may have
+// moved then.
 type claim struct {
 	Place
 
-	document func() *document
+	reading *reading
+	entry   int
 }
 
-// add takes o into account, unless its name is taken, and returns its problems, completed. document reads it again.
-func (k *kind) add(o *Object, problems []Problem, document func() *document) []Problem {
+// add takes o, an entry of r, into account, unless its name is taken, and returns its problems, completed.
+func (k *kind) add(o *Object, problems []Problem, r *reading, entry int) []Problem {
+	now := claim{o.Place, r, entry}
 	if first, taken := k.claims[o.Name]; taken {
-		return append(problems, k.duplicate(o, first, document))
+		return append(problems, k.duplicate(o, first, now))
 	}
-	k.claims[o.Name] = claim{o.Place, document}
+	k.claims[o.Name] = now
 	if o.Valid() {
 		// Keep what was compiled if nothing has changed.
 		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
@@ -236,19 +234,19 @@ func (k *kind) add(o *Object, problems []Problem, document func() *document) []P
 
 // duplicate returns the problem of an object whose name another has taken. It closes what it names, as any object with
 // a mistake does, unless it is a copy of the other one, or may be that one.
-func (k *kind) duplicate(o *Object, first claim, again func() *document) Problem {
+func (k *kind) duplicate(o *Object, first, second claim) Problem {
 	p := Problem{
 		Place: o.Place, Object: fmt.Sprintf("%s %q", k.name, o.Name), Effect: "the first one is used",
 		Err: fmt.Errorf("metadata.name: Duplicate value: defined at %s before", first.Place),
 	}
-	if !kinds.Is(k.name) || first.document == nil {
+	if !kinds.Is(k.name) || first.reading == nil {
 		return p
 	}
-	content := again().readable()
-	if bytes.Equal(content, first.document().readable()) {
+	content := second.readable()
+	if bytes.Equal(content, first.readable()) {
 		return p
 	}
-	closed := kinds.Close(k.name, o.unnamed(), content, p.Err.Error(), k.hooks)
+	closed := kinds.Close(k.name, o.unnamed(), content, p.Err.Error(), second.reading.words.hooks)
 	k.closed[closed.Name] = &closed
 	p.Effect += "; of the second one, " + closed.Effect()
 	return p

@@ -41,10 +41,10 @@ func (r *reading) moved(m *File) *reading {
 	return &same
 }
 
-// document returns the document of an entry, which it reads again.
-func (r *reading) document(i int) *document {
-	docs, _ := r.file.documents()
-	return &docs[i]
+// readable returns the JSON of what can be read of an object, whose file it reads again.
+func (c *claim) readable() []byte {
+	docs, _ := c.reading.file.documents()
+	return docs[c.entry].readable()
 }
 
 // read reads m.
