@@ -11,12 +11,12 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -25,24 +25,16 @@ import (
 //
 // WithProtocol, ClusterAPIVersion and Listed are safe for concurrent use. The other methods belong to one goroutine.
 type PolicySet struct {
-	registry *TrackingRegistry
+	set[extensionconfig.Policy, status.Policy]
+	tracking *TrackingRegistry
 	exists   func(extensionConfig string) bool
 	types    *policy.Types
 
 	policies []extensionconfig.Policy
-	refused  map[string]extensionconfig.Refused // by name
-	reported *reports
-
-	listed atomic.Pointer[listing]
+	targets  map[string]extensionconfig.Target // of those that are refused, by name
 
 	resolved  atomic.Pointer[map[string]registry.Policies] // what the registry has, by ExtensionConfig
 	protocols atomic.Pointer[map[string]registry.Protocol] // by ExtensionConfig, those that are not REST
-}
-
-// listing is what the status shows of the policies.
-type listing struct {
-	policies []status.Policy
-	missed   int
 }
 
 // NewPolicySet returns a PolicySet without policies. exists reports whether the source has an ExtensionConfig,
@@ -50,8 +42,17 @@ type listing struct {
 func NewPolicySet(
 	r *TrackingRegistry, exists func(extensionConfig string) bool, types *policy.Types, logger *slog.Logger,
 ) *PolicySet {
-	s := &PolicySet{registry: r, exists: exists, types: types, reported: newReports("policy", "extensionPolicy", logger)}
-	s.listed.Store(&listing{})
+	s := &PolicySet{tracking: r, exists: exists, types: types}
+	s.init(kind[extensionconfig.Policy, status.Policy]{
+		name: kinds.ExtensionPolicy, word: "policy", most: limits.StatusPolicies, show: s.status, judge: s.verdicts,
+		content: func(p *extensionconfig.Policy) any { return p.Compiled },
+		says: func(v extensionconfig.Verdict) (slog.Level, string) {
+			if v.Accepted() {
+				return slog.LevelInfo, "is accepted"
+			}
+			return slog.LevelWarn, "is not accepted"
+		},
+	}, r, logger)
 	s.resolved.Store(&map[string]registry.Policies{})
 	s.protocols.Store(&map[string]registry.Protocol{})
 	return s
@@ -96,7 +97,7 @@ func (s *PolicySet) Split(extensionConfig string, handlers []registry.Handler) (
 // OnUndiscovered returns what becomes of calls to all handlers of a hook because those of x are not known; empty if
 // they are.
 func (s *PolicySet) OnUndiscovered(x *extensionconfig.Extension) hook.FailurePolicy {
-	if _, known := s.registry.of(x.Name); known {
+	if _, known := s.tracking.of(x.Name); known {
 		return ""
 	}
 	u := registry.Undiscovered{Default: x.OnUndiscovered()}
@@ -107,7 +108,10 @@ func (s *PolicySet) OnUndiscovered(x *extensionconfig.Extension) hook.FailurePol
 // ExtensionConfigs whose protocol has changed, the version of objects that one of their handlers is called with, which
 // hooks they may register, or what becomes of calls while their handlers are not known.
 func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
-	s.policies = policies
+	s.policies, s.objects = policies, make(map[string]*extensionconfig.Policy, len(policies))
+	for i := range policies {
+		s.objects[policies[i].Name] = &policies[i]
+	}
 	// A missing target makes no difference.
 	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
 	previous := *s.resolved.Load()
@@ -140,7 +144,12 @@ func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 
 // Refuse replaces the policies that are not valid, by name. Set may have earlier versions of them, which stay in
 // effect.
-func (s *PolicySet) Refuse(refused map[string]extensionconfig.Refused) { s.refused = refused }
+func (s *PolicySet) Refuse(refused map[string]extensionconfig.Refused) {
+	s.refused, s.targets = map[string]string{}, map[string]extensionconfig.Target{}
+	for name, r := range refused {
+		s.refused[name], s.targets[name] = r.Message, r.Target
+	}
+}
 
 // registersAlike reports whether two policies, which may be nil, register the same handlers of an extension.
 func registersAlike(a, b *policy.Policy) bool {
@@ -170,41 +179,39 @@ func versionsIn(p registry.Policies) map[string]string {
 	return versions
 }
 
-// Verdicts returns the verdict on each policy, by name. It changes when targets come and go.
-func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
+// verdicts returns the verdict on each policy, by name: two may be in conflict.
+func (s *PolicySet) verdicts(
+	in *registry.Snapshot, _ map[string]*extensionconfig.Policy,
+) map[string]extensionconfig.Verdict {
 	_, verdicts := extensionconfig.ResolvePolicies(s.policies, s.missing)
-	snapshot := s.registry.Snapshot()
 	for i := range s.policies {
 		p := &s.policies[i]
-		handlers, _ := s.registry.of(p.Target.ExtensionConfig)
+		handlers, _ := s.tracking.of(p.Target.ExtensionConfig)
 		v := verdicts[p.Name]
-		if reg := s.registry.local(p.Target.ExtensionConfig); reg != nil && v.Accepted() {
+		if reg := s.tracking.local(p.Target.ExtensionConfig); reg != nil && v.Accepted() {
 			v = p.JudgeLocal(reg)
 		}
 		v = p.Judge(v, s.types, handlers)
 		if v.Accepted() && p.Target.Handler == "" {
-			if collisions := snapshot.Collisions(p.Target.ExtensionConfig); len(collisions) > 0 {
+			if collisions := in.Collisions(p.Target.ExtensionConfig); len(collisions) > 0 {
 				v = p.JudgeNames(collisions)
 			}
 		}
 		verdicts[p.Name] = v
-	}
-	for name, r := range s.refused {
-		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: r.Message}
 	}
 	return verdicts
 }
 
 // missing returns an error if the target of a policy does not exist.
 func (s *PolicySet) missing(t extensionconfig.Target) error {
-	local := s.registry.local(t.ExtensionConfig)
+	local := s.tracking.local(t.ExtensionConfig)
 	if local == nil && !s.exists(t.ExtensionConfig) {
 		return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule or HookJob", t.ExtensionConfig)
 	}
 	if t.Handler == "" {
 		return nil
 	}
-	handlers, known := s.registry.of(t.ExtensionConfig)
+	handlers, known := s.tracking.of(t.ExtensionConfig)
 	_, has := handlers[t.Handler]
 	switch {
 	case !known:
@@ -217,47 +224,20 @@ func (s *PolicySet) missing(t extensionconfig.Target) error {
 	return nil
 }
 
-// list keeps the verdicts for Listed.
-func (s *PolicySet) list(verdicts map[string]extensionconfig.Verdict) {
-	targets := make(map[string]extensionconfig.Target, len(verdicts))
-	for i := range s.policies {
-		targets[s.policies[i].Name] = s.policies[i].Target
+// status returns what the status shows of a policy.
+func (s *PolicySet) status(
+	_ *registry.Snapshot, name string, p *extensionconfig.Policy, v extensionconfig.Verdict,
+) status.Policy {
+	of := s.targets[name]
+	if p != nil {
+		of = cmp.Or(of, p.Target)
 	}
-	for name, r := range s.refused {
-		targets[name] = cmp.Or(r.Target, targets[name])
+	target := of.ExtensionConfig
+	if of.Handler != "" {
+		target += "/" + of.Handler
 	}
-	names := slices.Sorted(maps.Keys(verdicts))
-	l := &listing{missed: max(len(names)-limits.StatusPolicies, 0)}
-	for _, name := range names[:len(names)-l.missed] {
-		v, target := verdicts[name], targets[name].ExtensionConfig
-		if handler := targets[name].Handler; handler != "" {
-			target += "/" + handler
-		}
-		l.policies = append(l.policies, status.Policy{
-			Name: name, Target: text.Cut(target, limits.QuotedBytes), Accepted: v.Accepted(), Reason: v.Reason,
-			Message: text.Cut(v.Message, limits.PolicyMessageBytes),
-		})
+	return status.Policy{
+		Name: name, Target: text.Cut(target, limits.QuotedBytes), Accepted: v.Accepted(), Reason: v.Reason,
+		Message: text.Cut(v.Message, limits.PolicyMessageBytes),
 	}
-	s.listed.Store(l)
-}
-
-// Listed returns what was reported last of each policy, by name, and how many more there are than a status lists.
-// Nothing of it may be changed.
-func (s *PolicySet) Listed() (policies []status.Policy, missed int) {
-	l := s.listed.Load()
-	return l.policies, l.missed
-}
-
-// Report logs the new verdicts, and keeps all of them for Listed. at returns the location of a policy, and may be nil.
-func (s *PolicySet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
-	s.list(verdicts)
-	for i := range s.policies {
-		p := &s.policies[i]
-		level, says := slog.LevelInfo, "is accepted"
-		if !verdicts[p.Name].Accepted() {
-			level, says = slog.LevelWarn, "is not accepted"
-		}
-		s.reported.log(level, p.Name, report{p.Compiled, verdicts[p.Name]}, says, at)
-	}
-	s.reported.keep(func(name string) bool { _, ok := verdicts[name]; return ok })
 }

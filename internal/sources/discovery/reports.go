@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 )
 
@@ -44,18 +43,6 @@ func (r *reports) log(
 	}
 	attributes = append(attributes, "reason", now.verdict.Reason, "message", now.verdict.Message)
 	r.logger.Log(context.Background(), level, r.kind+" "+says, attributes...)
-}
-
-// logReady is log of a verdict on the condition Ready.
-func (r *reports) logReady(name string, now report, at func(name string) string) {
-	level, says := slog.LevelInfo, "is ready"
-	switch {
-	case now.verdict.Reason == v1alpha1.SeveralOfferedReason:
-		level, says = slog.LevelWarn, "is offered beside others"
-	case !now.verdict.Ready():
-		level, says = slog.LevelWarn, "is not ready"
-	}
-	r.log(level, name, now, says, at)
 }
 
 // keep forgets the objects that exist no more.

@@ -5,9 +5,8 @@ package discovery
 
 import (
 	"log/slog"
-	"maps"
+	"math"
 	"slices"
-	"sync/atomic"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -23,20 +22,17 @@ import (
 //
 // Listed is safe for concurrent use. The other methods belong to one goroutine.
 type RolloutSet struct {
-	registry Registry
-	engine   *rollout.Engine
-	rollouts map[string]*registry.Rollout // by name
-	refused  map[string]string            // messages, by name
-	reported *reports
-	listed   atomic.Pointer[[]status.Rollout]
+	set[registry.Rollout, status.Rollout]
+	engine *rollout.Engine
 }
 
 // NewRolloutSet returns a RolloutSet without ExtensionRollouts.
 func NewRolloutSet(r Registry, engine *rollout.Engine, logger *slog.Logger) *RolloutSet {
-	s := &RolloutSet{
-		registry: r, engine: engine, reported: newReports("rollout", "extensionRollout", logger),
-	}
-	s.listed.Store(&[]status.Rollout{})
+	s := &RolloutSet{engine: engine}
+	s.init(kind[registry.Rollout, status.Rollout]{
+		name: rollout.Kind, word: "rollout", most: math.MaxInt, show: rolloutStatus, says: saysReady,
+		judge: each(s.verdict), content: func(of *registry.Rollout) any { return of },
+	}, r, logger)
 	return s
 }
 
@@ -45,58 +41,44 @@ func NewRolloutSet(r Registry, engine *rollout.Engine, logger *slog.Logger) *Rol
 func (s *RolloutSet) Set(rollouts []registry.Rollout, refused map[string]string) {
 	s.engine.Use(rollouts)
 	s.registry.SetRollouts(rollouts)
-	s.rollouts, s.refused = make(map[string]*registry.Rollout, len(rollouts)), refused
+	s.objects, s.refused = make(map[string]*registry.Rollout, len(rollouts)), refused
 	for _, of := range s.registry.Snapshot().Rollouts() {
-		s.rollouts[of.Name] = of
+		s.objects[of.Name] = of
 	}
 }
 
-// Verdicts returns the verdict on each ExtensionRollout, by name. It changes when ExtensionConfigs come and go.
-func (s *RolloutSet) Verdicts() map[string]extensionconfig.Verdict {
-	snapshot := s.registry.Snapshot()
-	verdicts := make(map[string]extensionconfig.Verdict, len(s.rollouts)+len(s.refused))
-	for name, of := range s.rollouts {
-		verdict := extensionconfig.JudgeRollout(snapshot, of)
-		if !s.engine.Readable() && verdict.Ready() {
-			const calls = "Calls fail with NotReady: not all "
-			verdict = extensionconfig.Verdict{Reason: v1alpha1.RecordsMissingReason, Message: calls +
-				rollout.RecordKind + "s have been read, which say which Clusters have moved; the log says which one cannot be"}
-		}
-		if aborted := s.engine.Aborted(name); aborted != "" && verdict.Ready() {
-			verdict.Reason = v1alpha1.AbortedReason
-			verdict.Message += "; no more Clusters move: " + aborted
-		}
-		verdicts[name] = verdict
+func (s *RolloutSet) verdict(in *registry.Snapshot, name string, of *registry.Rollout) extensionconfig.Verdict {
+	verdict := extensionconfig.JudgeRollout(in, of)
+	if !s.engine.Readable() && verdict.Ready() {
+		const calls = "Calls fail with NotReady: not all "
+		verdict = extensionconfig.Verdict{Reason: v1alpha1.RecordsMissingReason, Message: calls +
+			rollout.RecordKind + "s have been read, which say which Clusters have moved; the log says which one cannot be"}
 	}
-	for name, message := range s.refused {
-		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: message}
+	if aborted := s.engine.Aborted(name); aborted != "" && verdict.Ready() {
+		verdict.Reason = v1alpha1.AbortedReason
+		verdict.Message += "; no more Clusters move: " + aborted
 	}
-	return verdicts
+	return verdict
 }
 
-// Report logs the new verdicts, and keeps all of them for Listed. at returns the location of an ExtensionRollout, and
-// may be nil.
-func (s *RolloutSet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
-	var l []status.Rollout
-	for _, name := range slices.Sorted(maps.Keys(verdicts)) {
-		verdict, of := verdicts[name], s.rollouts[name]
-		shown := status.Rollout{
-			Name: name, Ready: verdict.Ready(), Reason: verdict.Reason,
-			Message: text.Cut(verdict.Message, limits.PolicyMessageBytes),
-		}
-		if of != nil {
-			shown.Stable, shown.Candidate = of.Stable, of.Candidate
-			s.reported.logReady(name, report{of, verdict}, at)
-		}
-		l = append(l, shown)
+// rolloutStatus returns what the status shows of an ExtensionRollout.
+func rolloutStatus(
+	_ *registry.Snapshot, name string, of *registry.Rollout, verdict extensionconfig.Verdict,
+) status.Rollout {
+	shown := status.Rollout{
+		Name: name, Ready: verdict.Ready(), Reason: verdict.Reason,
+		Message: text.Cut(verdict.Message, limits.PolicyMessageBytes),
 	}
-	s.reported.keep(func(name string) bool { _, ok := verdicts[name]; return ok })
-	s.listed.Store(&l)
+	if of != nil {
+		shown.Stable, shown.Candidate = of.Stable, of.Candidate
+	}
+	return shown
 }
 
 // Listed returns what was reported last of each ExtensionRollout, by name, with what is known of its Clusters now.
 func (s *RolloutSet) Listed() []status.Rollout {
-	all := slices.Clone(*s.listed.Load())
+	shown, _ := s.set.Listed()
+	all := slices.Clone(shown)
 	for i := range all {
 		s.engine.Fill(&all[i])
 	}
