@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/localgateway"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 	"github.com/hookgate/hookgate/registry"
@@ -182,7 +183,7 @@ func (t *ruleTester) rules(all []manifest.File) (map[string]manifest.Object, err
 		}
 		errs = append(errs, &problems[i])
 	}
-	return inventory.Rules, errors.Join(errs...)
+	return inventory.Of(kinds.HookRule), errors.Join(errs...)
 }
 
 // test runs a test of a rule.

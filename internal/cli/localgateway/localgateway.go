@@ -27,8 +27,6 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
-	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 	"github.com/hookgate/hookgate/registry"
@@ -76,12 +74,8 @@ func Open(
 		}
 	}
 	mandated, references := codec.New(hooks), convert.NewReferences()
-	crds := make([]convert.CRD, 0, len(inventory.Definitions))
-	for _, name := range slices.Sorted(maps.Keys(inventory.Definitions)) {
-		crds = append(crds, *inventory.Definitions[name].Contracts)
-	}
-	references.Set(crds)
-	g, reg := New(hooks, versions, mandated, namespaces(inventory.Namespaces), references)
+	references.Set(inventory.Definitions())
+	g, reg := New(hooks, versions, mandated, namespaces(inventory.Of(manifest.Namespace)), references)
 	if err := fill(ctx, reg, inventory, decoder, g.transports, discover, notes); err != nil {
 		g.Close()
 		return nil, err
@@ -114,28 +108,16 @@ func fill(
 ) error {
 	quiet, tracking := slog.New(slog.DiscardHandler), discovery.NewTrackingRegistry(reg)
 	policies := discovery.NewPolicySet(tracking,
-		func(name string) bool { _, ok := v.Extensions[name]; return ok }, decoder.Types(), quiet)
-	var written []extensionconfig.Policy
-	for _, name := range slices.Sorted(maps.Keys(v.Policies)) {
-		written = append(written, *v.Policies[name].Policy)
-	}
-	policies.Refuse(v.Refused)
-	policies.Set(written)
-	var rules []registry.Registration
-	for _, name := range slices.Sorted(maps.Keys(v.Rules)) {
-		rules = append(rules, *v.Rules[name].Rule)
-	}
+		func(name string) bool { _, ok := v.Of(kinds.ExtensionConfig)[name]; return ok }, decoder.Types(), quiet)
+	policies.Refuse(v.Refused(kinds.ExtensionPolicy))
+	policies.Set(v.Policies())
 	for kind, closures := range v.Closures() {
 		reg.SetClosures(kind, closures)
 	}
-	rules = append(rules, v.ClosedRegistrations(kinds.HookRule)...)
-	reg.SetLocal(hookrule.Kind, rules) // whatever it refuses, the compiler has
+	// Whatever it refuses, the compiler has.
+	reg.SetLocal(kinds.HookRule, append(v.Rules(), v.ClosedRegistrations(kinds.HookRule)...))
 	reg.SetLocal(kinds.HookJob, v.ClosedRegistrations(kinds.HookJob))
-	var chains []registry.Chain
-	for _, name := range slices.Sorted(maps.Keys(v.Chains)) {
-		chains = append(chains, *v.Chains[name].Chain)
-	}
-	reg.SetChains(append(chains, v.ClosedChains()...))
+	reg.SetChains(append(v.Chains(), v.ClosedChains()...))
 	unreadable := v.Mistaken()
 	for _, file := range v.Unreadable {
 		unreadable = append(unreadable, registry.Undiscovered{
@@ -149,14 +131,15 @@ func fill(
 	if err != nil {
 		return err
 	}
-	names := slices.Sorted(maps.Keys(v.Extensions))
+	configs := v.Of(kinds.ExtensionConfig)
+	names := slices.Sorted(maps.Keys(configs))
 	errs := make([]error, len(names))
 	var group errgroup.Group
 	group.SetLimit(maxLocalDiscoveries)
 	for i, name := range names {
-		x, err := policies.WithProtocol(*v.Extensions[name].Extension)
+		x, err := policies.WithProtocol(*configs[name].Extension)
 		if err != nil {
-			errs[i], x = err, *v.Extensions[name].Extension
+			errs[i], x = err, *configs[name].Extension
 		}
 		x.Awaited = true
 		if !discover {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -17,7 +18,7 @@ const needsState = "needs --state-dir, where the gateway keeps which Clusters ha
 // setClosures closes what the mistaken objects of all kinds govern.
 func (d *Source) setClosures() {
 	byKind := d.inventory.Closures()
-	for name, o := range d.inventory.Rollouts {
+	for name, o := range d.inventory.Of(kinds.ExtensionRollout) {
 		if d.state == nil {
 			byKind[rollout.Kind] = append(byKind[rollout.Kind], registry.Closure{
 				Kind: rollout.Kind, Name: name, Mistake: needsState,
@@ -44,7 +45,7 @@ func (d *Source) awaitMistaken() {
 		keys = append(keys, cmp.Or(all[i].Name, all[i].Unreadable))
 	}
 	gone := slices.DeleteFunc(d.mistaken, func(key string) bool {
-		_, valid := d.inventory.Extensions[key]
+		_, valid := d.inventory.Of(kinds.ExtensionConfig)[key]
 		return valid || slices.Contains(keys, key)
 	})
 	if d.mistaken = keys; len(gone) > 0 {

@@ -183,7 +183,7 @@ func New(c Config) (*Source, error) {
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
 	d.policies = discovery.NewPolicySet(tracking,
-		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok },
+		func(name string) bool { _, ok := d.inventory.Of(kinds.ExtensionConfig)[name]; return ok },
 		decoder.Types(), c.Logger)
 	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
 	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
@@ -256,7 +256,7 @@ func (d *Source) Run(ctx context.Context) error {
 	d.records.read(d.engine)
 	d.refresh(ctx, nil, first)
 	first.over()
-	if len(d.inventory.Extensions)+len(d.inventory.Rules) == 0 {
+	if len(d.inventory.Of(kinds.ExtensionConfig))+len(d.inventory.Of(kinds.HookRule)) == 0 {
 		d.logger.Warn("directory defines no ExtensionConfig yet", "dir", d.dir)
 	}
 
@@ -332,14 +332,16 @@ func (d *Source) reportVerdicts() {
 	if !d.settled {
 		return
 	}
-	d.policies.Report(d.policies.Verdicts(),
-		func(name string) string { o := d.inventory.Policies[name]; return o.String() })
-	d.rules.Report(d.rules.Verdicts(),
-		func(name string) string { o := d.inventory.Rules[name]; return o.String() })
-	d.rollouts.Report(d.rollouts.Verdicts(),
-		func(name string) string { o := d.inventory.Rollouts[name]; return o.String() })
-	d.chains.Report(d.chains.Verdicts(),
-		func(name string) string { o := d.inventory.Chains[name]; return o.String() })
+	at := func(kind string) func(name string) string {
+		return func(name string) string {
+			o := d.inventory.Of(kind)[name]
+			return o.String()
+		}
+	}
+	d.policies.Report(d.policies.Verdicts(), at(kinds.ExtensionPolicy))
+	d.rules.Report(d.rules.Verdicts(), at(kinds.HookRule))
+	d.rollouts.Report(d.rollouts.Verdicts(), at(kinds.ExtensionRollout))
+	d.chains.Report(d.chains.Verdicts(), at(kinds.HandlerChain))
 }
 
 // pass counts the first attempts that are not over. A nil pass counts nothing.
@@ -394,36 +396,22 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	}
 	d.recall(next)
 	d.manifests, d.inventory, d.problems = manifests, next, problems
-	d.namespaces.Store(&d.inventory.Namespaces)
+	namespaces := next.Of(manifest.Namespace)
+	d.namespaces.Store(&namespaces)
 	if d.references != nil {
-		crds := make([]convert.CRD, 0, len(d.inventory.Definitions))
-		for _, o := range d.inventory.Definitions {
-			crds = append(crds, *o.Contracts)
-		}
-		d.references.Set(crds)
+		d.references.Set(next.Definitions())
 	}
-	policies := make([]extensionconfig.Policy, 0, len(d.inventory.Policies))
-	for _, name := range slices.Sorted(maps.Keys(d.inventory.Policies)) {
-		policies = append(policies, *d.inventory.Policies[name].Policy)
-	}
-	d.policies.Refuse(d.inventory.Refused)
-	d.policies.Set(policies) // before the handlers that they are for
+	d.policies.Refuse(next.Refused(kinds.ExtensionPolicy))
+	d.policies.Set(next.Policies()) // before the handlers that they are for
 	d.setClosures()
-	rules := make([]registry.Registration, 0, len(d.inventory.Rules))
-	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rules)) {
-		rules = append(rules, *d.inventory.Rules[name].Rule)
-	}
-	d.rules.Set(append(rules, d.inventory.ClosedRegistrations(kinds.HookRule)...), d.inventory.RefusedRules)
-	d.tracking.SetLocal(kinds.HookJob, d.inventory.ClosedRegistrations(kinds.HookJob)) // none of which is run here
+	d.rules.Set(append(next.Rules(), next.ClosedRegistrations(kinds.HookRule)...), next.Messages(kinds.HookRule))
+	d.tracking.SetLocal(kinds.HookJob, next.ClosedRegistrations(kinds.HookJob)) // none of which is run here
 	d.setRollouts()
-	chains := make([]registry.Chain, 0, len(d.inventory.Chains))
-	for _, name := range slices.Sorted(maps.Keys(d.inventory.Chains)) {
-		chains = append(chains, *d.inventory.Chains[name].Chain)
-	}
-	d.chains.Set(append(chains, d.inventory.ClosedChains()...), d.inventory.RefusedChains)
-	extensions := make([]extensionconfig.Extension, 0, len(d.inventory.Extensions))
-	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {
-		o := d.inventory.Extensions[name]
+	d.chains.Set(append(next.Chains(), next.ClosedChains()...), next.Messages(kinds.HandlerChain))
+	configs := next.Of(kinds.ExtensionConfig)
+	extensions := make([]extensionconfig.Extension, 0, len(configs))
+	for _, name := range slices.Sorted(maps.Keys(configs)) {
+		o := configs[name]
 		x, err := d.policies.WithProtocol(*o.Extension)
 		if err != nil { // it is called with JSON then
 			d.problems = append(d.problems, manifest.Problem{
@@ -442,27 +430,27 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 		d.workers.set(ctx, &extensions[i], first.over)
 	}
 	d.workers.removeAll(ctx, slices.DeleteFunc(d.workers.names(), func(name string) bool {
-		_, ok := d.inventory.Extensions[name]
+		_, ok := configs[name]
 		return ok
 	}))
 	d.awaitMistaken()
 	d.valid.save(d.inventory.Valid())
 	errs := d.report(d.problems)
 	d.reportVerdicts()
-	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
-		"extensionPolicies", len(d.inventory.Policies), "handlerChains", len(d.inventory.Chains),
-		"hookRules", len(d.inventory.Rules), "extensionRollouts", len(d.inventory.Rollouts),
-		"namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
+	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(configs),
+		"extensionPolicies", len(next.Of(kinds.ExtensionPolicy)), "handlerChains", len(next.Of(kinds.HandlerChain)),
+		"hookRules", len(next.Of(kinds.HookRule)), "extensionRollouts", len(next.Of(kinds.ExtensionRollout)),
+		"namespaces", len(namespaces), "customResourceDefinitions", len(next.Of(manifest.Definition)), "errors", errs)
 	return true
 }
 
 // setRollouts applies the ExtensionRollouts. Without a directory to keep records in, all are closed.
 func (d *Source) setRollouts() {
-	refused := maps.Clone(d.inventory.RefusedRollouts)
-	compiled := make(map[*v1alpha1.ExtensionRollout]registry.Rollout, len(d.inventory.Rollouts))
+	refused := maps.Clone(d.inventory.Messages(kinds.ExtensionRollout))
+	compiled := make(map[*v1alpha1.ExtensionRollout]registry.Rollout, len(d.inventory.Of(kinds.ExtensionRollout)))
 	var rollouts []registry.Rollout
-	for _, name := range slices.Sorted(maps.Keys(d.inventory.Rollouts)) {
-		o := d.inventory.Rollouts[name]
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Of(kinds.ExtensionRollout))) {
+		o := d.inventory.Of(kinds.ExtensionRollout)[name]
 		if d.state == nil {
 			refused[name] = needsState
 			d.problems = append(d.problems, manifest.Problem{
@@ -486,9 +474,10 @@ func (d *Source) setRollouts() {
 // these, and no Reload has confirmed it: a mount that is lost and a tool that writes everything anew look like that. A
 // directory that has no ExtensionConfig at the start is emptied if the state has some.
 func (d *Source) isEmptied(next *manifest.Inventory) bool {
-	kind, counted, had, has := "ExtensionConfig", "extensionConfigs", len(d.inventory.Extensions), len(next.Named)
-	if rules := len(d.inventory.Rules); had == 0 && rules > 0 {
-		kind, counted, had, has = hookrule.Kind, "hookRules", rules, has+len(next.Rules)
+	kind, counted := kinds.ExtensionConfig, "extensionConfigs"
+	had, has := len(d.inventory.Of(kind)), len(next.Named)
+	if rules := len(d.inventory.Of(kinds.HookRule)); had == 0 && rules > 0 {
+		kind, counted, had, has = hookrule.Kind, "hookRules", rules, has+len(next.Of(kinds.HookRule))
 	}
 	confirmed, effect := d.confirmed, "those that it had stay registered"
 	d.confirmed = false

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -152,20 +153,20 @@ func TestInventoryKeepsChains(t *testing.T) {
 	words := newDecoder(t)
 	file := func(spec string) []File { return []File{{file: "c.yaml", content: []byte(chainManifest("c", spec))}} }
 	first, problems := (&Inventory{}).Next(file("{hook: GeneratePatches, steps: [{handler: a.x}]}"), words)
-	if len(problems) > 0 || first.Chains["c"].Chain == nil || len(first.RefusedChains) > 0 {
-		t.Fatalf("got %+v, %v", first.Chains, problems)
+	if len(problems) > 0 || first.Of(kinds.HandlerChain)["c"].Chain == nil || len(first.Messages(kinds.HandlerChain)) > 0 {
+		t.Fatalf("got %+v, %v", first.Of(kinds.HandlerChain), problems)
 	}
 	const kept = "spec.steps: Required value: must have the handlers that the chain consists of; the last valid state stays in use"
 	second, problems := first.Next(file("{hook: GeneratePatches}"), words)
-	if len(problems) != 1 || problems[0].Effect != "the last valid state stays in use" || second.Chains["c"].Chain != first.Chains["c"].Chain || second.RefusedChains["c"] != kept {
-		t.Errorf("got %+v, %q, %v", second.Chains, second.RefusedChains, problems)
+	if len(problems) != 1 || problems[0].Effect != "the last valid state stays in use" || second.Of(kinds.HandlerChain)["c"].Chain != first.Of(kinds.HandlerChain)["c"].Chain || second.Messages(kinds.HandlerChain)["c"] != kept {
+		t.Errorf("got %+v, %q, %v", second.Of(kinds.HandlerChain), second.Messages(kinds.HandlerChain), problems)
 	}
 	third, problems := second.Next(nil, words)
-	if len(third.Chains)+len(third.RefusedChains)+len(problems) > 0 {
-		t.Errorf("got %+v, %q, %v", third.Chains, third.RefusedChains, problems)
+	if len(third.Of(kinds.HandlerChain))+len(third.Messages(kinds.HandlerChain))+len(problems) > 0 {
+		t.Errorf("got %+v, %q, %v", third.Of(kinds.HandlerChain), third.Messages(kinds.HandlerChain), problems)
 	}
 	bad, _ := (&Inventory{}).Next(file("{hook: GeneratePatches}"), words)
-	if len(bad.Chains) > 0 || !strings.HasSuffix(bad.RefusedChains["c"], "; it is not used, and calls that it may govern fail with NotReady") {
-		t.Errorf("got %+v, %q", bad.Chains, bad.RefusedChains)
+	if len(bad.Of(kinds.HandlerChain)) > 0 || !strings.HasSuffix(bad.Messages(kinds.HandlerChain)["c"], "; it is not used, and calls that it may govern fail with NotReady") {
+		t.Errorf("got %+v, %q", bad.Of(kinds.HandlerChain), bad.Messages(kinds.HandlerChain))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/sources/discovery/discoverytest"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -369,7 +370,7 @@ func TestMisspelledConditions(t *testing.T) {
 	if len(problems) != 1 || !strings.HasSuffix(problems[0].Error(), want) || !problems[0].Warning {
 		t.Errorf("got %v, want %s", problems, want)
 	}
-	if p := inventory.Policies["p"]; !p.Valid() || p.Policy.Compiled.Conditions == nil {
+	if p := inventory.Of(kinds.ExtensionPolicy)["p"]; !p.Valid() || p.Policy.Compiled.Conditions == nil {
 		t.Errorf("the policy is %+v", p)
 	}
 }

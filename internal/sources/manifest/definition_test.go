@@ -79,8 +79,8 @@ func BenchmarkDefinitionsOfAProvider(b *testing.B) {
 	words := newDecoder(b)
 	for b.Loop() {
 		found, problems := (&Inventory{}).Next([]File{{file: "d/a.yaml", content: []byte(text.String())}}, words)
-		if len(found.Definitions) != 40 || len(problems) > 0 {
-			b.Fatalf("%d definitions, %v", len(found.Definitions), problems)
+		if len(found.Of(Definition)) != 40 || len(problems) > 0 {
+			b.Fatalf("%d definitions, %v", len(found.Of(Definition)), problems)
 		}
 	}
 }

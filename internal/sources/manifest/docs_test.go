@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/sources/discovery/discoverytest"
 	"github.com/hookgate/hookgate/registry"
@@ -71,7 +72,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		t.Errorf("the example has problems: %v", problems)
 	}
 	var policies []extensionconfig.Policy
-	for _, o := range next.Policies {
+	for _, o := range next.Of(kinds.ExtensionPolicy) {
 		policies = append(policies, *o.Policy)
 	}
 	resolved, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
@@ -90,7 +91,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 	}
 	r := registry.New()
 	r.SetPolicies("acme", resolved["acme"])
-	acme := next.Extensions["acme"].Extension.Registration
+	acme := next.Of(kinds.ExtensionConfig)["acme"].Extension.Registration
 	acme.Handlers = discoverytest.Handlers("before-create", "other")
 	if err := r.Apply(acme); err != nil {
 		t.Fatal(err)

@@ -18,31 +18,20 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
-	"github.com/hookgate/hookgate/internal/kinds/hookjob"
-	"github.com/hookgate/hookgate/internal/kinds/hookrule"
-	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/registry"
+)
+
+// The kinds that are read besides those of package kinds.
+const (
+	Namespace  = "Namespace"
+	Definition = "CustomResourceDefinition"
 )
 
 // Inventory holds the objects that the manifests of a directory define. It is immutable.
 type Inventory struct {
-	Extensions map[string]Object
-	Policies   map[string]Object
-	// Refused are the ExtensionPolicies whose manifests are not valid. Policies may have earlier versions of them.
-	Refused map[string]extensionconfig.Refused
-	Chains  map[string]Object
-	// RefusedChains are the messages of the HandlerChains whose manifests are not valid. Chains may have earlier versions
-	// of them.
-	RefusedChains map[string]string
-	// Rules are HookRules, and RefusedRules is for them what RefusedChains is for chains.
-	Rules        map[string]Object
-	RefusedRules map[string]string
-	// Rollouts are ExtensionRollouts, and RefusedRollouts is for them what RefusedChains is for chains.
-	Rollouts        map[string]Object
-	RefusedRollouts map[string]string
-	Namespaces      map[string]Object
-	// Definitions are CustomResourceDefinitions.
-	Definitions map[string]Object
+	objects map[string]map[string]Object                  // by kind and name
+	refused map[string]map[string]extensionconfig.Refused // by kind and name
+
 	// Closed is what the objects close that are not valid, and have no earlier version, by their kinds and names.
 	Closed map[string][]*kinds.Closed
 	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
@@ -52,6 +41,50 @@ type Inventory struct {
 	Unreadable []string
 
 	read map[string]*reading // by the file's name
+}
+
+// Of returns the objects of a kind that are in effect, by name.
+func (v *Inventory) Of(kind string) map[string]Object { return v.objects[kind] }
+
+// Refused returns the objects of a kind whose manifests are not valid, by name. Of may have earlier versions of them.
+func (v *Inventory) Refused(kind string) map[string]extensionconfig.Refused { return v.refused[kind] }
+
+// Messages returns what is wrong with the objects of a kind whose manifests are not valid, by name.
+func (v *Inventory) Messages(kind string) map[string]string {
+	messages := make(map[string]string, len(v.refused[kind]))
+	for name, r := range v.refused[kind] {
+		messages[name] = r.Message
+	}
+	return messages
+}
+
+// list returns what the objects of a kind that are in effect define, in the order of their names.
+func list[T any](v *Inventory, kind string, defined func(Object) *T) []T {
+	all := make([]T, 0, len(v.objects[kind]))
+	for _, name := range slices.Sorted(maps.Keys(v.objects[kind])) {
+		all = append(all, *defined(v.objects[kind][name]))
+	}
+	return all
+}
+
+// Policies returns the ExtensionPolicies.
+func (v *Inventory) Policies() []extensionconfig.Policy {
+	return list(v, kinds.ExtensionPolicy, func(o Object) *extensionconfig.Policy { return o.Policy })
+}
+
+// Rules returns the HookRules.
+func (v *Inventory) Rules() []registry.Registration {
+	return list(v, kinds.HookRule, func(o Object) *registry.Registration { return o.Rule })
+}
+
+// Chains returns the HandlerChains.
+func (v *Inventory) Chains() []registry.Chain {
+	return list(v, kinds.HandlerChain, func(o Object) *registry.Chain { return o.Chain })
+}
+
+// Definitions returns the CustomResourceDefinitions.
+func (v *Inventory) Definitions() []convert.CRD {
+	return list(v, Definition, func(o Object) *convert.CRD { return o.Contracts })
 }
 
 // maxKept is how many objects a problem names that stay in use.
@@ -81,15 +114,13 @@ func newKind(name string, before map[string]Object) *kind {
 // Next returns the inventory of the manifests, which are in the order of their names, and all their problems. An object
 // whose manifest is invalid now stays as in v; an object that no manifest defines is removed.
 func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
-	extensions := newKind("ExtensionConfig", v.Extensions)
-	policies := newKind("ExtensionPolicy", v.Policies)
-	chains := newKind("HandlerChain", v.Chains)
-	rules := newKind(hookrule.Kind, v.Rules)
-	rollouts := newKind(rollout.Kind, v.Rollouts)
-	namespaces := newKind("Namespace", v.Namespaces)
-	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
-	jobs, unknown := newKind(hookjob.Kind, nil), newKind("", nil)
-	all := []*kind{extensions, policies, chains, rules, rollouts, namespaces, definitions, jobs, unknown}
+	var all []*kind
+	for _, of := range kinds.Table() {
+		all = append(all, newKind(of.Name, v.objects[of.Name]))
+	}
+	for _, name := range []string{Namespace, Definition, ""} { // nothing is known of other kinds
+		all = append(all, newKind(name, v.objects[name]))
+	}
 	var problemsOfAll []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
@@ -126,24 +157,23 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 		}
 		problemsOfAll = append(problemsOfAll, first(problems)...)
 	}
-	closed := map[string][]*kinds.Closed{}
+	next := &Inventory{
+		objects: map[string]map[string]Object{}, refused: map[string]map[string]extensionconfig.Refused{},
+		Closed: map[string][]*kinds.Closed{}, Named: map[string]string{}, Unreadable: unreadable, read: byFile,
+	}
 	for _, k := range all {
+		next.objects[k.name], next.refused[k.name] = k.objects, k.refused
 		for _, name := range slices.Sorted(maps.Keys(k.closed)) {
 			of := k.closed[name]
-			closed[of.Kind] = append(closed[of.Kind], of)
+			next.Closed[of.Kind] = append(next.Closed[of.Kind], of)
+		}
+		if k.name == kinds.ExtensionConfig {
+			for name, first := range k.claims {
+				next.Named[name] = first.File
+			}
 		}
 	}
-	named := make(map[string]string, len(extensions.claims))
-	for name, place := range extensions.claims {
-		named[name] = place.File
-	}
-	return &Inventory{
-		Named: named, Unreadable: unreadable, Chains: chains.objects, RefusedChains: chains.messages(),
-		Rules: rules.objects, RefusedRules: rules.messages(), Rollouts: rollouts.objects,
-		RefusedRollouts: rollouts.messages(), Extensions: extensions.objects, Policies: policies.objects,
-		Refused: policies.refused, Namespaces: namespaces.objects, Definitions: definitions.objects, read: byFile,
-		Closed: closed,
-	}, problemsOfAll
+	return next, problemsOfAll
 }
 
 // readings returns the reading of each manifest. Those that are new are read on several processors: what one says
@@ -250,15 +280,6 @@ func (k *kind) duplicate(o *Object, first, second claim) Problem {
 	k.closed[closed.Name] = &closed
 	p.Effect += "; of the second one, " + closed.Effect()
 	return p
-}
-
-// messages returns what is wrong with the objects that are not valid, by name.
-func (k *kind) messages() map[string]string {
-	messages := make(map[string]string, len(k.refused))
-	for name, r := range k.refused {
-		messages[name] = r.Message
-	}
-	return messages
 }
 
 // keep keeps the objects that a manifest defined before and may still define in a part that cannot be read now. It

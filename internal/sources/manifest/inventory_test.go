@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
 func TestInventory(t *testing.T) {
@@ -133,13 +135,13 @@ func TestInventory(t *testing.T) {
 			first, _ := (&Inventory{}).Next(manifestsOf(tc.before), words)
 			second, problems := first.Next(manifestsOf(tc.after), words)
 			var got []string
-			for _, name := range sortedKeys(second.Extensions) {
-				got = append(got, name+"="+second.Extensions[name].Extension.ClientConfig.URL)
+			for _, name := range sortedKeys(second.Of(kinds.ExtensionConfig)) {
+				got = append(got, name+"="+second.Of(kinds.ExtensionConfig)[name].Extension.ClientConfig.URL)
 			}
-			for _, name := range sortedKeys(second.Namespaces) {
+			for _, name := range sortedKeys(second.Of(Namespace)) {
 				got = append(got, "ns/"+name)
 			}
-			for _, name := range sortedKeys(second.Definitions) {
+			for _, name := range sortedKeys(second.Of(Definition)) {
 				got = append(got, "crd/"+name)
 			}
 			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
@@ -174,11 +176,11 @@ func TestInventoryKeepsUnchangedPolicies(t *testing.T) {
 	}
 	moved := manifestsOf(map[string]string{"q.yaml": "# moved\n" + policyManifest("{targetRef: {name: acme}, "+"matchConditions: [{name: a, expression: 'true'}]"+"}")})
 	second, _ := first.Next(moved, words)
-	if first.Policies["p"].Policy != second.Policies["p"].Policy || second.Policies["p"].Line != 2 {
+	if first.Of(kinds.ExtensionPolicy)["p"].Policy != second.Of(kinds.ExtensionPolicy)["p"].Policy || second.Of(kinds.ExtensionPolicy)["p"].Line != 2 {
 		t.Error("the same policy in another place was compiled anew, or its place is not known")
 	}
 	changed := manifestsOf(map[string]string{"q.yaml": policyManifest("{targetRef: {name: acme}, " + "matchConditions: [{name: a, expression: 'false'}]" + "}")})
-	if third, _ := second.Next(changed, words); third.Policies["p"].Policy == second.Policies["p"].Policy {
+	if third, _ := second.Next(changed, words); third.Of(kinds.ExtensionPolicy)["p"].Policy == second.Of(kinds.ExtensionPolicy)["p"].Policy {
 		t.Error("another policy is another")
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
@@ -50,7 +50,7 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	defined, problems := (&Inventory{}).Next(all, words)
 	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.ofHandlers })
 	documents := documentsOf(all)
-	policies := defined.sortedPolicies()
+	policies := defined.Policies()
 	problems = append(problems, defined.lintPolicies(policies, documents, words)...)
 	problems = append(problems, defined.lintChains(policies, documents, hooks)...)
 	slices.SortStableFunc(problems, func(a, b Problem) int {
@@ -71,15 +71,6 @@ func documentsOf(manifests []File) map[Place]*document {
 	return documents
 }
 
-// sortedPolicies returns the valid policies by name.
-func (v *Inventory) sortedPolicies() []extensionconfig.Policy {
-	var policies []extensionconfig.Policy
-	for _, name := range slices.Sorted(maps.Keys(v.Policies)) {
-		policies = append(policies, *v.Policies[name].Policy)
-	}
-	return policies
-}
-
 // lintPolicies returns the conflicts of policies, and the mistakes in their conditions.
 func (v *Inventory) lintPolicies(
 	policies []extensionconfig.Policy, documents map[Place]*document, words *Decoder,
@@ -87,14 +78,14 @@ func (v *Inventory) lintPolicies(
 	_, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
 	var problems []Problem
 	for i := range policies {
-		p, at := &policies[i], v.Policies[policies[i].Name].Place
+		p, at := &policies[i], v.Of(kinds.ExtensionPolicy)[policies[i].Name].Place
 		if verdict := verdicts[p.Name]; !verdict.Accepted() {
 			problems = append(problems, Problem{
 				Place: at, Object: fmt.Sprintf("ExtensionPolicy %q", p.Name), Err: errors.New(verdict.Message),
 			})
 		}
 		handlers := map[string]hook.GroupHook{}
-		if rule := v.Rules[p.Target.ExtensionConfig].Rule; rule != nil {
+		if rule := v.Of(kinds.HookRule)[p.Target.ExtensionConfig].Rule; rule != nil {
 			for _, h := range rule.Handlers {
 				handlers[h.Name] = h.Hook.GroupHook()
 			}
@@ -104,7 +95,7 @@ func (v *Inventory) lintPolicies(
 				})
 			}
 		}
-		if x := v.Extensions[p.Target.ExtensionConfig].Extension; x != nil {
+		if x := v.Of(kinds.ExtensionConfig)[p.Target.ExtensionConfig].Extension; x != nil {
 			for _, h := range x.LastKnown {
 				handlers[h.Name] = h.Hook.GroupHook()
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -91,8 +92,8 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 			docs[of[j].Place] = append(docs[of[j].Place], of[j])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Extensions)) {
-		o := defined.Extensions[name]
+	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.ExtensionConfig))) {
+		o := defined.Of(kinds.ExtensionConfig)[name]
 		m := Config{Extension: *o.Extension, Place: o.Place, Config: &runtimev1.ExtensionConfig{}}
 		m.Config.Name = name
 		at := docs[o.Place]
@@ -104,23 +105,19 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 		}
 		read.ExtensionConfigs = append(read.ExtensionConfigs, m)
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Policies)) {
-		o := defined.Policies[name]
+	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.ExtensionPolicy))) {
+		o := defined.Of(kinds.ExtensionPolicy)[name]
 		read.Policies = append(read.Policies, Policy{Policy: *o.Policy, Place: o.Place})
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Chains)) {
-		o := defined.Chains[name]
+	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.HandlerChain))) {
+		o := defined.Of(kinds.HandlerChain)[name]
 		read.Chains = append(read.Chains, Chain{Chain: *o.Chain, Place: o.Place})
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Rules)) {
-		o := defined.Rules[name]
+	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.HookRule))) {
+		o := defined.Of(kinds.HookRule)[name]
 		read.Rules = append(read.Rules, Rule{Rule: *o.Rule, Place: o.Place})
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Definitions)) {
-		if o := defined.Definitions[name]; o.Contracts != nil {
-			read.Definitions = append(read.Definitions, *o.Contracts)
-		}
-	}
+	read.Definitions = defined.Definitions()
 	return read, nil
 }
 

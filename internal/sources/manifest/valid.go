@@ -24,16 +24,10 @@ type Valid struct {
 // their content.
 func (v *Inventory) Valid() []Valid {
 	var all []Valid
-	for _, k := range []struct {
-		name    string
-		objects map[string]Object
-	}{
-		{kinds.ExtensionConfig, v.Extensions}, {kinds.ExtensionPolicy, v.Policies}, {kinds.ExtensionRollout, v.Rollouts},
-		{kinds.HandlerChain, v.Chains}, {kinds.HookRule, v.Rules},
-	} {
-		for _, name := range slices.Sorted(maps.Keys(k.objects)) {
-			if o := k.objects[name]; o.content != nil {
-				all = append(all, Valid{k.name, name, o.File, o.content})
+	for _, k := range kinds.Table() {
+		for _, name := range slices.Sorted(maps.Keys(v.objects[k.Name])) {
+			if o := v.objects[k.Name][name]; o.content != nil {
+				all = append(all, Valid{k.Name, name, o.File, o.content})
 			}
 		}
 	}
