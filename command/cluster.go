@@ -22,10 +22,10 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/seeing/drift"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/internal/serving/webhook"
 	"github.com/hookgate/hookgate/internal/sources/directory"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/internal/sources/sidecar"
@@ -71,7 +71,7 @@ func auditedOf(s source) func(rule, namespace, cluster, message string) {
 }
 
 // rolloutsOf returns what knows which Clusters have moved, or nil if the source does not.
-func rolloutsOf(s source) webhook.Rollouts {
+func rolloutsOf(s source) rollout.Moves {
 	if cluster, ok := s.(*controllers.Source); ok {
 		return cluster.RolloutEngine()
 	}

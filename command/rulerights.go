@@ -112,7 +112,7 @@ func ruleFiles(paths []string, hooks *catalog.Catalog, notes io.Writer) ([]hookr
 	rules, err := tester.rules(all)
 	var references []hookrule.Reference
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		if rule, ok := rules[name].Rule.Local.(*hookrule.Rule); ok {
+		if rule, ok := rules[name].Local.(*hookrule.Rule); ok {
 			references = append(references, rule.References()...)
 		}
 	}

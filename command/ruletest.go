@@ -26,7 +26,6 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/localgateway"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 	"github.com/hookgate/hookgate/registry"
@@ -163,7 +162,7 @@ func (t *ruleTester) run(ctx context.Context, path string) ([]hooktest.Result, e
 				return nil, fmt.Errorf("%s: %s %q: spec.rule: no HookRule %q is in %s",
 					test.Place("spec.rule"), hooktest.RuleKind, test.Name, test.Spec.Rule, dir)
 			}
-			results = append(results, t.test(ctx, test, *rule.Rule)...)
+			results = append(results, t.test(ctx, test, rule)...)
 		}
 	}
 	if tests == 0 {
@@ -172,8 +171,8 @@ func (t *ruleTester) run(ctx context.Context, path string) ([]hooktest.Result, e
 	return results, nil
 }
 
-// rules returns the rules in files. Warnings about the files are notes.
-func (t *ruleTester) rules(all []manifest.File) (map[string]manifest.Object, error) {
+// rules returns the rules in files, by name. Warnings about the files are notes.
+func (t *ruleTester) rules(all []manifest.File) (map[string]registry.Registration, error) {
 	inventory, problems := (&manifest.Inventory{}).Next(all, t.decoder)
 	var errs []error
 	for i := range problems {
@@ -183,7 +182,11 @@ func (t *ruleTester) rules(all []manifest.File) (map[string]manifest.Object, err
 		}
 		errs = append(errs, &problems[i])
 	}
-	return inventory.Of(kinds.HookRule), errors.Join(errs...)
+	rules := map[string]registry.Registration{}
+	for _, rule := range manifest.In[registry.Registration](inventory, hookrule.Kind) {
+		rules[rule.Name] = rule
+	}
+	return rules, errors.Join(errs...)
 }
 
 // test runs a test of a rule.

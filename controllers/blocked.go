@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
@@ -88,7 +89,7 @@ func (b blocks) record(
 // set. It does not block.
 func (s *Source) Blocked(owner corev1.ObjectReference, chain, message string) {
 	if !s.config.ReadOnly {
-		related := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: chainKind, Name: chain}
+		related := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: handlerchain.Kind, Name: chain}
 		s.blocks.add(owner, block{corev1.EventTypeWarning, blockedReason, "UpdateInPlace", related, message})
 	}
 }

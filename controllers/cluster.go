@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,6 +35,8 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
@@ -121,13 +123,12 @@ type Source struct {
 	types      *policy.Types
 	namespaces namespaces
 	leadership *leadership
-	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
-	chains     *discovery.ChainSet
-	rules      *discovery.LocalSet
-	jobs       *discovery.LocalSet
+	sets       *allkinds.Sets
+	exists     func(extensionConfig string) bool // set by Run
 	clusters   *clusters
 	params     *ruleParams
 	places     *rulePlaces
+	inCluster  rulesInCluster
 	rollouts   *rollouts
 	blocks     blocks
 }
@@ -170,18 +171,21 @@ func New(c Config) (*Source, error) {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
 	elected := newLeadership(c.LeaderElection, c.REST, c.Logger)
-	return &Source{
+	s := &Source{
 		config: c, served: served, core: core, compiler: compiler, types: types,
 		leadership: elected,
-		chains:     discovery.NewChainSet(served, true, c.Logger),
-		rules:      discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, served, c.Catalog, c.Logger),
-		jobs:       discovery.NewLocalSet(hookjob.Kind, hookjob.HandlerName, served, c.Catalog, c.Logger),
 		clusters:   ofClusters,
 		params:     params,
 		places:     newRulePlaces(params, c.ReadOnly, c.Logger),
-		rollouts:   newRollouts(served, ofClusters, func() bool { return elected.term() != nil }, &c),
+		rollouts:   newRollouts(ofClusters, func() bool { return elected.term() != nil }, &c),
 		blocks:     newBlocks(),
-	}, nil
+	}
+	s.inCluster = rulesInCluster{params: params, places: s.places}
+	s.sets = allkinds.NewSets(allkinds.SetConfig{
+		Registry: served, Hooks: c.Catalog, Types: types, Logger: c.Logger, Engine: s.rollouts.engine,
+		Exists: func(name string) bool { return s.exists(name) }, NeedClusters: ofClusters.need, OfRules: &s.inCluster,
+	})
+	return s, nil
 }
 
 // Leads reports whether this replica discovers extensions and writes status now.
@@ -190,27 +194,24 @@ func (s *Source) Leads() bool { return s.leadership.term() != nil }
 // Policies returns the ExtensionPolicies with the verdicts of this replica, by name, and how many more there are than
 // it lists.
 func (s *Source) Policies() (policies []status.Policy, missed int) {
-	if set := s.policies.Load(); set != nil {
-		return set.Listed()
-	}
-	return nil, 0
+	return s.sets.Policies.Listed()
 }
 
 // Chains is Policies for HandlerChains.
-func (s *Source) Chains() (chains []status.Chain, missed int) { return s.chains.Listed() }
+func (s *Source) Chains() (chains []status.Chain, missed int) { return s.sets.Chains.Listed() }
 
 // Rules is Policies for HookRules.
 func (s *Source) Rules() (rules []status.Local, missed int) {
-	listed, missed := s.rules.Listed()
+	listed, missed := s.sets.Rules.Listed()
 	return s.places.shownIn(listed), missed
 }
 
 // Jobs is Policies for HookJobs.
-func (s *Source) Jobs() (jobs []status.Local, missed int) { return s.jobs.Listed() }
+func (s *Source) Jobs() (jobs []status.Local, missed int) { return s.sets.Jobs.Listed() }
 
 // Rollouts returns the ExtensionRollouts with the verdicts of this replica, by name, and what is known of their
 // Clusters.
-func (s *Source) Rollouts() []status.Rollout { return s.rollouts.set.Listed() }
+func (s *Source) Rollouts() []status.Rollout { return s.sets.Rollouts.Listed() }
 
 // RolloutEngine returns what decides for which Clusters the candidates of ExtensionRollouts answer.
 func (s *Source) RolloutEngine() *rollout.Engine { return s.rollouts.engine }
@@ -343,9 +344,8 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		warm:       make(chan struct{}),
 		requests:   make(chan event.GenericEvent),
 	}
-	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
-		s.types, s.config.Logger)
-	s.policies.Store(r.policies)
+	r.policies, s.inCluster.ctx = s.sets.Policies, ctx
+	s.exists = func(name string) bool { return r.exists(ctx, name) }
 	jobs, err := s.newJobCluster(ctx, problems)
 	if err != nil {
 		return fmt.Errorf("watch Jobs: %w", err)
@@ -450,18 +450,20 @@ func (s *Source) newOwn(
 	s.params.changed = o.changed.Notify
 	s.places.live, s.places.client = mgr.GetAPIReader(), mgr.GetClient()
 	s.rollouts.live, s.rollouts.client = mgr.GetAPIReader(), mgr.GetClient()
-	rules := hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now)
-	o.kinds = append(o.kinds,
-		newRolloutRecords(s.rollouts.engine, o),
-		newRolloutFollower(s.rollouts, s.clusters.need, o),
-		newPolicies(r.policies, s.compiler, s.config.Catalog, o),
-		newRules(ctx, s.rules, rules.WithParams(s.params).WithPlaces(s.places), s.params, s.places, o),
-	)
-	if jobs != nil {
-		compiler := hookjob.NewCompiler(s.config.Catalog, s.compiler, s.types, &s.config.HookJobs, jobs)
-		o.kinds = append(o.kinds, newJobs(s.jobs, compiler, o))
+	rules := allkinds.Rules(allkinds.Config{
+		Hooks: s.config.Catalog, Conditions: s.compiler, Types: s.types, Rollout: s.rollouts.engine.Compile,
+		Rules: hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now).WithParams(s.params).
+			WithPlaces(s.places),
+		Jobs: hookjob.NewCompiler(s.config.Catalog, s.compiler, s.types, &s.config.HookJobs, jobs),
+	})
+	o.kinds = append(o.kinds, newRolloutRecords(s.rollouts.engine, o))
+	for _, of := range s.sets.All() {
+		if of.Name == hookjob.Kind && jobs == nil {
+			continue // they are not watched
+		}
+		i := slices.IndexFunc(rules, func(r kinds.Rules) bool { return r.Name == of.Name })
+		o.kinds = append(o.kinds, newFollower(o, rules[i], of.Set))
 	}
-	o.kinds = append(o.kinds, newChains(s.chains, s.config.Catalog, s.clusters.need, o))
 	problems.missing = o.setAbsent
 	return o, nil
 }

@@ -13,10 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,40 +24,15 @@ import (
 	"github.com/hookgate/hookgate/internal/base/problems"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/kinds"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// kind is what a follower needs to know of a kind of Hookgate's own. O is the type of its objects, and C what one is
-// compiled to.
-type kind[O client.Object, C any] struct {
-	name   string // such as ExtensionPolicy
-	object O
-	list   client.ObjectList
-	// compile returns what an object says, or its mistakes.
-	compile func(O) (C, field.ErrorList)
-	// apply replaces all objects of the kind in the registry. valid may have earlier generations of those in invalid, by
-	// name, which stay in effect. It returns the names of the ExtensionConfigs whose calls change.
-	apply func(valid []C, invalid map[string]mistaken[O]) (changed []string)
-	// verdicts returns the verdict on each object, by name. It may change when handlers come and go.
-	verdicts func() map[string]extensionconfig.Verdict
-	report   func(verdicts map[string]extensionconfig.Verdict, at func(name string) string)
-	// condition returns a verdict as a condition of a generation.
-	condition  func(extensionconfig.Verdict, int64) metav1.Condition
-	conditions func(O) *[]metav1.Condition
-}
-
-// mistaken is an object that is not valid.
-type mistaken[O any] struct {
-	object  O
-	message string
-	closed  *kinds.Closed // nil if an earlier generation stays in effect
-}
-
 // follower applies the objects of one kind to the registry of this replica.
-type follower[O client.Object, C any] struct {
-	kind[O, C]
+type follower struct {
+	kinds.Rules
+
+	set     kinds.Set
 	cache   cache.Cache
 	client  client.Client // to write with
 	served  *discovery.TrackingRegistry
@@ -72,16 +45,16 @@ type follower[O client.Object, C any] struct {
 	once     sync.Once
 
 	// The rest belongs to the goroutine of start and run of own.
-	compiled map[string]compiled[C] // by name
-	items    []O                    // as applied last
+	compiled map[string]compiled // by name
+	items    []kinds.Object      // as applied last
 }
 
 // compiled is an object that was compiled.
-type compiled[C any] struct {
+type compiled struct {
 	uid        types.UID
 	generation int64
 	// valid is what is in effect, and may be nil. If invalid is not empty, it is of an earlier generation: of validOf.
-	valid   *C
+	valid   any
 	validOf int64
 	invalid string
 	closed  *kinds.Closed // what an object closes that is invalid and has no valid version
@@ -92,29 +65,29 @@ type compiled[C any] struct {
 	written string
 }
 
-func newFollower[O client.Object, C any](shared *own, k kind[O, C]) *follower[O, C] {
-	return &follower[O, C]{
-		kind: k, cache: shared.cache, client: shared.client, records: shared.records, logger: shared.logger,
+func newFollower(shared *own, rules kinds.Rules, set kinds.Set) *follower {
+	return &follower{
+		Rules: rules, set: set, cache: shared.cache, client: shared.client, records: shared.records, logger: shared.logger,
 		missing: make(chan struct{}), served: shared.served, hooks: shared.hooks,
 	}
 }
 
-func (f *follower[O, C]) isKind(name string) bool { return f.name == name }
+func (f *follower) isKind(name string) bool { return f.Name == name }
 
 // setAbsent notes that the API server does not have the kind, so that there are no objects to wait for.
-func (f *follower[O, C]) setAbsent()              { f.once.Do(func() { close(f.missing) }) }
-func (f *follower[O, C]) absent() <-chan struct{} { return f.missing }
-func (f *follower[O, C]) synced() bool            { return f.isSynced() }
+func (f *follower) setAbsent()              { f.once.Do(func() { close(f.missing) }) }
+func (f *follower) absent() <-chan struct{} { return f.missing }
+func (f *follower) synced() bool            { return f.isSynced() }
 
 // follow subscribes handler to the objects.
-func (f *follower[O, C]) follow(ctx context.Context, handler toolscache.ResourceEventHandler) error {
-	informer, err := f.cache.GetInformer(ctx, f.object, cache.BlockUntilSynced(false))
+func (f *follower) follow(ctx context.Context, handler toolscache.ResourceEventHandler) error {
+	informer, err := f.cache.GetInformer(ctx, f.New(), cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.name, err)
+		return fmt.Errorf("watch %s: %w", f.Name, err)
 	}
 	registration, err := informer.AddEventHandler(handler)
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.name, err)
+		return fmt.Errorf("watch %s: %w", f.Name, err)
 	}
 	f.isSynced = registration.HasSynced
 	return nil
@@ -122,16 +95,16 @@ func (f *follower[O, C]) follow(ctx context.Context, handler toolscache.Resource
 
 // apply applies the objects in the cache to the registry, and returns the names of the ExtensionConfigs whose calls
 // change.
-func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
+func (f *follower) apply(ctx context.Context) (changed []string) {
 	f.items = nil
 	if !f.isSynced() {
 		return nil
 	}
-	list, _ := f.list.DeepCopyObject().(client.ObjectList)
+	list, _ := f.NewList().(client.ObjectList)
 	err := f.cache.List(ctx, list)
 	if err == nil {
 		err = meta.EachListItem(list, func(o runtime.Object) error {
-			if item, ok := o.(O); ok && item.GetDeletionTimestamp().IsZero() {
+			if item, ok := o.(kinds.Object); ok && item.GetDeletionTimestamp().IsZero() {
 				f.items = append(f.items, item)
 			}
 			return nil
@@ -139,50 +112,47 @@ func (f *follower[O, C]) apply(ctx context.Context) (changed []string) {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			f.logger.Error("objects cannot be listed from the cache", "kind", f.name, "error", err)
+			f.logger.Error("objects cannot be listed from the cache", "kind", f.Name, "error", err)
 		}
 		return nil
 	}
-	next := make(map[string]compiled[C], len(f.items))
-	valid := make([]C, 0, len(f.items))
-	invalid := map[string]mistaken[O]{}
+	next := make(map[string]compiled, len(f.items))
+	items := make([]kinds.Item, 0, len(f.items))
 	var closures []registry.Closure
-	for _, item := range f.items {
-		c := f.compileNext(item)
-		next[item.GetName()] = c
-		if c.valid != nil {
-			valid = append(valid, *c.valid)
-		}
-		if c.invalid != "" {
-			invalid[item.GetName()] = mistaken[O]{item, c.invalid, c.closed}
-		}
+	for _, o := range f.items {
+		c := f.compileNext(o)
+		next[o.GetName()] = c
+		items = append(items, kinds.Item{
+			Name: o.GetName(), Object: o, Compiled: c.valid, Mistake: c.invalid, Closed: c.closed,
+		})
 		if c.closed != nil && !c.closed.Nothing() {
 			closures = append(closures, c.closed.Closure)
 		}
 	}
 	f.compiled = next
-	f.served.SetClosures(f.name, closures)
 	f.keep()
-	return f.kind.apply(valid, invalid)
+	changed = f.set.Use(items)
+	f.served.SetClosures(f.Name, closures) // what has been corrected is in effect
+	return changed
 }
 
 // compileNext compiles an object. While it is invalid, its last valid generation stays in effect: the one that is
 // recorded, as in all replicas, or the one that this replica has seen if there is no record that is valid.
-func (f *follower[O, C]) compileNext(item O) compiled[C] {
+func (f *follower) compileNext(item kinds.Object) compiled {
 	before, known := f.compiled[item.GetName()]
 	known = known && before.uid == item.GetUID()
-	key := recordKey{f.name, item.GetUID()}
+	key := recordKey{f.Name, item.GetUID()}
 	same := known && before.generation == item.GetGeneration()
 	if same && (before.invalid == "" || before.record == versionOf(f.records.ofMistaken(key))) {
 		return before
 	}
-	now := compiled[C]{uid: item.GetUID(), generation: item.GetGeneration(), validOf: item.GetGeneration()}
+	now := compiled{uid: item.GetUID(), generation: item.GetGeneration(), validOf: item.GetGeneration()}
 	if same {
 		now.written = before.written
 	}
-	converted, errs := f.compile(item)
+	converted, errs := f.Compile(item)
 	if len(errs) == 0 {
-		now.valid = &converted
+		now.valid = converted
 		return now
 	}
 	now.invalid = problems.Join(errs).Error()
@@ -193,7 +163,7 @@ func (f *follower[O, C]) compileNext(item O) compiled[C] {
 	now.record = versionOf(last)
 	if last != nil && (now.valid == nil || now.validOf != last.Revision) {
 		if c, ok := f.restore(item, last); ok {
-			now.valid, now.validOf = &c, last.Revision
+			now.valid, now.validOf = c, last.Revision
 		}
 	}
 	if now.valid != nil {
@@ -201,22 +171,22 @@ func (f *follower[O, C]) compileNext(item O) compiled[C] {
 		return now
 	}
 	content, _ := json.Marshal(item) // what cannot be written is read as missing
-	closed := kinds.Close(f.name, item.GetName(), content, now.invalid, f.hooks)
+	closed := f.Close(item.GetName(), content, now.invalid, f.hooks)
 	now.closed = &closed
 	now.invalid += "; " + closed.Effect()
 	return now
 }
 
 // judge reports the verdicts on the objects, and returns them.
-func (f *follower[O, C]) judge() map[string]extensionconfig.Verdict {
-	verdicts := f.verdicts()
-	f.report(verdicts, nil)
+func (f *follower) judge() map[string]kinds.Verdict {
+	verdicts := f.set.Verdicts()
+	f.set.Report(verdicts, nil)
 	return verdicts
 }
 
 // write writes the verdicts that have changed to the objects that were applied last. It reports whether the API server
 // refused one, which has to be tried again.
-func (f *follower[O, C]) write(ctx context.Context, verdicts map[string]extensionconfig.Verdict) (refused bool) {
+func (f *follower) write(ctx context.Context, verdicts map[string]kinds.Verdict) (refused bool) {
 	for _, item := range f.items {
 		verdict, ok := verdicts[item.GetName()]
 		known := f.compiled[item.GetName()]
@@ -224,12 +194,12 @@ func (f *follower[O, C]) write(ctx context.Context, verdicts map[string]extensio
 			continue
 		}
 		verdict.Message = text.Cut(verdict.Message, limits.ConditionMessageBytes)
-		conditions := slices.Clone(*f.conditions(item))
-		if !meta.SetStatusCondition(&conditions, f.condition(verdict, item.GetGeneration())) {
+		conditions := slices.Clone(*f.Conditions(item))
+		if !meta.SetStatusCondition(&conditions, f.Condition(verdict, item.GetGeneration())) {
 			continue
 		}
 		before, _ := item.DeepCopyObject().(client.Object)
-		*f.conditions(item) = conditions
+		*f.Conditions(item) = conditions
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		err := f.client.Status().Patch(ctx, item, patch)
 		switch {
@@ -242,7 +212,7 @@ func (f *follower[O, C]) write(ctx context.Context, verdicts map[string]extensio
 		default:
 			refused = true
 			f.logger.Error("API server refused, which is tried again",
-				"kind", f.name, "name", item.GetName(), "error", fmt.Errorf("write status: %w", err))
+				"kind", f.Name, "name", item.GetName(), "error", fmt.Errorf("write status: %w", err))
 		}
 	}
 	return refused

@@ -9,19 +9,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
-	"github.com/hookgate/hookgate/internal/sources/discovery"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // jobKinds are the kinds that HookJobs read and write besides Secrets.
@@ -29,24 +23,6 @@ var jobKinds = []schema.GroupVersionKind{
 	batchv1.SchemeGroupVersion.WithKind("Job"), batchv1.SchemeGroupVersion.WithKind("JobList"), // a cache looks for both
 	corev1.SchemeGroupVersion.WithKind("Pod"),
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"), hookjob.MachineKind, hookjob.ClusterKind,
-}
-
-// newJobs returns the follower of HookJobs.
-func newJobs(
-	set *discovery.LocalSet, jobs *hookjob.Compiler, shared *own,
-) *follower[*v1alpha1.HookJob, registry.Registration] {
-	type object = *v1alpha1.HookJob
-	return newFollower(shared, kind[object, registry.Registration]{
-		name: hookjob.Kind, object: &v1alpha1.HookJob{}, list: &v1alpha1.HookJobList{},
-		compile: func(o object) (registry.Registration, field.ErrorList) { return jobs.Compile(o) },
-		apply: func(valid []registry.Registration, invalid map[string]mistaken[object]) []string {
-			set.Set(append(valid, closedOf(invalid)...), messagesOf(invalid))
-			return nil // no extension is called differently
-		},
-		verdicts: set.Verdicts, report: set.Report,
-		condition:  extensionconfig.Verdict.ReadyCondition,
-		conditions: func(o object) *[]metav1.Condition { return &o.Status.Conditions },
-	})
 }
 
 // jobCluster runs the Jobs of HookJobs. The zero value runs none.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/notify"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
 const (
@@ -119,14 +119,14 @@ func keyOf(r *appsv1.ControllerRevision) (recordKey, bool) {
 	return recordKey{kind, owner.UID}, true
 }
 
-func (*lastValid) isKind(name string) bool                   { return name == revisionKind }
-func (v *lastValid) setAbsent()                              { v.once.Do(func() { close(v.missing) }) }
-func (v *lastValid) absent() <-chan struct{}                 { return v.missing }
-func (v *lastValid) synced() bool                            { return v.isSynced() }
-func (*lastValid) apply(context.Context) (changed []string)  { return nil }
-func (*lastValid) judge() map[string]extensionconfig.Verdict { return nil }
+func (*lastValid) isKind(name string) bool                  { return name == revisionKind }
+func (v *lastValid) setAbsent()                             { v.once.Do(func() { close(v.missing) }) }
+func (v *lastValid) absent() <-chan struct{}                { return v.missing }
+func (v *lastValid) synced() bool                           { return v.isSynced() }
+func (*lastValid) apply(context.Context) (changed []string) { return nil }
+func (*lastValid) judge() map[string]kinds.Verdict          { return nil }
 
-func (*lastValid) write(context.Context, map[string]extensionconfig.Verdict) (refused bool) {
+func (*lastValid) write(context.Context, map[string]kinds.Verdict) (refused bool) {
 	return false
 }
 

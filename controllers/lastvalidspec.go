@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	kubejson "sigs.k8s.io/json"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
 // recorded is the data of a record.
@@ -27,14 +27,9 @@ type recorded struct {
 	Spec any `json:"spec"`
 }
 
-// specOf returns a pointer to the spec of an object of Hookgate's own, all of which have one.
-func specOf(o client.Object) any {
-	return reflect.ValueOf(o).Elem().FieldByName("Spec").Addr().Interface()
-}
-
 // newRecord returns the record of an object, or an error if its spec is too large for one.
-func newRecord(namespace, kind string, o client.Object) (*appsv1.ControllerRevision, error) {
-	data, err := json.Marshal(recorded{specOf(o)})
+func newRecord(namespace, kind string, o kinds.Object) (*appsv1.ControllerRevision, error) {
+	data, err := json.Marshal(recorded{kinds.SpecOf(o)})
 	if err == nil && len(data) > limits.LastValidBytes {
 		err = fmt.Errorf("the spec has %d bytes, more than %d", len(data), limits.LastValidBytes)
 	}
@@ -56,33 +51,32 @@ func newRecord(namespace, kind string, o client.Object) (*appsv1.ControllerRevis
 
 // withRecorded returns a copy of an object with the spec in a record, or an error if that has members that this version
 // of the gateway does not know: what is not understood must not be taken for what it says besides.
-func withRecorded[O client.Object](o O, r *appsv1.ControllerRevision) (O, error) {
-	earlier := o.DeepCopyObject().(O)
-	spec := specOf(earlier)
+func withRecorded(o kinds.Object, r *appsv1.ControllerRevision) (kinds.Object, error) {
+	earlier := o.DeepCopyObject().(kinds.Object)
+	spec := kinds.SpecOf(earlier)
 	reflect.ValueOf(spec).Elem().SetZero()
 	unknown, err := kubejson.UnmarshalStrict(r.Data.Raw, &recorded{spec})
 	return earlier, errors.Join(append(unknown, err)...)
 }
 
 // restore returns what is recorded of an object that is mistaken as it is, if that compiles.
-func (f *follower[O, C]) restore(item O, r *appsv1.ControllerRevision) (C, bool) {
-	var none C
+func (f *follower) restore(item kinds.Object, r *appsv1.ControllerRevision) (any, bool) {
 	earlier, err := withRecorded(item, r)
 	if err == nil {
-		c, errs := f.compile(earlier)
+		c, errs := f.Compile(earlier)
 		if len(errs) == 0 {
 			return c, true
 		}
 		err = errs.ToAggregate()
 	}
 	f.logger.Warn("last valid version of a mistaken object is not valid for this version of the gateway",
-		"kind", f.name, "name", item.GetName(), "record", r.Name, "error", err)
-	return none, false
+		"kind", f.Name, "name", item.GetName(), "record", r.Name, "error", err)
+	return nil, false
 }
 
 // keep tells the records which objects are mistaken, and which valid ones have yet to be recorded. That is noted by
 // each replica, so that none is left out when another one begins to lead.
-func (f *follower[O, C]) keep() {
+func (f *follower) keep() {
 	if f.records == nil || !f.records.synced() {
 		return
 	}
@@ -93,7 +87,7 @@ func (f *follower[O, C]) keep() {
 		if known.invalid != "" {
 			mistaken[uid] = true
 		}
-		p, waits := f.records.pendingOf(recordKey{f.name, uid})
+		p, waits := f.records.pendingOf(recordKey{f.Name, uid})
 		if known.invalid == "" && !known.unrecordable && (!waits || p.Revision < item.GetGeneration()) {
 			p, waits = f.unrecorded(item, &known, leads)
 			f.compiled[item.GetName()] = known
@@ -102,22 +96,22 @@ func (f *follower[O, C]) keep() {
 			pending[uid] = p
 		}
 	}
-	f.records.await(f.name, mistaken, pending)
+	f.records.await(f.Name, mistaken, pending)
 }
 
 // unrecorded returns what is to be recorded of a valid object, if anything is. A leader looks once whether the record
 // of the same generation has all that this version of the gateway knows: another version may have written it.
-func (f *follower[O, C]) unrecorded(item O, known *compiled[C], leads bool) (p pendingRecord, waits bool) {
-	last := f.records.last(recordKey{f.name, item.GetUID()})
+func (f *follower) unrecorded(item kinds.Object, known *compiled, leads bool) (p pendingRecord, waits bool) {
+	last := f.records.last(recordKey{f.Name, item.GetUID()})
 	of := item.GetGeneration()
 	if last != nil && (last.Revision > of || last.Revision == of && (known.checked || !leads)) {
 		return p, false
 	}
-	record, err := newRecord(f.records.namespace, f.name, item)
+	record, err := newRecord(f.records.namespace, f.Name, item)
 	if err != nil {
 		known.unrecordable = true
 		f.logger.Warn("last valid spec cannot be recorded: after a restart, it would not stay in effect when the next one "+
-			"has a mistake", "kind", f.name, "name", item.GetName(), "error", err)
+			"has a mistake", "kind", f.Name, "name", item.GetName(), "error", err)
 		return p, false
 	}
 	p.ControllerRevision = record
@@ -128,7 +122,7 @@ func (f *follower[O, C]) unrecorded(item O, known *compiled[C], leads bool) (p p
 		if err != nil {
 			return p, true
 		}
-		data, err := json.Marshal(recorded{specOf(earlier)})
+		data, err := json.Marshal(recorded{kinds.SpecOf(earlier)})
 		return p, err != nil || !bytes.Equal(data, record.Data.Raw)
 	}
 	return p, true

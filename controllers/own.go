@@ -16,7 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/notify"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 )
 
@@ -47,8 +47,8 @@ type followed interface {
 	setAbsent()
 	absent() <-chan struct{}
 	apply(ctx context.Context) (changed []string)
-	judge() map[string]extensionconfig.Verdict
-	write(ctx context.Context, verdicts map[string]extensionconfig.Verdict) (refused bool)
+	judge() map[string]kinds.Verdict
+	write(ctx context.Context, verdicts map[string]kinds.Verdict) (refused bool)
 }
 
 // setAbsent notes that the API server does not have a kind.

@@ -31,8 +31,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/problems"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -61,7 +61,7 @@ type reconciler struct {
 	backoff    discovery.Backoff
 	lag        time.Duration // how long the cache may lack the last write
 	leadership *leadership
-	policies   *discovery.PolicySet
+	policies   *extensionpolicy.Set
 	losses     *convert.Losses // nil if this process converts nothing
 	circuits   Circuits        // nil if this process calls nothing
 	readOnly   bool
@@ -203,7 +203,7 @@ func (r *reconciler) mistake(config *runtimev1.ExtensionConfig, invalid error) *
 		return nil
 	}
 	content, _ := json.Marshal(config) // what cannot be written is read as missing
-	return kinds.Close(kinds.ExtensionConfig, config.Name, content, invalid.Error(), r.hooks).Extension
+	return extensionconfig.Description.Close(config.Name, content, invalid.Error(), r.hooks).Extension
 }
 
 // extension returns the Extension that config defines, or an error if it cannot be used.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -31,13 +31,13 @@ func newRolloutRecords(engine *rollout.Engine, shared *own) *rolloutRecords {
 	return &rolloutRecords{engine: engine, cache: shared.cache, missing: make(chan struct{})}
 }
 
-func (*rolloutRecords) isKind(name string) bool                   { return name == rollout.RecordKind }
-func (r *rolloutRecords) setAbsent()                              { r.once.Do(func() { close(r.missing) }) }
-func (r *rolloutRecords) absent() <-chan struct{}                 { return r.missing }
-func (r *rolloutRecords) synced() bool                            { return r.isSynced() }
-func (*rolloutRecords) judge() map[string]extensionconfig.Verdict { return nil }
+func (*rolloutRecords) isKind(name string) bool         { return name == rollout.RecordKind }
+func (r *rolloutRecords) setAbsent()                    { r.once.Do(func() { close(r.missing) }) }
+func (r *rolloutRecords) absent() <-chan struct{}       { return r.missing }
+func (r *rolloutRecords) synced() bool                  { return r.isSynced() }
+func (*rolloutRecords) judge() map[string]kinds.Verdict { return nil }
 
-func (*rolloutRecords) write(context.Context, map[string]extensionconfig.Verdict) (refused bool) {
+func (*rolloutRecords) write(context.Context, map[string]kinds.Verdict) (refused bool) {
 	return false
 }
 

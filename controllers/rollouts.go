@@ -9,22 +9,17 @@ import (
 	"log/slog"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
-	"github.com/hookgate/hookgate/internal/sources/discovery"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // rollouts decides for which Clusters the candidates of ExtensionRollouts answer. All replicas do, each by the answers
 // that it sees; what they decide is in the records, under the lock of the resource version.
 type rollouts struct {
 	engine   *rollout.Engine
-	set      *discovery.RolloutSet
 	clusters *clusters
 	logger   *slog.Logger
 	readOnly bool
@@ -39,7 +34,7 @@ type rollouts struct {
 
 var _ rollout.Store = (*rollouts)(nil)
 
-func newRollouts(served *discovery.TrackingRegistry, of *clusters, leads func() bool, c *Config) *rollouts {
+func newRollouts(of *clusters, leads func() bool, c *Config) *rollouts {
 	r := &rollouts{
 		clusters: of, logger: c.Logger, readOnly: c.ReadOnly, leads: leads,
 		events: newRolloutEvents(), gone: newGoneClusters(),
@@ -51,47 +46,8 @@ func newRollouts(served *discovery.TrackingRegistry, of *clusters, leads func() 
 		config.Store, config.Changed = r, r.changed
 	}
 	r.engine = rollout.New(config)
-	r.set = discovery.NewRolloutSet(served, r.engine, c.Logger)
 	of.changed, of.gone = r.engine.Reconsider, r.forget
 	return r
-}
-
-// newRolloutFollower returns the follower of ExtensionRollouts. It calls needClusters once there is one.
-func newRolloutFollower(
-	r *rollouts, needClusters func(), shared *own,
-) *follower[*v1alpha1.ExtensionRollout, registry.Rollout] {
-	type object = *v1alpha1.ExtensionRollout
-	return newFollower(shared, kind[object, registry.Rollout]{
-		name: rollout.Kind, object: &v1alpha1.ExtensionRollout{}, list: &v1alpha1.ExtensionRolloutList{},
-		compile: r.engine.Compile,
-		apply: func(valid []registry.Rollout, invalid map[string]mistaken[object]) []string {
-			r.set.Set(valid, messagesOf(invalid))
-			if len(valid) > 0 {
-				needClusters()
-			}
-			return nil // no extension is called differently
-		},
-		verdicts: r.verdicts, report: r.set.Report,
-		condition:  extensionconfig.Verdict.ReadyCondition,
-		conditions: func(o object) *[]metav1.Condition { return &o.Status.Conditions },
-	})
-}
-
-// verdicts returns the verdict on each ExtensionRollout. None is ready without the records.
-func (r *rollouts) verdicts() map[string]extensionconfig.Verdict {
-	verdicts := r.set.Verdicts()
-	if r.engine.Readable() {
-		return verdicts
-	}
-	for name, v := range verdicts {
-		if v.Ready() || v.Reason == v1alpha1.RecordsMissingReason {
-			verdicts[name] = extensionconfig.Verdict{
-				Reason: v1alpha1.RecordsMissingReason, Message: "Calls fail with NotReady: the " + rollout.RecordKind +
-					"s have not been read; install their CustomResourceDefinition, and allow the gateway to list and watch them",
-			}
-		}
-	}
-	return verdicts
 }
 
 // Put implements rollout.Store.

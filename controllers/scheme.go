@@ -16,8 +16,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/kinds/hookjob"
-	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -27,19 +27,16 @@ var (
 	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
 )
 
-// The kinds of Hookgate's own.
-const (
-	policyKind = "ExtensionPolicy"
-	chainKind  = "HandlerChain"
-)
-
 // ownKind is a kind of Hookgate's own, and what those want who install it.
 type ownKind struct{ name, wanted string }
 
-// ownKinds are all of them; the first that a text names is meant.
-var ownKinds = []ownKind{
-	{policyKind, "policies"}, {chainKind, "chains"}, {hookrule.Kind, "rules"}, {hookjob.Kind, "Jobs that answer hooks"},
-	{rollout.RecordKind, "rollouts"}, {rollout.Kind, "rollouts"},
+// ownKinds returns all of them; the first that a text names is meant.
+func ownKinds() []ownKind {
+	own := []ownKind{{rollout.RecordKind, rollout.Description.Wanted}}
+	for _, k := range allkinds.Own() {
+		own = append(own, ownKind{k.Name, k.Wanted})
+	}
+	return own
 }
 
 // newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in a group.
@@ -63,9 +60,9 @@ func newScheme(group string) *runtime.Scheme {
 // away or not have the kind yet.
 func newMapper(group string) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"},
+	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: extensionconfig.Kind},
 		meta.RESTScopeRoot)
-	for _, k := range ownKinds {
+	for _, k := range ownKinds() {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(k.name), meta.RESTScopeRoot)
 	}
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -25,7 +25,7 @@ const (
 func severalOffered(s *registry.Snapshot, hooks *catalog.Catalog) map[string]string {
 	messages := map[string]string{}
 	for _, h := range hooks.Hubs() {
-		message := extensionconfig.SeveralOffered(s, h)
+		message := kinds.SeveralOffered(s, h)
 		if message == "" {
 			continue
 		}

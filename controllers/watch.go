@@ -243,7 +243,8 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 		return
 	}
 	reason, advice := "unreachable", "the known state stays in use, and the watch is retried"
-	i := slices.IndexFunc(ownKinds, func(k ownKind) bool { return strings.Contains(r.TypeDescription(), k.name) })
+	own := ownKinds()
+	i := slices.IndexFunc(own, func(k ownKind) bool { return strings.Contains(r.TypeDescription(), k.name) })
 	switch {
 	case strings.Contains(r.TypeDescription(), revisionKind) && isLacking(err):
 		reason = "forbidden"
@@ -252,9 +253,9 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 		p.missing(revisionKind)
 	case apierrors.IsNotFound(err) && i >= 0:
 		reason = "missing"
-		advice = "install the CustomResourceDefinition of " + ownKinds[i].name + " in " + v1alpha1.GroupVersion.Group +
-			", if you want " + ownKinds[i].wanted
-		p.missing(ownKinds[i].name)
+		advice = "install the CustomResourceDefinition of " + own[i].name + " in " + v1alpha1.GroupVersion.Group +
+			", if you want " + own[i].wanted
+		p.missing(own[i].name)
 	case apierrors.IsNotFound(err):
 		reason = "missing"
 		advice = "install the CustomResourceDefinition of ExtensionConfig in " + p.group +

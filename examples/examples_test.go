@@ -26,7 +26,7 @@ import (
 	"github.com/hookgate/hookgate/examples/requests"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 )
 
 // upstream are the types that a request of that kind must fit, without a member left over.
@@ -156,7 +156,7 @@ func TestChains(t *testing.T) {
 		if err := strict(body, chain); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, errs := extensionconfig.ConvertChain(chain, catalog.New()); len(errs) > 0 || chain.Kind != "HandlerChain" {
+		if _, errs := handlerchain.Compile(chain, catalog.New()); len(errs) > 0 || chain.Kind != "HandlerChain" {
 			t.Errorf("%s: %s: %v", name, chain.Kind, errs)
 		}
 	}

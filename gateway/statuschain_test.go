@@ -25,8 +25,9 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -36,8 +37,9 @@ func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher
 	t.Helper()
 	r := filled(t, registrationOf("e", handlerOf("a", "CanUpdateMachine", hook.Fail), handlerOf("b", "CanUpdateMachine", hook.Fail),
 		handlerOf("p", "GeneratePatches", hook.Fail), handlerOf("q", "GeneratePatches", hook.Fail), handlerOf("g", "BeforeClusterCreate", hook.Fail)))
-	chains := discovery.NewChainSet(r, true, slog.New(slog.DiscardHandler))
-	chains.Set([]registry.Chain{
+	chains := handlerchain.NewSet(r, func() {}, slog.New(slog.DiscardHandler))
+	items := []kinds.Item{{Name: "typo", Mistake: "spec.hook: Required value"}}
+	for _, c := range []registry.Chain{
 		{
 			Name: "updates", Hook: hookOf(t, "CanUpdateMachine").GroupHook(), Sole: true, Strict: true, Block: true,
 			Steps: []registry.ChainStep{{Handler: "a.e", Allow: []string{"/machine/spec"}}},
@@ -47,7 +49,10 @@ func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher
 			Steps: []registry.ChainStep{{Handler: "q.e", Settings: map[string]string{"b": "1", "a": "2"}}, {Handler: "p.e"}, {Handler: "x.none", Optional: true}},
 		},
 		{Name: "gates", Hook: hookOf(t, "BeforeClusterCreate").GroupHook(), Steps: []registry.ChainStep{{Handler: "g.e"}, {Handler: "y.none"}}},
-	}, map[string]string{"typo": "spec.hook: Required value"})
+	} {
+		items = append(items, kinds.Item{Name: c.Name, Compiled: c})
+	}
+	chains.Use(items)
 	chains.Report(chains.Verdicts(), nil)
 
 	o := newObserved(r)

@@ -4,71 +4,34 @@
 package kinds
 
 import (
-	"slices"
-	"strings"
 	"testing"
+	"time"
 
-	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/base/limits"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
-// What a mistaken object closes is what its spec names where a name belongs, in whichever form it is written there.
-func TestClose(t *testing.T) {
-	hooks := catalog.New()
-	many := make([]string, 2*limits.ChainSteps)
-	for i := range many {
-		many[i] = `{"handler":"step` + string(rune('a'+i%26)) + strings.Repeat("x", i/26) + `.m"}`
+// What an object was compiled to stands for another one only if that says the same.
+func TestSameSpec(t *testing.T) {
+	with := func(change func(*v1alpha1.ExtensionPolicy)) *v1alpha1.ExtensionPolicy {
+		p := &v1alpha1.ExtensionPolicy{}
+		p.Name, p.Spec.TargetRef.Name, p.Spec.Order = "p", "acme", new(int32(3))
+		change(p)
+		return p
 	}
 	for name, tc := range map[string]struct {
-		kind, spec string
-		closed     []string // extensions, handlers and hooks
-		open       []string
+		change func(*v1alpha1.ExtensionPolicy)
+		same   bool
 	}{
-		"TargetInAList": {
-			ExtensionPolicy, `{"targetRef":{"name":["m","n"]}}`, []string{"m", "n"}, []string{"all"},
-		},
-		"TwoTargets": {
-			ExtensionPolicy, `{"targetRef":{"name":["m","n"],"handler":"h"}}`, []string{"m", "n"}, []string{"h.m", "all"},
-		},
-		"HookInAList": {
-			HookRule, `{"hook":["AfterClusterUpgrade"]}`, []string{"AfterClusterUpgrade", "BeforeClusterCreate"}, nil,
-		},
-		"RolloutOfOtherTexts": {
-			ExtensionRollout, `{"stabel":"m","approved":["n"],"candidateFor":{"clusterSelector":{"matchLabels":{"a":"o"}}}}`,
-			[]string{"m", "object"}, []string{"n", "o"},
-		},
-		"ChainOfOtherTexts": {
-			HandlerChain, `{"hook":"GeneratePatches","steps":["a.m",{"handlr":"b.m","settings":{"host":"c.m"}}]}`,
-			[]string{"a.m", "b.m", "GeneratePatches"}, []string{"c.m"},
-		},
-		"ChainOfTooManySteps": {
-			HandlerChain, `{"hook":"GeneratePatches","steps":[` + strings.Join(many, ",") + `]}`,
-			[]string{"stepa.m", "stepwxxxx.m"}, nil,
-		},
-		"RuleThatAudits": {HookRule, `{"hook":"AfterClusterUpgrade","action":"Audit"}`, nil, []string{"AfterClusterUpgrade"}},
+		"Nothing": {func(*v1alpha1.ExtensionPolicy) {}, true},
+		"Labels":  {func(p *v1alpha1.ExtensionPolicy) { p.Labels = map[string]string{"a": "b"} }, true},
+		"Created": {func(p *v1alpha1.ExtensionPolicy) { p.CreationTimestamp = metav1.NewTime(time.Unix(1, 0)) }, false},
+		"Target":  {func(p *v1alpha1.ExtensionPolicy) { p.Spec.TargetRef.Name = "other" }, false},
+		"Order":   {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Order = nil }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := Close(tc.kind, "object", []byte(`{"spec":`+tc.spec+`}`), "mistake", hooks)
-			all := slices.Concat(c.Extensions, c.Handlers)
-			if c.AllHooks {
-				all = append(all, "all")
-			}
-			for _, gh := range c.Hooks {
-				all = append(all, gh.Hook)
-			}
-			for _, want := range tc.closed {
-				if !slices.Contains(all, want) {
-					t.Errorf("%s is not closed; closed are %v", want, all)
-				}
-			}
-			for _, no := range tc.open {
-				if slices.Contains(all, no) {
-					t.Errorf("%s is closed", no)
-				}
-			}
-			if c.Nothing() != (len(tc.closed) == 0) {
-				t.Errorf("nothing is closed: %t", c.Nothing())
-			}
-		})
+		if got := SameSpec(with(func(*v1alpha1.ExtensionPolicy) {}), with(tc.change)); got != tc.same {
+			t.Errorf("%s: same is %t", name, got)
+		}
 	}
 }

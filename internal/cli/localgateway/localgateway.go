@@ -26,7 +26,9 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 	"github.com/hookgate/hookgate/registry"
@@ -76,7 +78,7 @@ func Open(
 	mandated, references := codec.New(hooks), convert.NewReferences()
 	references.Set(inventory.Definitions())
 	g, reg := New(hooks, versions, mandated, namespaces(inventory.Of(manifest.Namespace)), references)
-	if err := fill(ctx, reg, inventory, decoder, g.transports, discover, notes); err != nil {
+	if err := fill(ctx, hooks, reg, inventory, decoder, g.transports, discover, notes); err != nil {
 		g.Close()
 		return nil, err
 	}
@@ -103,21 +105,22 @@ func (g *Gateway) Close() { g.transports.Close() }
 
 // fill registers what a directory defines, as the directory source does.
 func fill(
-	ctx context.Context, reg *registry.Registry, v *manifest.Inventory, decoder *manifest.Decoder,
+	ctx context.Context, hooks *catalog.Catalog, reg *registry.Registry, v *manifest.Inventory, decoder *manifest.Decoder,
 	discoverer discovery.Discoverer, discover bool, notes io.Writer,
 ) error {
 	quiet, tracking := slog.New(slog.DiscardHandler), discovery.NewTrackingRegistry(reg)
-	policies := discovery.NewPolicySet(tracking,
-		func(name string) bool { _, ok := v.Of(kinds.ExtensionConfig)[name]; return ok }, decoder.Types(), quiet)
-	policies.Refuse(v.Refused(kinds.ExtensionPolicy))
-	policies.Set(v.Policies())
+	sets := allkinds.NewSets(allkinds.SetConfig{
+		Registry: tracking, Hooks: hooks, Types: decoder.Types(), Logger: quiet,
+		Exists: func(name string) bool { _, ok := v.Of(extensionconfig.Kind)[name]; return ok },
+	})
+	for _, of := range sets.All() {
+		if of.Name != rollout.Kind { // which are nobody's to decide here
+			of.Use(v.Items(of.Name))
+		}
+	}
 	for kind, closures := range v.Closures() {
 		reg.SetClosures(kind, closures)
 	}
-	// Whatever it refuses, the compiler has.
-	reg.SetLocal(kinds.HookRule, append(v.Rules(), v.ClosedRegistrations(kinds.HookRule)...))
-	reg.SetLocal(kinds.HookJob, v.ClosedRegistrations(kinds.HookJob))
-	reg.SetChains(append(v.Chains(), v.ClosedChains()...))
 	unreadable := v.Mistaken()
 	for _, file := range v.Unreadable {
 		unreadable = append(unreadable, registry.Undiscovered{
@@ -131,13 +134,13 @@ func fill(
 	if err != nil {
 		return err
 	}
-	configs := v.Of(kinds.ExtensionConfig)
+	configs := v.Of(extensionconfig.Kind)
 	names := slices.Sorted(maps.Keys(configs))
 	errs := make([]error, len(names))
 	var group errgroup.Group
 	group.SetLimit(maxLocalDiscoveries)
 	for i, name := range names {
-		x, err := policies.WithProtocol(*configs[name].Extension)
+		x, err := sets.Policies.WithProtocol(*configs[name].Extension)
 		if err != nil {
 			errs[i], x = err, *configs[name].Extension
 		}

@@ -20,7 +20,13 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
 // mistake is a mistake of an object of a kind, as docs/mistakes.md has it.
@@ -63,40 +69,40 @@ func policyOf(target string) string {
 // mistakes has at least one row for each kind that decides what calls get.
 func mistakes() []mistake {
 	return []mistake{
-		{kinds.ExtensionConfig, "a wrong field", "{clientConfig: {url: 'http://plain'}}", "BeforeClusterCreate AfterClusterUpgrade BeforeClusterCreate/x.object", "BeforeClusterCreate/rule.gate"},
-		{kinds.ExtensionConfig, "a wrong field, with a namespaceSelector that can be read", "{clientConfig: {url: 'http://plain'}, namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate/x.object BeforeClusterCreate@red", "BeforeClusterCreate"},
-		{kinds.ExtensionConfig, "a misspelt kind", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfg\nmetadata: {name: object}\nspec: {clientConfig: {url: 'https://x'}}", "BeforeClusterCreate", "BeforeClusterCreate/rule.gate"},
+		{extensionconfig.Kind, "a wrong field", "{clientConfig: {url: 'http://plain'}}", "BeforeClusterCreate AfterClusterUpgrade BeforeClusterCreate/x.object", "BeforeClusterCreate/rule.gate"},
+		{extensionconfig.Kind, "a wrong field, with a namespaceSelector that can be read", "{clientConfig: {url: 'http://plain'}, namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate/x.object BeforeClusterCreate@red", "BeforeClusterCreate"},
+		{extensionconfig.Kind, "a misspelt kind", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfg\nmetadata: {name: object}\nspec: {clientConfig: {url: 'https://x'}}", "BeforeClusterCreate", "BeforeClusterCreate/rule.gate"},
 
-		{kinds.ExtensionPolicy, "a wrong field", "{targetRef: {name: gate}, order: first}", "BeforeClusterCreate BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade AfterClusterUpgrade"},
-		{kinds.ExtensionPolicy, "an unknown field", "{targetRef: {name: gate}, ordr: 1}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
-		{kinds.ExtensionPolicy, "an unknown hook", "{targetRef: {name: gate}, hooks: [BeforeClusterCreat]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
-		{kinds.ExtensionPolicy, "a condition that does not compile", "{targetRef: {name: gate}, matchConditions: [{name: c, expression: '1 +'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
-		{kinds.ExtensionPolicy, "a wrong field, of one handler", "{targetRef: {name: gate, handler: rule}, timeoutSeconds: 5s}", "BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
-		{kinds.ExtensionPolicy, "a target that cannot be read", "{targetRef: {nam: gate}, timeoutSeconds: 5}", "BeforeClusterCreate BeforeClusterUpgrade AfterClusterUpgrade", "BeforeClusterCreate/rule.gate"},
-		{kinds.ExtensionPolicy, "the name of another one", policyOf("gate") + "---\n" + policyOf("upgrades"), "BeforeClusterUpgrade", "BeforeClusterCreate"},
-		{kinds.ExtensionPolicy, "a copy of another one", policyOf("gate") + "---\n" + policyOf("gate"), "", "BeforeClusterCreate"},
-		{kinds.ExtensionPolicy, "a misspelt group", "apiVersion: hookgate.io/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: object}\nspec: {targetRef: {name: gate}, order: 1}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{extensionpolicy.Kind, "a wrong field", "{targetRef: {name: gate}, order: first}", "BeforeClusterCreate BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade AfterClusterUpgrade"},
+		{extensionpolicy.Kind, "an unknown field", "{targetRef: {name: gate}, ordr: 1}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{extensionpolicy.Kind, "an unknown hook", "{targetRef: {name: gate}, hooks: [BeforeClusterCreat]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{extensionpolicy.Kind, "a condition that does not compile", "{targetRef: {name: gate}, matchConditions: [{name: c, expression: '1 +'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{extensionpolicy.Kind, "a wrong field, of one handler", "{targetRef: {name: gate, handler: rule}, timeoutSeconds: 5s}", "BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
+		{extensionpolicy.Kind, "a target that cannot be read", "{targetRef: {nam: gate}, timeoutSeconds: 5}", "BeforeClusterCreate BeforeClusterUpgrade AfterClusterUpgrade", "BeforeClusterCreate/rule.gate"},
+		{extensionpolicy.Kind, "the name of another one", policyOf("gate") + "---\n" + policyOf("upgrades"), "BeforeClusterUpgrade", "BeforeClusterCreate"},
+		{extensionpolicy.Kind, "a copy of another one", policyOf("gate") + "---\n" + policyOf("gate"), "", "BeforeClusterCreate"},
+		{extensionpolicy.Kind, "a misspelt group", "apiVersion: hookgate.io/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: object}\nspec: {targetRef: {name: gate}, order: 1}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 
-		{kinds.HandlerChain, "a wrong field", "{hook: CanUpdateMachine, steps: [{handler: rule.inplace}], onPartialCoverage: block}", "CanUpdateMachine CanUpdateMachine/object CanUpdateMachine/rule.inplace", "BeforeClusterCreate"},
-		{kinds.HandlerChain, "a misspelt field", "{hook: BeforeClusterCreate, stepz: [{handler: rule.gate}]}", "BeforeClusterCreate BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
-		{kinds.HandlerChain, "steps that cannot be read", "{hook: CanUpdateMachine, steps: 5}", "CanUpdateMachine CanUpdateMachine/rule.inplace CanUpdateMachine/object", "BeforeClusterCreate"},
-		{kinds.HandlerChain, "a hook that cannot be read", "{hok: CanUpdateMachine, steps: [{handler: rule.inplace}]}", "BeforeClusterCreate CanUpdateMachine/rule.inplace", "AfterClusterUpgrade"},
+		{handlerchain.Kind, "a wrong field", "{hook: CanUpdateMachine, steps: [{handler: rule.inplace}], onPartialCoverage: block}", "CanUpdateMachine CanUpdateMachine/object CanUpdateMachine/rule.inplace", "BeforeClusterCreate"},
+		{handlerchain.Kind, "a misspelt field", "{hook: BeforeClusterCreate, stepz: [{handler: rule.gate}]}", "BeforeClusterCreate BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
+		{handlerchain.Kind, "steps that cannot be read", "{hook: CanUpdateMachine, steps: 5}", "CanUpdateMachine CanUpdateMachine/rule.inplace CanUpdateMachine/object", "BeforeClusterCreate"},
+		{handlerchain.Kind, "a hook that cannot be read", "{hok: CanUpdateMachine, steps: [{handler: rule.inplace}]}", "BeforeClusterCreate CanUpdateMachine/rule.inplace", "AfterClusterUpgrade"},
 
-		{kinds.HookRule, "a wrong field", "{hook: BeforeClusterCreate, hold: [{if: 'nothing', message: '\"no\"'}]}", "BeforeClusterCreate BeforeClusterCreate/rule.object", "BeforeClusterUpgrade AfterClusterUpgrade BeforeClusterCreate/rule.gate"},
-		{kinds.HookRule, "a wrong field, with a namespaceSelector that can be read", "{hook: BeforeClusterCreate, hol: [], namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate@red", "BeforeClusterCreate"},
-		{kinds.HookRule, "a namespaceSelector that cannot be read", "{hook: BeforeClusterCreate, namespaceSelector: {matchLabel: {team: red}}}", "BeforeClusterCreate BeforeClusterCreate@red", "BeforeClusterUpgrade"},
-		{kinds.HookRule, "a hook that cannot be read", "{hook: Upgrade, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate BeforeClusterUpgrade", "AfterClusterUpgrade"},
-		{kinds.HookRule, "a name that is not valid", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: Not_Valid}\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
-		{kinds.HookRule, "no name", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
-		{kinds.HookRule, "the name of another one", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: gate}\nspec: {hook: BeforeClusterUpgrade, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterUpgrade", "BeforeClusterCreate BeforeClusterCreate/rule.gate"},
-		{kinds.HookRule, "a misspelt kind", "apiVersion: hookgate.dev/v1alpha1\nkind: hookrules\nmetadata: {name: object}\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
-		{kinds.HookRule, "a mistake, with action: Audit", "{hook: BeforeClusterCreate, action: Audit, hol: []}", "", "BeforeClusterCreate"},
+		{hookrule.Kind, "a wrong field", "{hook: BeforeClusterCreate, hold: [{if: 'nothing', message: '\"no\"'}]}", "BeforeClusterCreate BeforeClusterCreate/rule.object", "BeforeClusterUpgrade AfterClusterUpgrade BeforeClusterCreate/rule.gate"},
+		{hookrule.Kind, "a wrong field, with a namespaceSelector that can be read", "{hook: BeforeClusterCreate, hol: [], namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate@red", "BeforeClusterCreate"},
+		{hookrule.Kind, "a namespaceSelector that cannot be read", "{hook: BeforeClusterCreate, namespaceSelector: {matchLabel: {team: red}}}", "BeforeClusterCreate BeforeClusterCreate@red", "BeforeClusterUpgrade"},
+		{hookrule.Kind, "a hook that cannot be read", "{hook: Upgrade, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate BeforeClusterUpgrade", "AfterClusterUpgrade"},
+		{hookrule.Kind, "a name that is not valid", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: Not_Valid}\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{hookrule.Kind, "no name", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{hookrule.Kind, "the name of another one", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: gate}\nspec: {hook: BeforeClusterUpgrade, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterUpgrade", "BeforeClusterCreate BeforeClusterCreate/rule.gate"},
+		{hookrule.Kind, "a misspelt kind", "apiVersion: hookgate.dev/v1alpha1\nkind: hookrules\nmetadata: {name: object}\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{hookrule.Kind, "a mistake, with action: Audit", "{hook: BeforeClusterCreate, action: Audit, hol: []}", "", "BeforeClusterCreate"},
 
-		{kinds.HookJob, "a wrong field", "{hook: BeforeClusterCreate, jobb: {}}", "BeforeClusterCreate BeforeClusterCreate/job.object", "BeforeClusterUpgrade"},
-		{kinds.HookJob, "a hook that cannot be read", "{hook: 5}", "BeforeClusterCreate BeforeClusterUpgrade", "AfterClusterUpgrade"},
+		{hookjob.Kind, "a wrong field", "{hook: BeforeClusterCreate, jobb: {}}", "BeforeClusterCreate BeforeClusterCreate/job.object", "BeforeClusterUpgrade"},
+		{hookjob.Kind, "a hook that cannot be read", "{hook: 5}", "BeforeClusterCreate BeforeClusterUpgrade", "AfterClusterUpgrade"},
 
-		{kinds.ExtensionRollout, "a wrong field", "{stable: away, candidate: other, onDifference: hold}", "BeforeClusterCreate/x.away BeforeClusterCreate/x.object BeforeClusterCreate/x.other", "AfterClusterUpgrade"},
-		{kinds.ExtensionRollout, "a misspelt field", "{stabel: away}", "BeforeClusterCreate/x.away BeforeClusterCreate/x.object", "AfterClusterUpgrade"},
+		{rollout.Kind, "a wrong field", "{stable: away, candidate: other, onDifference: hold}", "BeforeClusterCreate/x.away BeforeClusterCreate/x.object BeforeClusterCreate/x.other", "AfterClusterUpgrade"},
+		{rollout.Kind, "a misspelt field", "{stabel: away}", "BeforeClusterCreate/x.away BeforeClusterCreate/x.object", "AfterClusterUpgrade"},
 
 		{"an unknown kind of hookgate.dev", "any", "apiVersion: hookgate.dev/v1alpha1\nkind: Frobnicator\nmetadata: {name: object}", "BeforeClusterCreate AfterClusterUpgrade", "BeforeClusterCreate/rule.gate"},
 	}
@@ -119,7 +125,7 @@ func TestMistakes(t *testing.T) {
 			manifest := m.manifest
 			if strings.HasPrefix(manifest, "{") {
 				group := v1alpha1.GroupVersion.String()
-				if m.kind == kinds.ExtensionConfig {
+				if m.kind == extensionconfig.Kind {
 					group = "runtime.cluster.x-k8s.io/v1beta2"
 				}
 				manifest = "apiVersion: " + group + "\nkind: " + m.kind + "\nmetadata: {name: object}\nspec: " + manifest
@@ -186,11 +192,11 @@ func TestEveryKindHasMistakes(t *testing.T) {
 	for kind := range scheme.KnownTypes(v1alpha1.GroupVersion) {
 		written := !strings.HasSuffix(kind, "List") && !strings.HasSuffix(kind, "Options") && kind != "WatchEvent" &&
 			kind != "ExtensionRolloutRecord" // which gateways write
-		if written && !kinds.Is(kind) {
+		if written && !allkinds.Is(kind) {
 			t.Errorf("%s is not in the table of kinds", kind)
 		}
 	}
-	for _, k := range kinds.Table() {
+	for _, k := range allkinds.Table() {
 		if !slices.ContainsFunc(mistakes(), func(m mistake) bool { return m.kind == k.Name }) {
 			t.Errorf("%s has no mistakes", k.Name)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/preflight"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -45,8 +46,8 @@ func decideChains(
 		chains[i] = located[i].Chain
 		locations[chains[i].Name] = located[i].location
 	}
-	resolved, _ := extensionconfig.ResolvePolicies(withoutLocations(policies),
-		func(t extensionconfig.Target) error { return missing(v, t) })
+	resolved, _ := extensionpolicy.Resolve(withoutLocations(policies),
+		func(t extensionpolicy.Target) error { return missing(v, t) })
 	var configs []extensionconfig.Assembled
 	direct := map[string][]string{} // what Cluster API calls itself, by the name of the hook
 	for i := range v.Extensions {

@@ -13,7 +13,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/cli/preflight"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -77,8 +77,8 @@ func TestSeveralHandlers(t *testing.T) {
 		{Name: "more", Handlers: []preflight.Handler{h("u", "UpdateMachine"), h("patch", "GeneratePatches")}},
 		{Name: "core", Direct: true, Handlers: []preflight.Handler{h("b", "CanUpdateMachine")}},
 	}}
-	ignores := []locatedPolicy{{Policy: extensionconfig.Policy{
-		Name: "p", Target: extensionconfig.Target{ExtensionConfig: "acme"}, Compiled: &policy.Policy{FailurePolicy: hook.Ignore},
+	ignores := []locatedPolicy{{Policy: extensionpolicy.Policy{
+		Name: "p", Target: extensionpolicy.Target{ExtensionConfig: "acme"}, Compiled: &policy.Policy{FailurePolicy: hook.Ignore},
 	}}}
 	decideChains(&v, ignores, nil, []locatedChain{{Chain: registry.Chain{
 		Name: "chain", Hook: hook.GroupHook{Group: hook.Group, Hook: "CanUpdateMachine"}, Sole: true, Strict: true,

@@ -29,7 +29,8 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/cli/preflight"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/registry"
@@ -169,7 +170,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		if !item.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p, errs := extensionconfig.ConvertPolicy(item, compiler, hooks)
+		p, errs := extensionpolicy.Compile(item, compiler, hooks)
 		if len(errs) == 0 {
 			policies = append(policies, locatedPolicy{Policy: p})
 		} else if ignored, states := invalid(item, problems.Join(errs).Error()); states {
@@ -228,7 +229,7 @@ func (*Cluster) chains(
 		if !item.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if c, errs := extensionconfig.ConvertChain(item, hooks); len(errs) == 0 {
+		if c, errs := handlerchain.Compile(item, hooks); len(errs) == 0 {
 			valid = append(valid, locatedChain{Chain: c})
 		} else {
 			v.Chains = append(v.Chains, preflight.Chain{Name: item.Name, Broken: problems.Join(errs).Error()})

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/cli/preflight"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -69,14 +70,14 @@ func fromDiscovery(found extension.Discovered, at preflight.Location) []prefligh
 
 // locatedPolicy is a policy with its location.
 type locatedPolicy struct {
-	extensionconfig.Policy
+	extensionpolicy.Policy
 	location preflight.Location
 }
 
 // decide sets the policies in effect for the handlers of v, and lists the policies that state a version without effect.
 func decide(v *preflight.Inventory, policies []locatedPolicy) {
-	resolved, verdicts := extensionconfig.ResolvePolicies(withoutLocations(policies),
-		func(t extensionconfig.Target) error { return missing(v, t) })
+	resolved, verdicts := extensionpolicy.Resolve(withoutLocations(policies),
+		func(t extensionpolicy.Target) error { return missing(v, t) })
 	located := map[string]preflight.Location{}
 	for _, p := range policies {
 		located[p.Name] = p.location
@@ -108,7 +109,7 @@ func decide(v *preflight.Inventory, policies []locatedPolicy) {
 }
 
 // missing returns an error if the target of a policy does not exist. Unknown handlers are taken to exist.
-func missing(v *preflight.Inventory, t extensionconfig.Target) error {
+func missing(v *preflight.Inventory, t extensionpolicy.Target) error {
 	named := func(x preflight.Extension) bool { return x.Name == t.ExtensionConfig }
 	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return named(x) && !x.Direct })
 	switch {
@@ -128,13 +129,13 @@ func missing(v *preflight.Inventory, t extensionconfig.Target) error {
 // protocols returns the protocols of extensions, by ExtensionConfig, where policies set one other than REST.
 func protocols(policies []locatedPolicy) map[string]registry.Protocol {
 	list := withoutLocations(policies)
-	resolved, _ := extensionconfig.ResolvePolicies(list, func(extensionconfig.Target) error { return nil })
-	return extensionconfig.Protocols(list, resolved)
+	resolved, _ := extensionpolicy.Resolve(list, func(extensionpolicy.Target) error { return nil })
+	return extensionpolicy.Protocols(list, resolved)
 }
 
 // withoutLocations returns the policies alone.
-func withoutLocations(policies []locatedPolicy) []extensionconfig.Policy {
-	list := make([]extensionconfig.Policy, len(policies))
+func withoutLocations(policies []locatedPolicy) []extensionpolicy.Policy {
+	list := make([]extensionpolicy.Policy, len(policies))
 	for i, p := range policies {
 		list[i] = p.Policy
 	}

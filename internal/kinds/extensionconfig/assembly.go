@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -122,7 +123,7 @@ func (a *Assembly) ChainProblems(c *registry.Chain) []ChainProblem {
 // Several returns an error that names the handlers of h that are offered, if more are than Cluster API takes. more are
 // offered besides.
 func (a *Assembly) Several(h *catalog.Hook, more ...string) error {
-	if message := SeveralOffered(a.Snapshot, h, more...); message != "" {
+	if message := kinds.SeveralOffered(a.Snapshot, h, more...); message != "" {
 		return errors.New(message)
 	}
 	return nil

@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -127,7 +128,7 @@ func convertWith(
 ) (
 	Extension, field.ErrorList,
 ) {
-	errs := ValidateName(config.Name)
+	errs := kinds.ValidateName(config.Name)
 	spec := field.NewPath("spec")
 	client, clientErrs := convertClient(&config.Spec.ClientConfig, spec.Child("clientConfig"))
 	errs = append(errs, clientErrs...)
@@ -151,19 +152,6 @@ func convertWith(
 	}
 	_, x.Paused = config.Annotations[clusterv1.PausedAnnotation]
 	return x, errs
-}
-
-// ValidateName checks a name that must be a DNS-1123 label: for an ExtensionConfig, because handlers are registered
-// as <handler>.<ExtensionConfig>; for a Namespace, because Kubernetes wants it.
-func ValidateName(name string) field.ErrorList {
-	path := field.NewPath("metadata", "name")
-	if name == "" {
-		return field.ErrorList{field.Required(path, "must be a DNS-1123 label")}
-	}
-	if err := registry.CheckName(name); err != nil {
-		return field.ErrorList{field.Invalid(path, name, err.Error())}
-	}
-	return nil
 }
 
 func convertClientConfig(c *runtimev1.ClientConfig, path *field.Path) (registry.ClientConfig, field.ErrorList) {

@@ -20,15 +20,9 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
-
-// Kind is the kind of the objects.
-const Kind = "HookJob"
-
-// HandlerName is the name of the one handler of a HookJob, so that its registered name is job.<name>.
-const HandlerName = "job"
 
 // BesideCluster is the namespace of a HookJob whose Jobs are in the namespaces of the Clusters.
 const BesideCluster = "Cluster"
@@ -79,7 +73,7 @@ func (in *compilation) forbidf(path *field.Path, format string, args ...any) {
 // Compile returns the registration of a HookJob, by the rules of its schema and those that a schema cannot say. It does
 // not look at the status, and does not change o.
 func (c *Compiler) Compile(o *v1alpha1.HookJob) (registry.Registration, field.ErrorList) {
-	in := &compilation{Compiler: c, errs: extensionconfig.ValidateName(o.Name)}
+	in := &compilation{Compiler: c, errs: kinds.ValidateName(o.Name)}
 	path, spec := field.NewPath("spec"), o.Spec.DeepCopy()
 	if c.allowed != nil && len(c.allowed.Namespaces) == 0 {
 		in.forbidf(path, "this gateway runs no Jobs: they need a cluster, and --hook-jobs-namespace")
@@ -87,7 +81,7 @@ func (c *Compiler) Compile(o *v1alpha1.HookJob) (registry.Registration, field.Er
 	if in.findHook(spec.Hook, path.Child("hook")); in.hook == nil {
 		return registry.Registration{Name: o.Name}, in.errs
 	}
-	serverless := extensionconfig.Serverless{
+	serverless := kinds.Serverless{
 		Kind: Kind, Name: o.Name, Handler: HandlerName, NamespaceSelector: spec.NamespaceSelector,
 		ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions, ClusterAPIVersion: spec.ClusterAPIVersion,
 	}
@@ -184,7 +178,7 @@ func (in *compilation) findHook(name string, path *field.Path) {
 			}
 		}
 	}
-	in.errs = append(in.errs, extensionconfig.NoHook(path, name, "a Job", known))
+	in.errs = append(in.errs, kinds.NoHook(path, name, "a Job", known))
 }
 
 func isUpdateMachine(h *catalog.Hook) bool {
@@ -202,7 +196,7 @@ func CheckNamespace(namespace string) error {
 	if namespace == BesideCluster {
 		return nil
 	}
-	if errs := extensionconfig.ValidateName(namespace); len(errs) > 0 {
+	if errs := kinds.ValidateName(namespace); len(errs) > 0 {
 		return fmt.Errorf("want %s or the name of a namespace: %s", BesideCluster,
 			strings.TrimPrefix(errs[0].ErrorBody(), "Invalid value: "))
 	}

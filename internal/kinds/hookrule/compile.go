@@ -15,15 +15,9 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
-
-// Kind is the kind of the objects.
-const Kind = "HookRule"
-
-// HandlerName is the name of the one handler of a rule, so that its registered name is rule.<name>.
-const HandlerName = "rule"
 
 // Compiler compiles HookRules. It is safe for concurrent use.
 type Compiler struct {
@@ -57,14 +51,14 @@ type compilation struct {
 // Compile returns the registration of a rule, by the rules of its schema and those that a schema cannot say. It does
 // not look at the status, and does not change o.
 func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.ErrorList) {
-	in := &compilation{Compiler: c, name: o.Name, errs: extensionconfig.ValidateName(o.Name)}
+	in := &compilation{Compiler: c, name: o.Name, errs: kinds.ValidateName(o.Name)}
 	path := field.NewPath("spec")
 	spec := o.Spec.DeepCopy()
 	answers := in.category(spec, path)
 	if in.hook == nil {
 		return registry.Registration{Name: o.Name}, in.errs
 	}
-	serverless := extensionconfig.Serverless{
+	serverless := kinds.Serverless{
 		Kind: Kind, Name: o.Name, Handler: HandlerName, NamespaceSelector: spec.NamespaceSelector,
 		ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions, ClusterAPIVersion: spec.ClusterAPIVersion,
 	}
@@ -145,7 +139,7 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 		in.errs = append(in.errs, field.Invalid(at, spec.Hook,
 			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can"))
 	} else {
-		in.errs = append(in.errs, extensionconfig.NoHook(at, spec.Hook, "a rule", known))
+		in.errs = append(in.errs, kinds.NoHook(at, spec.Hook, "a rule", known))
 	}
 	return category{}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/subject"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
 // Reference names what rules read besides their requests: one object by its name, or those of a list. If Self is set,
@@ -133,7 +133,7 @@ func (in *compilation) reference(
 		}
 	case !from.Self && from.Object == nil && from.Objects != nil:
 		at := path.Child("objects")
-		selector, errs := extensionconfig.ConvertSelector(from.Objects.Selector, at.Child("selector"))
+		selector, errs := kinds.ConvertSelector(from.Objects.Selector, at.Child("selector"))
 		in.errs = append(in.errs, errs...)
 		of := Reference{Kind: in.kindOf(from.Objects.HookRuleKind, at), Namespace: from.Objects.Namespace}
 		if selector != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/text"
-	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -121,7 +121,7 @@ func (r *Reporter) severalOffered(s *registry.Snapshot) []status.Notice {
 	}
 	var notices []status.Notice
 	for _, h := range r.Catalog.Hubs() {
-		if message := extensionconfig.SeveralOffered(s, h); message != "" {
+		if message := kinds.SeveralOffered(s, h); message != "" {
 			notices = append(notices, status.Notice{Name: h.Hook, Text: message})
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/activity"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -131,10 +132,10 @@ func (c *statusCollector) closures(metrics chan<- prometheus.Metric, snapshot *r
 	}
 	for _, u := range snapshot.Undiscovered() {
 		if u.Mistake != "" {
-			byKind[kinds.ExtensionConfig]++
+			byKind[extensionconfig.Kind]++
 		}
 	}
-	for _, k := range kinds.Table() { // an unknown kind is no label: there may be any number of them
+	for _, k := range allkinds.Table() { // an unknown kind is no label: there may be any number of them
 		metrics <- prometheus.MustNewConstMetric(c.closed, prometheus.GaugeValue, float64(byKind[k.Name]), k.Name)
 		delete(byKind, k.Name)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/alloctest"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 )
 
 // admit asks a webhook about a new object, or about an update if old is not nil.
@@ -216,7 +217,7 @@ func TestRefusalsOfExtensionPolicies(t *testing.T) {
 			if tc.old != nil {
 				old = tc.old
 			}
-			got := admit(t, PolicyPath(), old, tc.object)
+			got := admit(t, OwnPath(extensionpolicy.Kind), old, tc.object)
 			if got.Allowed != (tc.want == "") || tc.want != "" && !strings.HasPrefix(got.Result.Message, tc.want) || (len(got.Warnings) > 0) != tc.warned {
 				t.Errorf("allowed %t, %+v, warnings %q", got.Allowed, got.Result, got.Warnings)
 			}

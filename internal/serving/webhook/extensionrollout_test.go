@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -91,7 +92,7 @@ func TestRefusalsOfExtensionRollouts(t *testing.T) {
 			if tt.old != nil {
 				old = tt.old
 			}
-			got := admitBy(t, handlerOfRollouts(t, tt.moved), RolloutPath(), old, tt.object)
+			got := admitBy(t, handlerOfRollouts(t, tt.moved), OwnPath(rollout.Kind), old, tt.object)
 			if got.Allowed != (tt.want == "") || tt.want != "" && !strings.HasPrefix(got.Result.Message, tt.want) {
 				t.Errorf("allowed %t, %+v", got.Allowed, got.Result)
 			}
@@ -105,11 +106,11 @@ func TestRefusalsOfExtensionRollouts(t *testing.T) {
 // A rollout may have the name of an ExtensionConfig that it is for, and of no other.
 func TestNamesOfExtensionRollouts(t *testing.T) {
 	h := handlerBeside(t, beside(t))
-	if got := admitBy(t, h, RolloutPath(), nil, newRollout("acme", "acme", "new")); !got.Allowed {
+	if got := admitBy(t, h, OwnPath(rollout.Kind), nil, newRollout("acme", "acme", "new")); !got.Allowed {
 		t.Errorf("the adoption of an ExtensionConfig is refused: %+v", got.Result)
 	}
 	const want = `is the name of ExtensionConfig "acme", which would not be called any more: make it stable`
-	if got := admitBy(t, h, RolloutPath(), nil, newRollout("acme", "v1", "v2")); got.Allowed || !strings.Contains(got.Result.Message, want) {
+	if got := admitBy(t, h, OwnPath(rollout.Kind), nil, newRollout("acme", "v1", "v2")); got.Allowed || !strings.Contains(got.Result.Message, want) {
 		t.Errorf("allowed %t, %+v", got.Allowed, got.Result)
 	}
 	h = handlerOfRollouts(t, movedTo{})
@@ -131,10 +132,10 @@ func TestDeletionsAroundExtensionRollouts(t *testing.T) {
 		object any
 		want   string
 	}{
-		"no Cluster has moved":          {movedTo{}, RolloutPath(), newRollout("roll", "acme", "other"), ""},
-		"all have the stable":           {movedTo{"acme": 2}, RolloutPath(), newRollout("roll", "acme", "other"), ""},
-		"one has moved":                 {movedTo{"other": 1}, RolloutPath(), newRollout("roll", "acme", "other"), `1 Cluster has moved to "other", and without the ExtensionRollout, both`},
-		"nothing is known yet":          {nil, RolloutPath(), newRollout("roll", "acme", "other"), "have not been read: try again"},
+		"no Cluster has moved":          {movedTo{}, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), ""},
+		"all have the stable":           {movedTo{"acme": 2}, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), ""},
+		"one has moved":                 {movedTo{"other": 1}, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), `1 Cluster has moved to "other", and without the ExtensionRollout, both`},
+		"nothing is known yet":          {nil, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), "have not been read: try again"},
 		"a member":                      {movedTo{}, ValidatePath(group), configWith(func(*runtimev1.ExtensionConfig) {}), `ExtensionRollout "roll" has it as a member`},
 		"an ExtensionConfig beside all": {movedTo{}, ValidatePath(group), configWith(func(c *runtimev1.ExtensionConfig) { c.Name = "free" }), ""},
 	} {

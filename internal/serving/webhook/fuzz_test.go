@@ -14,6 +14,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/hookgate/hookgate/internal/base/alloctest"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
 // ask posts a body to a webhook, and returns the body of the answer.
@@ -52,7 +56,7 @@ func FuzzAdmission(f *testing.F) {
 	f.Add([]byte(`{`))
 	h := handler(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, path := range []string{MutatePath(group), ValidatePath(group), PolicyPath(), ChainPath(), RulePath(), RolloutPath()} {
+		for _, path := range []string{MutatePath(group), ValidatePath(group), OwnPath(extensionpolicy.Kind), OwnPath(handlerchain.Kind), OwnPath(hookrule.Kind), OwnPath(rollout.Kind)} {
 			answer := admissionv1.AdmissionReview{}
 			text := ask(t, h, path, body)
 			if err := json.Unmarshal(text, &answer); err != nil || answer.Response == nil ||

@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -86,13 +87,13 @@ func TestRefusalsOfHandlerChains(t *testing.T) {
 			if tt.old != nil {
 				old = tt.old
 			}
-			got := admitBy(t, h, ChainPath(), old, tt.object)
+			got := admitBy(t, h, OwnPath(handlerchain.Kind), old, tt.object)
 			if got.Allowed != (tt.want == "") || tt.want != "" && !strings.HasPrefix(got.Result.Message, tt.want) || !slices.Equal(got.Warnings, tt.warnings) {
 				t.Errorf("allowed %t, %+v, warnings %q", got.Allowed, got.Result, got.Warnings)
 			}
 		})
 	}
-	if got := admitBy(t, h, ChainPath(), nil, chain("c", "GeneratePatches", many[:64]...)); len(got.Warnings) != limits.Problems+1 {
+	if got := admitBy(t, h, OwnPath(handlerchain.Kind), nil, chain("c", "GeneratePatches", many[:64]...)); len(got.Warnings) != limits.Problems+1 {
 		t.Errorf("64 missing steps have %d warnings: %q", len(got.Warnings), got.Warnings)
 	}
 }

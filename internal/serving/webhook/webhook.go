@@ -22,9 +22,11 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -39,31 +41,6 @@ func MutatePath(group string) string {
 // ValidatePath returns the path of the validating webhook for ExtensionConfigs of a group.
 func ValidatePath(group string) string {
 	return Path("validate", group, runtimev1.GroupVersion.Version, "extensionconfig")
-}
-
-// PolicyPath returns the path of the validating webhook for ExtensionPolicies.
-func PolicyPath() string {
-	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionpolicy")
-}
-
-// ChainPath returns the path of the validating webhook for HandlerChains.
-func ChainPath() string {
-	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "handlerchain")
-}
-
-// RulePath returns the path of the validating webhook for HookRules.
-func RulePath() string {
-	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "hookrule")
-}
-
-// JobPath returns the path of the validating webhook for HookJobs.
-func JobPath() string {
-	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "hookjob")
-}
-
-// RolloutPath returns the path of the validating webhook for ExtensionRollouts.
-func RolloutPath() string {
-	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionrollout")
 }
 
 // Path returns the path of a webhook for a kind as controller-runtime has it.
@@ -85,7 +62,7 @@ type Config struct {
 	// Registry has what is registered, for names that would collide. It may be nil.
 	Registry registry.Snapshots
 	// Rollouts knows which Clusters have moved to another version of an extension. It may be nil.
-	Rollouts Rollouts
+	Rollouts rollout.Moves
 }
 
 // New returns the handler of all webhooks.
@@ -108,26 +85,19 @@ func New(c Config) (http.Handler, error) {
 		registered = c.Registry.Snapshot
 	}
 	configs := extensionConfigs{group: c.Group, own: c.Own, hooks: c.Catalog, registered: registered}
-	mux := Admissions(map[string]http.Handler{
+	handlers := map[string]http.Handler{
 		MutatePath(c.Group):   newCreation(scheme, configs),
 		ValidatePath(c.Group): admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs),
-		PolicyPath(): admission.WithValidator[*v1alpha1.ExtensionPolicy](
-			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog, types: types}),
-		ChainPath(): admission.WithValidator[*v1alpha1.HandlerChain](
-			scheme, handlerChains{hooks: c.Catalog, registered: registered}),
-		RulePath(): admission.WithValidator[*v1alpha1.HookRule](scheme, locals[*v1alpha1.HookRule]{
-			kind: hookrule.Kind, handler: hookrule.HandlerName, registered: registered,
-			compile: hookrule.NewCompiler(c.Catalog, compiler, types, time.Now).Compile,
-			spec:    func(r *v1alpha1.HookRule) any { return r.Spec },
-		}),
-		JobPath(): admission.WithValidator[*v1alpha1.HookJob](scheme, locals[*v1alpha1.HookJob]{
-			kind: hookjob.Kind, handler: hookjob.HandlerName, registered: registered,
-			compile: hookjob.NewCompiler(c.Catalog, compiler, types, &c.HookJobs, nil).Compile,
-			spec:    func(j *v1alpha1.HookJob) any { return j.Spec },
-		}),
-		RolloutPath(): admission.WithValidator[*v1alpha1.ExtensionRollout](
-			scheme, extensionRollouts{registered: registered, moved: c.Rollouts}),
-	}, c.Logger)
+	}
+	rules := allkinds.Rules(allkinds.Config{
+		Hooks: c.Catalog, Conditions: compiler, Types: types, Registered: registered, Moves: c.Rollouts,
+		Rules: hookrule.NewCompiler(c.Catalog, compiler, types, time.Now),
+		Jobs:  hookjob.NewCompiler(c.Catalog, compiler, types, &c.HookJobs, nil),
+	})
+	for _, of := range rules {
+		handlers[OwnPath(of.Name)] = newOwn(scheme, of)
+	}
+	mux := Admissions(handlers, c.Logger)
 	mux.Handle("POST "+ConvertPath, recovered(conversionBounds().around(convert), c.Logger))
 	return mux, nil
 }

@@ -10,6 +10,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
 func TestPanicsAreAnswered(t *testing.T) {
@@ -27,7 +31,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 
 func TestGarbageIsNoReasonToEnd(t *testing.T) {
 	h := handler(t)
-	for _, path := range []string{ConvertPath, MutatePath(group), ValidatePath(group), PolicyPath(), ChainPath(), RulePath()} {
+	for _, path := range []string{ConvertPath, MutatePath(group), ValidatePath(group), OwnPath(extensionpolicy.Kind), OwnPath(handlerchain.Kind), OwnPath(hookrule.Kind)} {
 		for _, body := range []string{"", "{", "[]", "null", "{}", `{"request":{}}`, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","object":1}}`} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")

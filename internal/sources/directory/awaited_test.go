@@ -112,16 +112,7 @@ func TestManifestsThatCannotBeReadAtTheStartAreAwaited(t *testing.T) {
 // newStateSource returns a source that keeps what it knows in a directory.
 func newStateSource(t *testing.T, dir string) *source {
 	t.Helper()
-	s := newSource(t, nil)
-	var err error
-	if s.directory.state, err = openState(dir, catalog.New(), s.Logs.Logger()); err != nil {
-		t.Fatal(err)
-	}
-	s.directory.workers.state = s.directory.state
-	s.directory.useRecords(newRecords(dir, s.Logs.Logger()), nil)
-	s.directory.valid = newValidState(dir, s.dir, s.Logs.Logger())
-	s.directory.decoder.KeepContent()
-	return s
+	return newSourceWith(t, nil, dir)
 }
 
 // start runs the source until the function that it returns is called.

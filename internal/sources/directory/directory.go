@@ -15,15 +15,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/notify"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
@@ -113,11 +114,7 @@ type Source struct {
 	inventory    *manifest.Inventory
 	problems     []manifest.Problem // of the manifests
 	reported     map[string]bool    // the problems that were logged and still are there
-	policies     *discovery.PolicySet
-	chains       *discovery.ChainSet
-	rules        *discovery.LocalSet
-	rollouts     *discovery.RolloutSet
-	compiled     map[*v1alpha1.ExtensionRollout]registry.Rollout
+	sets         *allkinds.Sets
 	present      map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
 	unreadable   []string           // the files that cannot be read, and of which nothing is kept
 	awaitedFiles []string           // the files that cannot be read now, and of which nothing is kept
@@ -182,24 +179,18 @@ func New(c Config) (*Source, error) {
 		again:     notify.NewSignal(),
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
-	d.policies = discovery.NewPolicySet(tracking,
-		func(name string) bool { _, ok := d.inventory.Of(kinds.ExtensionConfig)[name]; return ok },
-		decoder.Types(), c.Logger)
-	d.chains = discovery.NewChainSet(tracking, false, c.Logger)
-	d.rules = discovery.NewLocalSet(hookrule.Kind, hookrule.HandlerName, tracking, c.Catalog, c.Logger)
-	d.useRecords(newRecords(c.StateDir, c.Logger), c.Compared)
+	d.records = newRecords(c.StateDir, c.Logger)
+	d.engine = rollout.New(rollout.Config{Store: d.records, Logger: c.Logger, Compared: c.Compared})
+	decoder.CompileRollouts(d.engine.Compile)
+	d.sets = allkinds.NewSets(allkinds.SetConfig{
+		Registry: tracking, Hooks: c.Catalog, Types: decoder.Types(), Engine: d.engine, Logger: c.Logger,
+		Exists: func(name string) bool { _, ok := d.inventory.Of(extensionconfig.Kind)[name]; return ok },
+	})
 	if d.valid = newValidState(c.StateDir, c.Dir, c.Logger); d.valid != nil {
 		decoder.KeepContent()
 	}
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
-}
-
-// useRecords makes d keep the records of ExtensionRollouts in these, which may be nil.
-func (d *Source) useRecords(r *records, compared func(rollout, result string)) {
-	d.records = r
-	d.engine = rollout.New(rollout.Config{Store: r, Logger: d.logger, Compared: compared})
-	d.rollouts = discovery.NewRolloutSet(d.tracking, d.engine, d.logger)
 }
 
 // NamespaceLabels returns the labels in the manifest of a namespace, and always kubernetes.io/metadata.name. It reports
@@ -216,16 +207,16 @@ func (d *Source) NamespaceLabels(name string) (labels map[string]string, known b
 func (d *Source) Reload() { d.again.Notify() }
 
 // Policies returns the ExtensionPolicies with their verdicts, by name, and how many more there are than it lists.
-func (d *Source) Policies() (policies []status.Policy, missed int) { return d.policies.Listed() }
+func (d *Source) Policies() (policies []status.Policy, missed int) { return d.sets.Policies.Listed() }
 
 // Chains returns the HandlerChains with their verdicts, by name, and how many more there are than it lists.
-func (d *Source) Chains() (chains []status.Chain, missed int) { return d.chains.Listed() }
+func (d *Source) Chains() (chains []status.Chain, missed int) { return d.sets.Chains.Listed() }
 
 // Rules returns the HookRules with their verdicts, by name, and how many more there are than it lists.
-func (d *Source) Rules() (rules []status.Local, missed int) { return d.rules.Listed() }
+func (d *Source) Rules() (rules []status.Local, missed int) { return d.sets.Rules.Listed() }
 
 // Rollouts returns the ExtensionRollouts with their verdicts, by name.
-func (d *Source) Rollouts() []status.Rollout { return d.rollouts.Listed() }
+func (d *Source) Rollouts() []status.Rollout { return d.sets.Rollouts.Listed() }
 
 // Warning says what is wrong with the directory; it is empty if all is well.
 func (d *Source) Warning() string {
@@ -256,7 +247,7 @@ func (d *Source) Run(ctx context.Context) error {
 	d.records.read(d.engine)
 	d.refresh(ctx, nil, first)
 	first.over()
-	if len(d.inventory.Of(kinds.ExtensionConfig))+len(d.inventory.Of(kinds.HookRule)) == 0 {
+	if len(d.inventory.Of(extensionconfig.Kind))+len(d.inventory.Of(hookrule.Kind)) == 0 {
 		d.logger.Warn("directory defines no ExtensionConfig yet", "dir", d.dir)
 	}
 
@@ -332,16 +323,10 @@ func (d *Source) reportVerdicts() {
 	if !d.settled {
 		return
 	}
-	at := func(kind string) func(name string) string {
-		return func(name string) string {
-			o := d.inventory.Of(kind)[name]
-			return o.String()
-		}
+	for _, of := range d.sets.All() {
+		objects := d.inventory.Of(of.Name)
+		of.Report(of.Verdicts(), func(name string) string { o := objects[name]; return o.String() })
 	}
-	d.policies.Report(d.policies.Verdicts(), at(kinds.ExtensionPolicy))
-	d.rules.Report(d.rules.Verdicts(), at(kinds.HookRule))
-	d.rollouts.Report(d.rollouts.Verdicts(), at(kinds.ExtensionRollout))
-	d.chains.Report(d.chains.Verdicts(), at(kinds.HandlerChain))
 }
 
 // pass counts the first attempts that are not over. A nil pass counts nothing.
@@ -401,18 +386,15 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	if d.references != nil {
 		d.references.Set(next.Definitions())
 	}
-	d.policies.Refuse(next.Refused(kinds.ExtensionPolicy))
-	d.policies.Set(next.Policies()) // before the handlers that they are for
-	d.setClosures()
-	d.rules.Set(append(next.Rules(), next.ClosedRegistrations(kinds.HookRule)...), next.Messages(kinds.HookRule))
-	d.tracking.SetLocal(kinds.HookJob, next.ClosedRegistrations(kinds.HookJob)) // none of which is run here
-	d.setRollouts()
-	d.chains.Set(append(next.Chains(), next.ClosedChains()...), next.Messages(kinds.HandlerChain))
-	configs := next.Of(kinds.ExtensionConfig)
+	for _, of := range d.sets.All() {
+		of.Use(d.items(of.Name))
+	}
+	d.setClosures() // what has been corrected is in effect
+	configs := next.Of(extensionconfig.Kind)
 	extensions := make([]extensionconfig.Extension, 0, len(configs))
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		o := configs[name]
-		x, err := d.policies.WithProtocol(*o.Extension)
+		x, err := d.sets.Policies.WithProtocol(*o.Extension)
 		if err != nil { // it is called with JSON then
 			d.problems = append(d.problems, manifest.Problem{
 				Place: o.Place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err,
@@ -438,46 +420,20 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	errs := d.report(d.problems)
 	d.reportVerdicts()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(configs),
-		"extensionPolicies", len(next.Of(kinds.ExtensionPolicy)), "handlerChains", len(next.Of(kinds.HandlerChain)),
-		"hookRules", len(next.Of(kinds.HookRule)), "extensionRollouts", len(next.Of(kinds.ExtensionRollout)),
+		"extensionPolicies", len(next.Of(extensionpolicy.Kind)), "handlerChains", len(next.Of(handlerchain.Kind)),
+		"hookRules", len(next.Of(hookrule.Kind)), "extensionRollouts", len(next.Of(rollout.Kind)),
 		"namespaces", len(namespaces), "customResourceDefinitions", len(next.Of(manifest.Definition)), "errors", errs)
 	return true
-}
-
-// setRollouts applies the ExtensionRollouts. Without a directory to keep records in, all are closed.
-func (d *Source) setRollouts() {
-	refused := maps.Clone(d.inventory.Messages(kinds.ExtensionRollout))
-	compiled := make(map[*v1alpha1.ExtensionRollout]registry.Rollout, len(d.inventory.Of(kinds.ExtensionRollout)))
-	var rollouts []registry.Rollout
-	for _, name := range slices.Sorted(maps.Keys(d.inventory.Of(kinds.ExtensionRollout))) {
-		o := d.inventory.Of(kinds.ExtensionRollout)[name]
-		if d.state == nil {
-			refused[name] = needsState
-			d.problems = append(d.problems, manifest.Problem{
-				Place: o.Place, Object: fmt.Sprintf("%s %q", rollout.Kind, name), Err: errors.New(needsState),
-				Effect: "it is not used, and calls of its members fail",
-			})
-			continue
-		}
-		of, same := d.compiled[o.Rollout]
-		if !same {
-			of, _ = d.engine.Compile(o.Rollout) // the decoder has checked it
-		}
-		compiled[o.Rollout] = of
-		rollouts = append(rollouts, of)
-	}
-	d.compiled = compiled
-	d.rollouts.Set(rollouts, refused)
 }
 
 // isEmptied reports whether the directory has no ExtensionConfig any more, or, if it had HookRules alone, none of
 // these, and no Reload has confirmed it: a mount that is lost and a tool that writes everything anew look like that. A
 // directory that has no ExtensionConfig at the start is emptied if the state has some.
 func (d *Source) isEmptied(next *manifest.Inventory) bool {
-	kind, counted := kinds.ExtensionConfig, "extensionConfigs"
+	kind, counted := extensionconfig.Kind, "extensionConfigs"
 	had, has := len(d.inventory.Of(kind)), len(next.Named)
-	if rules := len(d.inventory.Of(kinds.HookRule)); had == 0 && rules > 0 {
-		kind, counted, had, has = hookrule.Kind, "hookRules", rules, has+len(next.Of(kinds.HookRule))
+	if rules := len(d.inventory.Of(hookrule.Kind)); had == 0 && rules > 0 {
+		kind, counted, had, has = hookrule.Kind, "hookRules", rules, has+len(next.Of(hookrule.Kind))
 	}
 	confirmed, effect := d.confirmed, "those that it had stay registered"
 	d.confirmed = false

@@ -41,8 +41,13 @@ type source struct {
 	directory *Source
 }
 
-// newSource returns a source for a new directory. Failed discoveries are retried very soon.
+// newSource returns a source for a new directory, without a state. Failed discoveries are retried very soon.
 func newSource(t *testing.T, discoverer discovery.Discoverer) *source {
+	t.Helper()
+	return newSourceWith(t, discoverer, "")
+}
+
+func newSourceWith(t *testing.T, discoverer discovery.Discoverer, stateDir string) *source {
 	t.Helper()
 	s := &source{
 		Fixture: &discoverytest.Fixture{Registry: registry.New(), Extensions: discoverytest.NewExtensions(), Logs: &discoverytest.Logs{}, Observer: &discoverytest.Observations{}, Losses: convert.NewLosses(nil)}, dir: t.TempDir(),
@@ -52,8 +57,8 @@ func newSource(t *testing.T, discoverer discovery.Discoverer) *source {
 	}
 	var err error
 	s.directory, err = New(Config{
-		Catalog: catalog.New(),
-		Dir:     s.dir, Registry: s.Registry, Discoverer: discoverer, Logger: s.Logs.Logger(), Observer: s.Observer, Losses: s.Losses,
+		Catalog: catalog.New(), StateDir: stateDir,
+		Dir: s.dir, Registry: s.Registry, Discoverer: discoverer, Logger: s.Logs.Logger(), Observer: s.Observer, Losses: s.Losses,
 		Backoff: discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
 	})
 	if err != nil {

@@ -55,24 +55,16 @@ func (r *TrackingRegistry) RemoveAll(names []string) {
 	r.changed.Notify()
 }
 
-// of returns the hooks of an ExtensionConfig's handlers by their names, and whether they are known at all; of a
+// HooksOf returns the hooks of an ExtensionConfig's handlers by their names, and whether they are known at all; of a
 // registration without a server if that has the name. Callers must not change the map.
-func (r *TrackingRegistry) of(name string) (handlers map[string]hook.GroupHook, known bool) {
-	if reg := r.local(name); reg != nil {
+func (r *TrackingRegistry) HooksOf(name string) (handlers map[string]hook.GroupHook, known bool) {
+	if reg, ok := r.Snapshot().Registration(name); ok && reg.Local != nil {
 		return hooksOf(reg), true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	handlers, known = r.handlers[name]
 	return handlers, known
-}
-
-// local returns the registration without a server that is served under a name, or nil.
-func (r *TrackingRegistry) local(name string) *registry.Registration {
-	if reg, ok := r.Snapshot().Registration(name); ok && reg.Local != nil {
-		return reg
-	}
-	return nil
 }
 
 // hooksOf returns the hooks of handlers by their names.

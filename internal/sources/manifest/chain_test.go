@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -125,7 +126,7 @@ status: {conditions: [{type: Ready}]}
 		Name: "platform-patches", Hook: hook.GroupHook{Group: hook.Group, Hook: "GeneratePatches"},
 		Steps: []registry.ChainStep{{Handler: "node-image.acme"}, {Handler: "proxy.acme", Settings: map[string]string{"mode": "strict"}, Optional: true}},
 	}
-	if len(objects) != 1 || objects[0].Chain == nil || !cmp.Equal(*objects[0].Chain, want) {
+	if len(objects) != 1 || !cmp.Equal(objects[0].Compiled, any(want)) {
 		t.Fatalf("got %+v", objects)
 	}
 	if want := []string{`configs/acme.yaml:4: HandlerChain "platform-patches": metadata.namespace: HandlerChain belongs to no namespace: its steps choose namespaces, by their ExtensionConfigs`}; !slices.Equal(problems, want) {
@@ -153,20 +154,20 @@ func TestInventoryKeepsChains(t *testing.T) {
 	words := newDecoder(t)
 	file := func(spec string) []File { return []File{{file: "c.yaml", content: []byte(chainManifest("c", spec))}} }
 	first, problems := (&Inventory{}).Next(file("{hook: GeneratePatches, steps: [{handler: a.x}]}"), words)
-	if len(problems) > 0 || first.Of(kinds.HandlerChain)["c"].Chain == nil || len(first.Messages(kinds.HandlerChain)) > 0 {
-		t.Fatalf("got %+v, %v", first.Of(kinds.HandlerChain), problems)
+	if len(problems) > 0 || first.Of(handlerchain.Kind)["c"].Compiled == nil || len(kinds.Mistakes(first.Items(handlerchain.Kind))) > 0 {
+		t.Fatalf("got %+v, %v", first.Of(handlerchain.Kind), problems)
 	}
 	const kept = "spec.steps: Required value: must have the handlers that the chain consists of; the last valid state stays in use"
 	second, problems := first.Next(file("{hook: GeneratePatches}"), words)
-	if len(problems) != 1 || problems[0].Effect != "the last valid state stays in use" || second.Of(kinds.HandlerChain)["c"].Chain != first.Of(kinds.HandlerChain)["c"].Chain || second.Messages(kinds.HandlerChain)["c"] != kept {
-		t.Errorf("got %+v, %q, %v", second.Of(kinds.HandlerChain), second.Messages(kinds.HandlerChain), problems)
+	if len(problems) != 1 || problems[0].Effect != "the last valid state stays in use" || !cmp.Equal(second.Of(handlerchain.Kind)["c"].Compiled, first.Of(handlerchain.Kind)["c"].Compiled) || kinds.Mistakes(second.Items(handlerchain.Kind))["c"] != kept {
+		t.Errorf("got %+v, %q, %v", second.Of(handlerchain.Kind), kinds.Mistakes(second.Items(handlerchain.Kind)), problems)
 	}
 	third, problems := second.Next(nil, words)
-	if len(third.Of(kinds.HandlerChain))+len(third.Messages(kinds.HandlerChain))+len(problems) > 0 {
-		t.Errorf("got %+v, %q, %v", third.Of(kinds.HandlerChain), third.Messages(kinds.HandlerChain), problems)
+	if len(third.Of(handlerchain.Kind))+len(kinds.Mistakes(third.Items(handlerchain.Kind)))+len(problems) > 0 {
+		t.Errorf("got %+v, %q, %v", third.Of(handlerchain.Kind), kinds.Mistakes(third.Items(handlerchain.Kind)), problems)
 	}
 	bad, _ := (&Inventory{}).Next(file("{hook: GeneratePatches}"), words)
-	if len(bad.Of(kinds.HandlerChain)) > 0 || !strings.HasSuffix(bad.Messages(kinds.HandlerChain)["c"], "; it is not used, and calls that it may govern fail with NotReady") {
-		t.Errorf("got %+v, %q", bad.Of(kinds.HandlerChain), bad.Messages(kinds.HandlerChain))
+	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls that it may govern fail with NotReady") {
+		t.Errorf("got %+v, %q", bad.Of(handlerchain.Kind), kinds.Mistakes(bad.Items(handlerchain.Kind)))
 	}
 }

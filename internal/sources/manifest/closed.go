@@ -4,7 +4,7 @@
 package manifest
 
 import (
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -21,29 +21,9 @@ func (v *Inventory) Closures() map[string][]registry.Closure {
 	return byKind
 }
 
-// ClosedRegistrations returns what stands for the closed objects of a kind without servers.
-func (v *Inventory) ClosedRegistrations(kind string) (all []registry.Registration) {
-	for _, c := range v.Closed[kind] {
-		if c.Registration != nil {
-			all = append(all, *c.Registration)
-		}
-	}
-	return all
-}
-
-// ClosedChains returns what stands for the closed HandlerChains.
-func (v *Inventory) ClosedChains() (all []registry.Chain) {
-	for _, c := range v.Closed[kinds.HandlerChain] {
-		if c.Chain != nil {
-			all = append(all, *c.Chain)
-		}
-	}
-	return all
-}
-
 // Mistaken returns the ExtensionConfigs that have mistakes, which calls wait for.
 func (v *Inventory) Mistaken() (all []registry.Undiscovered) {
-	for _, c := range v.Closed[kinds.ExtensionConfig] {
+	for _, c := range v.Closed[extensionconfig.Kind] {
 		all = append(all, *c.Extension)
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
 // A document closes what it names even if its YAML has no form in JSON; one that is not known to be of any kind is
@@ -45,7 +46,7 @@ func TestMistakenDocuments(t *testing.T) {
 			if got := len(v.Unreadable) > 0; got != tc.unreadable {
 				t.Errorf("unreadable: %t, want %t: %v", got, tc.unreadable, problems)
 			}
-			closed := slices.ContainsFunc(v.Closed[kinds.HookRule], func(c *kinds.Closed) bool {
+			closed := slices.ContainsFunc(v.Closed[hookrule.Kind], func(c *kinds.Closed) bool {
 				return c.Name == "r" && len(c.Hooks) > 0 && slices.ContainsFunc(c.Hooks, func(gh hook.GroupHook) bool { return gh.Hook == tc.hook })
 			})
 			if closed != (tc.hook != "") {

@@ -33,8 +33,9 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
-	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/registry"
@@ -46,25 +47,21 @@ type Object struct {
 	Name string
 	// Exactly one of these is set if the document is valid, none otherwise.
 	Extension *extensionconfig.Extension
-	Policy    *extensionconfig.Policy
-	Chain     *registry.Chain
-	Rule      *registry.Registration
-	Rollout   *v1alpha1.ExtensionRollout
+	Compiled  any               // of a kind of Hookgate's own, as its Rules have it
 	Labels    map[string]string // of a Namespace
 	Contracts *convert.CRD      // of a CustomResourceDefinition
 
+	// object is the object of a kind of Hookgate's own, also if it is not valid; nil if it cannot be read.
+	object kinds.Object
 	// closed is what an object of a kind of package kinds closes that is not valid; nil for others.
 	closed *kinds.Closed
 	// content is the JSON of a valid object, if the Decoder keeps it.
 	content []byte
-	target  extensionconfig.Target // of an ExtensionPolicy that is not valid; empty if it is not known
-	spec    any                    // of a HookRule, of which Rule was made
 }
 
 // Valid reports whether o has content.
 func (o *Object) Valid() bool {
-	return o.Extension != nil || o.Policy != nil || o.Chain != nil || o.Rule != nil || o.Rollout != nil ||
-		o.Labels != nil || o.Contracts != nil
+	return o.Extension != nil || o.Compiled != nil || o.Labels != nil || o.Contracts != nil
 }
 
 // Decoder decodes the documents of manifests.
@@ -74,10 +71,9 @@ type Decoder struct {
 	keepRemoved bool
 	// keepContent keeps the content of valid objects.
 	keepContent bool
-	conditions  *policy.Compiler
-	types       *policy.Types
-	rules       *hookrule.Compiler
-	jobs        *hookjob.Compiler
+	// config is what rules were made of.
+	config allkinds.Config
+	rules  []kinds.Rules
 }
 
 // NewDecoder returns a Decoder for the hooks of a catalog.
@@ -90,42 +86,47 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Decoder{
-		hooks: hooks, conditions: conditions, types: types,
-		rules: hookrule.NewCompiler(hooks, conditions, types, time.Now).WithoutCluster(),
-		jobs:  hookjob.NewCompiler(hooks, conditions, types, &hookjob.Allowed{}, nil),
-	}, nil
+	w := &Decoder{hooks: hooks, config: allkinds.Config{Hooks: hooks, Conditions: conditions, Types: types}}
+	w.rules = allkinds.Rules(w.config)
+	return w, nil
+}
+
+// with makes w use other rules.
+func (w *Decoder) with(change func(*allkinds.Config)) {
+	change(&w.config)
+	w.rules = allkinds.Rules(w.config)
 }
 
 // TakeAllRules makes w take rules for a cluster, too, whose params are read from params, which take places of places,
 // and whose clock is now.
 func (w *Decoder) TakeAllRules(params hookrule.Params, places hookrule.Places, now func() time.Time) {
-	w.rules = hookrule.NewCompiler(w.hooks, w.conditions, w.types, now).WithParams(params).WithPlaces(places)
+	w.with(func(c *allkinds.Config) {
+		c.Rules = hookrule.NewCompiler(c.Hooks, c.Conditions, c.Types, now).WithParams(params).WithPlaces(places)
+	})
+}
+
+// CompileRollouts makes w compile ExtensionRollouts so.
+func (w *Decoder) CompileRollouts(compile func(*v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList)) {
+	w.with(func(c *allkinds.Config) { c.Rollout = compile })
 }
 
 // KeepContent makes w keep the content of valid objects, for Inventory.Valid.
 func (w *Decoder) KeepContent() { w.keepContent = true }
 
 // Types returns the types of requests, against which conditions are checked.
-func (w *Decoder) Types() *policy.Types { return w.types }
+func (w *Decoder) Types() *policy.Types { return w.config.Types }
 
 // decode returns the object in a document. It is nil for documents of other kinds than those of Object and for those
 // without a usable name; it lacks its content when that is wrong.
 func decode(d *document, words *Decoder) (*Object, []Problem) {
 	group, _, _ := strings.Cut(d.apiVersion, "/")
+	if i := words.own(group, d.kind); i >= 0 {
+		return decodeObject(d, &words.rules[i], words)
+	}
 	switch {
-	case (group == runtimev1.GroupVersion.Group || group == extensionconfig.HookgateGroup) && d.kind == "ExtensionConfig":
+	case d.kind == extensionconfig.Kind &&
+		(group == runtimev1.GroupVersion.Group || group == extensionconfig.HookgateGroup):
 		return decodeExtensionConfig(d, words)
-	case group == v1alpha1.GroupVersion.Group && d.kind == "ExtensionPolicy":
-		return decodeExtensionPolicy(d, words)
-	case group == v1alpha1.GroupVersion.Group && d.kind == "HandlerChain":
-		return decodeHandlerChain(d, words)
-	case group == v1alpha1.GroupVersion.Group && d.kind == hookrule.Kind:
-		return decodeHookRule(d, words)
-	case group == v1alpha1.GroupVersion.Group && d.kind == rollout.Kind:
-		return decodeRollout(d, words)
-	case group == v1alpha1.GroupVersion.Group && d.kind == hookjob.Kind:
-		return decodeHookJob(d, words)
 	case group == v1alpha1.GroupVersion.Group && (d.kind == "HandlerChainTest" || d.kind == "HookRuleTest"):
 		return nil, nil // which is beside its chain or rule, for "hookgate chain test" and "hookgate rule test"
 	case d.apiVersion == "v1" && d.kind == "Namespace":
@@ -154,12 +155,12 @@ func (d *document) misspelt(group string) (meant string, mistake *Problem) {
 	like := slices.ContainsFunc(groups, func(of string) bool {
 		return text.EditDistance(strings.ToLower(text.Cut(group, limits.QuotedBytes)), of) <= 1
 	})
-	meant, named := kinds.Named(d.kind)
+	meant, named := allkinds.Named(d.kind)
 	if !like && !named || group == v1alpha1.GroupVersion.Group && d.kind == rollout.RecordKind {
 		return "", nil
 	}
 	of := v1alpha1.GroupVersion.String()
-	if meant == kinds.ExtensionConfig {
+	if meant == extensionconfig.Kind {
 		of = runtimev1.GroupVersion.String()
 	}
 	err := fmt.Errorf("no such kind: %s of %s", text.Cut(cmp.Or(d.kind, "no kind"), limits.QuotedBytes),
@@ -219,7 +220,7 @@ func (d *document) readable() []byte {
 // usable name has its place as its name, and is unidentified: it may be one that its file defined before.
 func (d *document) refusedAs(words *Decoder, problems []Problem) (*Object, []Problem) {
 	valid := validation.IsDNS1123Label
-	if d.kind == kinds.ExtensionPolicy || d.kind == convert.CRDKind.Kind {
+	if d.kind == extensionpolicy.Kind || d.kind == convert.CRDKind.Kind {
 		valid = validation.IsDNS1123Subdomain // nothing is named after it
 	}
 	name := d.name
@@ -241,7 +242,7 @@ func (d *document) refusedAs(words *Decoder, problems []Problem) (*Object, []Pro
 	for i := range problems {
 		mistakes = append(mistakes, problems[i].Err.Error())
 	}
-	closed := kinds.Close(d.kind, name, d.readable(), text.Join(mistakes, "; ", limits.Problems), words.hooks)
+	closed := allkinds.Close(d.kind, name, d.readable(), text.Join(mistakes, "; ", limits.Problems), words.hooks)
 	return &Object{Place: d.Place, Name: name, closed: &closed}, problems
 }
 
@@ -359,6 +360,44 @@ func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1
 	return config, nil
 }
 
+// own returns the index of the rules of a kind of Hookgate's own, or a negative number.
+func (w *Decoder) own(group, kind string) int {
+	if group != v1alpha1.GroupVersion.Group {
+		return -1
+	}
+	return slices.IndexFunc(w.rules, func(r kinds.Rules) bool { return r.Name == kind })
+}
+
+// decodeObject decodes an object of a kind of Hookgate's own.
+func decodeObject(d *document, rules *kinds.Rules, words *Decoder) (*Object, []Problem) {
+	object := rules.New()
+	if problems := d.decodeOwn(object); problems != nil {
+		return d.refusedAs(words, problems)
+	}
+	d.name = object.GetName() // which the document may have by a merge key
+	compiled, errs := rules.Compile(object)
+	if len(errs) > 0 {
+		o, problems := d.refusedAs(words, d.fieldProblems(errs))
+		if o != nil {
+			o.object = object
+		}
+		return o, problems
+	}
+	problems := d.inNamespace(object.GetNamespace(), rules.Instead)
+	if rules.InCluster {
+		return nil, problems
+	}
+	if rules.Doubts != nil {
+		doubts := d.fieldProblems(rules.Doubts(compiled))
+		for i := range doubts {
+			doubts[i].Warning, doubts[i].Effect = true, "the policy is used, and fails the calls that it is for"
+			doubts[i].ofHandlers = true
+		}
+		problems = append(problems, doubts...)
+	}
+	return &Object{Place: d.Place, Name: object.GetName(), Compiled: compiled, object: object}, problems
+}
+
 // decodeOwn decodes an object of hookgate.dev, without its status, which is made here.
 func (d *document) decodeOwn(into any) []Problem {
 	if d.apiVersion != v1alpha1.GroupVersion.String() {
@@ -373,86 +412,6 @@ func (d *document) decodeOwn(into any) []Problem {
 	return d.decodeStrict(members, into)
 }
 
-func decodeHandlerChain(d *document, words *Decoder) (*Object, []Problem) {
-	manifest := &v1alpha1.HandlerChain{}
-	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refusedAs(words, problems)
-	}
-	d.name = manifest.Name
-	problems := d.inNamespace(manifest.Namespace, "its steps choose namespaces, by their ExtensionConfigs")
-	c, errs := extensionconfig.ConvertChain(manifest, words.hooks)
-	if len(errs) > 0 {
-		return d.refusedAs(words, d.fieldProblems(errs))
-	}
-	return &Object{Place: d.Place, Name: c.Name, Chain: &c}, problems
-}
-
-func decodeHookRule(d *document, words *Decoder) (*Object, []Problem) {
-	manifest := &v1alpha1.HookRule{}
-	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refusedAs(words, problems)
-	}
-	d.name = manifest.Name
-	problems := d.inNamespace(manifest.Namespace, "use spec.namespaceSelector to choose namespaces")
-	rule, errs := words.rules.Compile(manifest)
-	if len(errs) > 0 {
-		return d.refusedAs(words, d.fieldProblems(errs))
-	}
-	return &Object{Place: d.Place, Name: rule.Name, Rule: &rule, spec: manifest.Spec}, problems
-}
-
-func decodeRollout(d *document, words *Decoder) (*Object, []Problem) {
-	manifest := &v1alpha1.ExtensionRollout{}
-	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refusedAs(words, problems)
-	}
-	d.name = manifest.Name
-	problems := d.inNamespace(manifest.Namespace, "use spec.candidateFor.clusterSelector to choose Clusters")
-	if errs := rollout.Check(manifest, false); len(errs) > 0 {
-		return d.refusedAs(words, d.fieldProblems(errs))
-	}
-	return &Object{Place: d.Place, Name: manifest.Name, Rollout: manifest}, problems
-}
-
-// decodeHookJob returns what is wrong with a HookJob, which a directory does not run.
-func decodeHookJob(d *document, words *Decoder) (*Object, []Problem) {
-	manifest := &v1alpha1.HookJob{}
-	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refusedAs(words, problems)
-	}
-	d.name = manifest.Name
-	_, errs := words.jobs.Compile(manifest)
-	problems := d.inNamespace(manifest.Namespace, "use spec.namespaceSelector to choose namespaces")
-	if len(errs) > 0 {
-		return d.refusedAs(words, d.fieldProblems(errs))
-	}
-	return nil, problems
-}
-
-func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
-	manifest := &v1alpha1.ExtensionPolicy{}
-	if problems := d.decodeOwn(manifest); problems != nil {
-		return d.refusedAs(words, problems)
-	}
-	d.name = manifest.Name
-	problems := d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters")
-	p, errs := extensionconfig.ConvertPolicy(manifest, words.conditions, words.hooks)
-	if len(errs) > 0 {
-		o, problems := d.refusedAs(words, d.fieldProblems(errs))
-		if o != nil {
-			o.target = p.Target
-		}
-		return o, problems
-	}
-	mistakes := d.fieldProblems(p.CheckConditions(words.types, nil))
-	for i := range mistakes {
-		mistakes[i].Warning, mistakes[i].Effect = true, "the policy is used, and fails the calls that it is for"
-		mistakes[i].ofHandlers = true
-	}
-	problems = append(problems, mistakes...)
-	return &Object{Place: d.Place, Name: p.Name, Policy: &p}, problems
-}
-
 func decodeNamespace(d *document, words *Decoder) (*Object, []Problem) {
 	members, problems := d.members()
 	if problems != nil {
@@ -465,7 +424,7 @@ func decodeNamespace(d *document, words *Decoder) (*Object, []Problem) {
 	}
 	d.name = namespace.Name
 	errs := apivalidation.ValidateLabels(namespace.Labels, field.NewPath("metadata", "labels"))
-	errs = append(errs, extensionconfig.ValidateName(namespace.Name)...)
+	errs = append(errs, kinds.ValidateName(namespace.Name)...)
 	if len(errs) > 0 {
 		return d.refusedAs(words, d.fieldProblems(errs))
 	}

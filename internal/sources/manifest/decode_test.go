@@ -15,7 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/sources/discovery/discoverytest"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -345,7 +345,7 @@ func TestDecodeStatedVersions(t *testing.T) {
 func TestDecodeWithNamespace(t *testing.T) {
 	objects, problems := decodeAll(t, strings.Replace(config("acme", "https://a.example.com"), "  name: acme", "  name: acme\n  namespace: team-a", 1)+
 		"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: p\n  namespace: team-a\nspec: {targetRef: {name: acme}, timeoutSeconds: 3}\n")
-	if len(objects) != 2 || objects[0].Extension == nil || objects[1].Policy == nil {
+	if len(objects) != 2 || objects[0].Extension == nil || objects[1].Compiled == nil {
 		t.Fatalf("got %+v, %v", objects, problems)
 	}
 	if len(problems) != 2 ||
@@ -370,7 +370,7 @@ func TestMisspelledConditions(t *testing.T) {
 	if len(problems) != 1 || !strings.HasSuffix(problems[0].Error(), want) || !problems[0].Warning {
 		t.Errorf("got %v, want %s", problems, want)
 	}
-	if p := inventory.Of(kinds.ExtensionPolicy)["p"]; !p.Valid() || p.Policy.Compiled.Conditions == nil {
+	if p := inventory.Of(extensionpolicy.Kind)["p"]; !p.Valid() || p.Compiled.(extensionpolicy.Policy).Compiled.Conditions == nil {
 		t.Errorf("the policy is %+v", p)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/policy"
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/sources/discovery/discoverytest"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/samples"
@@ -71,11 +71,11 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 	if len(problems) > 0 {
 		t.Errorf("the example has problems: %v", problems)
 	}
-	var policies []extensionconfig.Policy
-	for _, o := range next.Of(kinds.ExtensionPolicy) {
-		policies = append(policies, *o.Policy)
+	var policies []extensionpolicy.Policy
+	for _, o := range next.Of(extensionpolicy.Kind) {
+		policies = append(policies, o.Compiled.(extensionpolicy.Policy))
 	}
-	resolved, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
+	resolved, verdicts := extensionpolicy.Resolve(policies, func(extensionpolicy.Target) error { return nil })
 	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names"} {
 		if !verdicts[name].Accepted() {
 			t.Errorf("policy %s: %+v", name, verdicts[name])
@@ -91,7 +91,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 	}
 	r := registry.New()
 	r.SetPolicies("acme", resolved["acme"])
-	acme := next.Of(kinds.ExtensionConfig)["acme"].Extension.Registration
+	acme := next.Of(extensionconfig.Kind)["acme"].Extension.Registration
 	acme.Handlers = discoverytest.Handlers("before-create", "other")
 	if err := r.Apply(acme); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"reflect"
 	"runtime"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -29,8 +29,8 @@ const (
 
 // Inventory holds the objects that the manifests of a directory define. It is immutable.
 type Inventory struct {
-	objects map[string]map[string]Object                  // by kind and name
-	refused map[string]map[string]extensionconfig.Refused // by kind and name
+	objects map[string]map[string]Object  // by kind and name, in effect
+	refused map[string]map[string]refusal // by kind and name
 
 	// Closed is what the objects close that are not valid, and have no earlier version, by their kinds and names.
 	Closed map[string][]*kinds.Closed
@@ -46,45 +46,52 @@ type Inventory struct {
 // Of returns the objects of a kind that are in effect, by name.
 func (v *Inventory) Of(kind string) map[string]Object { return v.objects[kind] }
 
-// Refused returns the objects of a kind whose manifests are not valid, by name. Of may have earlier versions of them.
-func (v *Inventory) Refused(kind string) map[string]extensionconfig.Refused { return v.refused[kind] }
-
-// Messages returns what is wrong with the objects of a kind whose manifests are not valid, by name.
-func (v *Inventory) Messages(kind string) map[string]string {
-	messages := make(map[string]string, len(v.refused[kind]))
-	for name, r := range v.refused[kind] {
-		messages[name] = r.Message
+// Items returns the objects of a kind of Hookgate's own, in the order of their names.
+func (v *Inventory) Items(kind string) []kinds.Item {
+	objects, refused, closed := v.objects[kind], v.refused[kind], map[string]*kinds.Closed{}
+	for _, c := range v.Closed[kind] {
+		closed[c.Name] = c
 	}
-	return messages
+	names := map[string]bool{}
+	for name := range objects {
+		names[name] = true
+	}
+	for name := range refused {
+		names[name] = true
+	}
+	for name := range closed { // of a duplicate, or of an object without a usable name
+		names[name] = true
+	}
+	items := make([]kinds.Item, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		item := kinds.Item{Name: name, Closed: closed[name]}
+		if o, ok := objects[name]; ok {
+			item.Object, item.Compiled = o.object, o.Compiled
+		}
+		if r, ok := refused[name]; ok {
+			item.Object, item.Mistake = r.object, r.message
+		}
+		items = append(items, item)
+	}
+	return items
 }
 
-// list returns what the objects of a kind that are in effect define, in the order of their names.
-func list[T any](v *Inventory, kind string, defined func(Object) *T) []T {
-	all := make([]T, 0, len(v.objects[kind]))
-	for _, name := range slices.Sorted(maps.Keys(v.objects[kind])) {
-		all = append(all, *defined(v.objects[kind][name]))
+// In returns what is compiled of the objects of a kind that are in effect, in the order of their names.
+func In[C any](v *Inventory, kind string) []C { return kinds.In[C](v.Items(kind)) }
+
+// Definitions returns the CustomResourceDefinitions, in the order of their names.
+func (v *Inventory) Definitions() []convert.CRD {
+	all := make([]convert.CRD, 0, len(v.objects[Definition]))
+	for _, name := range slices.Sorted(maps.Keys(v.objects[Definition])) {
+		all = append(all, *v.objects[Definition][name].Contracts)
 	}
 	return all
 }
 
-// Policies returns the ExtensionPolicies.
-func (v *Inventory) Policies() []extensionconfig.Policy {
-	return list(v, kinds.ExtensionPolicy, func(o Object) *extensionconfig.Policy { return o.Policy })
-}
-
-// Rules returns the HookRules.
-func (v *Inventory) Rules() []registry.Registration {
-	return list(v, kinds.HookRule, func(o Object) *registry.Registration { return o.Rule })
-}
-
-// Chains returns the HandlerChains.
-func (v *Inventory) Chains() []registry.Chain {
-	return list(v, kinds.HandlerChain, func(o Object) *registry.Chain { return o.Chain })
-}
-
-// Definitions returns the CustomResourceDefinitions.
-func (v *Inventory) Definitions() []convert.CRD {
-	return list(v, Definition, func(o Object) *convert.CRD { return o.Contracts })
+// refusal is an object whose manifest is not valid.
+type refusal struct {
+	object  kinds.Object // nil if it cannot be read
+	message string
 }
 
 // maxKept is how many objects a problem names that stay in use.
@@ -99,7 +106,7 @@ type kind struct {
 	before  map[string]Object // the objects of the previous inventory
 	objects map[string]Object
 	claims  map[string]claim // where each name was seen first
-	refused map[string]extensionconfig.Refused
+	refused map[string]refusal
 	closed  map[string]*kinds.Closed
 	// byFile has the names in before by their files, in order. It is nil until the first file asks for its own: with
 	// many files that cannot be read, to look through all names for each takes the square of their number.
@@ -108,14 +115,14 @@ type kind struct {
 
 func newKind(name string, before map[string]Object) *kind {
 	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]claim{},
-		refused: map[string]extensionconfig.Refused{}, closed: map[string]*kinds.Closed{}}
+		refused: map[string]refusal{}, closed: map[string]*kinds.Closed{}}
 }
 
 // Next returns the inventory of the manifests, which are in the order of their names, and all their problems. An object
 // whose manifest is invalid now stays as in v; an object that no manifest defines is removed.
 func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
 	var all []*kind
-	for _, of := range kinds.Table() {
+	for _, of := range allkinds.Table() {
 		all = append(all, newKind(of.Name, v.objects[of.Name]))
 	}
 	for _, name := range []string{Namespace, Definition, ""} { // nothing is known of other kinds
@@ -158,7 +165,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 		problemsOfAll = append(problemsOfAll, first(problems)...)
 	}
 	next := &Inventory{
-		objects: map[string]map[string]Object{}, refused: map[string]map[string]extensionconfig.Refused{},
+		objects: map[string]map[string]Object{}, refused: map[string]map[string]refusal{},
 		Closed: map[string][]*kinds.Closed{}, Named: map[string]string{}, Unreadable: unreadable, read: byFile,
 	}
 	for _, k := range all {
@@ -167,7 +174,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 			of := k.closed[name]
 			next.Closed[of.Kind] = append(next.Closed[of.Kind], of)
 		}
-		if k.name == kinds.ExtensionConfig {
+		if k.name == extensionconfig.Kind {
 			for name, first := range k.claims {
 				next.Named[name] = first.File
 			}
@@ -227,15 +234,8 @@ func (k *kind) add(o *Object, problems []Problem, r *reading, entry int) []Probl
 	k.claims[o.Name] = now
 	if o.Valid() {
 		// Keep what was compiled if nothing has changed.
-		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
-			o.Policy = old
-		}
-		if old := k.before[o.Name]; o.Rule != nil && old.Rule != nil && reflect.DeepEqual(old.spec, o.spec) {
-			o.Rule = old.Rule
-		}
-		if old := k.before[o.Name]; o.Rollout != nil && old.Rollout != nil &&
-			reflect.DeepEqual(old.Rollout.Spec, o.Rollout.Spec) {
-			o.Rollout = old.Rollout
+		if old := k.before[o.Name]; o.object != nil && old.object != nil && kinds.SameSpec(old.object, o.object) {
+			o.Compiled = old.Compiled
 		}
 		k.objects[o.Name] = *o
 		return problems
@@ -256,9 +256,7 @@ func (k *kind) add(o *Object, problems []Problem, r *reading, entry int) []Probl
 		problems[i].Effect = effect
 		errs = append(errs, problems[i].Err.Error())
 	}
-	k.refused[o.Name] = extensionconfig.Refused{
-		Target: o.target, Message: text.Join(errs, "; ", limits.Problems) + "; " + effect,
-	}
+	k.refused[o.Name] = refusal{o.object, text.Join(errs, "; ", limits.Problems) + "; " + effect}
 	return problems
 }
 
@@ -269,14 +267,14 @@ func (k *kind) duplicate(o *Object, first, second claim) Problem {
 		Place: o.Place, Object: fmt.Sprintf("%s %q", k.name, o.Name), Effect: "the first one is used",
 		Err: fmt.Errorf("metadata.name: Duplicate value: defined at %s before", first.Place),
 	}
-	if !kinds.Is(k.name) || first.reading == nil {
+	if !allkinds.Is(k.name) || first.reading == nil {
 		return p
 	}
 	content := second.readable()
 	if bytes.Equal(content, first.readable()) {
 		return p
 	}
-	closed := kinds.Close(k.name, o.unnamed(), content, p.Err.Error(), second.reading.words.hooks)
+	closed := allkinds.Close(k.name, o.unnamed(), content, p.Err.Error(), second.reading.words.hooks)
 	k.closed[closed.Name] = &closed
 	p.Effect += "; of the second one, " + closed.Effect()
 	return p

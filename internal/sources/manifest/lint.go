@@ -13,10 +13,12 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/files"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // Lint returns what is wrong in manifests, each of which is a file or a directory, in the order of places: what a
@@ -28,8 +30,10 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 		return nil, err
 	}
 	// The rules and Jobs may be for a cluster.
-	words.rules = hookrule.NewCompiler(hooks, words.conditions, words.types, time.Now)
-	words.jobs = hookjob.NewCompiler(hooks, words.conditions, words.types, nil, nil)
+	words.with(func(c *allkinds.Config) {
+		c.Rules = hookrule.NewCompiler(hooks, c.Conditions, c.Types, time.Now)
+		c.Jobs = hookjob.NewCompiler(hooks, c.Conditions, c.Types, nil, nil)
+	})
 	reader := &files.Reader{}
 	var all []File
 	for _, path := range paths {
@@ -50,7 +54,7 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	defined, problems := (&Inventory{}).Next(all, words)
 	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.ofHandlers })
 	documents := documentsOf(all)
-	policies := defined.Policies()
+	policies := In[extensionpolicy.Policy](defined, extensionpolicy.Kind)
 	problems = append(problems, defined.lintPolicies(policies, documents, words)...)
 	problems = append(problems, defined.lintChains(policies, documents, hooks)...)
 	slices.SortStableFunc(problems, func(a, b Problem) int {
@@ -73,36 +77,36 @@ func documentsOf(manifests []File) map[Place]*document {
 
 // lintPolicies returns the conflicts of policies, and the mistakes in their conditions.
 func (v *Inventory) lintPolicies(
-	policies []extensionconfig.Policy, documents map[Place]*document, words *Decoder,
+	policies []extensionpolicy.Policy, documents map[Place]*document, words *Decoder,
 ) []Problem {
-	_, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
+	_, verdicts := extensionpolicy.Resolve(policies, func(extensionpolicy.Target) error { return nil })
 	var problems []Problem
 	for i := range policies {
-		p, at := &policies[i], v.Of(kinds.ExtensionPolicy)[policies[i].Name].Place
+		p, at := &policies[i], v.Of(extensionpolicy.Kind)[policies[i].Name].Place
 		if verdict := verdicts[p.Name]; !verdict.Accepted() {
 			problems = append(problems, Problem{
-				Place: at, Object: fmt.Sprintf("ExtensionPolicy %q", p.Name), Err: errors.New(verdict.Message),
+				Place: at, Object: fmt.Sprintf("%s %q", extensionpolicy.Kind, p.Name), Err: errors.New(verdict.Message),
 			})
 		}
 		handlers := map[string]hook.GroupHook{}
-		if rule := v.Of(kinds.HookRule)[p.Target.ExtensionConfig].Rule; rule != nil {
+		if rule, ok := v.Of(hookrule.Kind)[p.Target.ExtensionConfig].Compiled.(registry.Registration); ok {
 			for _, h := range rule.Handlers {
 				handlers[h.Name] = h.Hook.GroupHook()
 			}
-			if verdict := p.JudgeLocal(rule); !verdict.Accepted() {
+			if verdict := p.JudgeLocal(&rule); !verdict.Accepted() {
 				problems = append(problems, Problem{
-					Place: at, Object: fmt.Sprintf("ExtensionPolicy %q", p.Name), Err: errors.New(verdict.Message),
+					Place: at, Object: fmt.Sprintf("%s %q", extensionpolicy.Kind, p.Name), Err: errors.New(verdict.Message),
 				})
 			}
 		}
-		if x := v.Of(kinds.ExtensionConfig)[p.Target.ExtensionConfig].Extension; x != nil {
+		if x := v.Of(extensionconfig.Kind)[p.Target.ExtensionConfig].Extension; x != nil {
 			for _, h := range x.LastKnown {
 				handlers[h.Name] = h.Hook.GroupHook()
 			}
 		}
 		d := documents[at]
 		d.name = p.Name
-		problems = append(problems, d.fieldProblems(p.CheckConditions(words.types, handlers))...)
+		problems = append(problems, d.fieldProblems(p.CheckConditions(words.Types(), handlers))...)
 	}
 	return problems
 }

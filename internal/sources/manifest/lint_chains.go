@@ -9,35 +9,38 @@ import (
 	"slices"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // lintChains returns what keeps chains and rules from being called, and which handlers would be offered beside others
 // though Cluster API takes one. Steps of an ExtensionConfig without handlers in its status, or that is not defined
 // here, are taken to exist.
 func (v *Inventory) lintChains(
-	policies []extensionconfig.Policy, documents map[Place]*document, hooks *catalog.Catalog,
+	policies []extensionpolicy.Policy, documents map[Place]*document, hooks *catalog.Catalog,
 ) []Problem {
 	var configs []extensionconfig.Assembled
-	for _, o := range v.Of(kinds.ExtensionConfig) {
+	for _, o := range v.Of(extensionconfig.Kind) {
 		x := o.Extension
 		config := extensionconfig.Assembled{Registration: x.Registration, Known: len(x.LastKnown) > 0 || x.Discovered}
 		config.Handlers = x.LastKnown
 		configs = append(configs, config)
 	}
-	rules, chains := v.Rules(), v.Chains()
-	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
+	rules, chains := In[registry.Registration](v, hookrule.Kind), In[registry.Chain](v, handlerchain.Kind)
+	resolved, _ := extensionpolicy.Resolve(policies, func(extensionpolicy.Target) error { return nil })
 	all, refused := extensionconfig.Assemble(configs, rules, resolved, chains, hooks)
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
-		if _, ok := v.Of(kinds.ExtensionConfig)[name]; ok {
+		if _, ok := v.Of(extensionconfig.Kind)[name]; ok {
 			problems = append(problems, v.ofExtension(name, fmt.Errorf("status.handlers: %w", refused[name])))
 		}
 	}
 	for i := range rules {
 		if taken := all.TakenLocal(rules[i].Local.Kind(), rules[i].Name); taken != "" {
-			d := documents[v.Of(kinds.HookRule)[rules[i].Name].Place]
+			d := documents[v.Of(hookrule.Kind)[rules[i].Name].Place]
 			d.name = rules[i].Name
 			problems = append(problems, d.problemAt("metadata.name",
 				fmt.Errorf("metadata.name: it is %s, too: rename one of the two", taken)))
@@ -48,7 +51,7 @@ func (v *Inventory) lintChains(
 			fmt.Errorf("metadata.name: it is %s, too, so that it is not called: rename it", all.TakenByLocal(name))))
 	}
 	for _, c := range all.Chains() {
-		d := documents[v.Of(kinds.HandlerChain)[c.Name].Place]
+		d := documents[v.Of(handlerchain.Kind)[c.Name].Place]
 		d.name = c.Name
 		found := all.ChainProblems(c)
 		if hub, ok := hooks.ByName(c.Hook.Hook); ok {
@@ -86,7 +89,7 @@ func (v *Inventory) severalOf(all *extensionconfig.Assembly, h *catalog.Hook) []
 		warned[name] = true
 		p := v.ofExtension(name, err)
 		if e.Registration.Local != nil {
-			p.Place, p.Object = v.Of(kinds.HookRule)[name].Place, e.Registration.Describe()
+			p.Place, p.Object = v.Of(hookrule.Kind)[name].Place, e.Registration.Describe()
 		}
 		p.Warning = true
 		problems = append(problems, p)
@@ -96,6 +99,6 @@ func (v *Inventory) severalOf(all *extensionconfig.Assembly, h *catalog.Hook) []
 
 // ofExtension returns a problem of an ExtensionConfig.
 func (v *Inventory) ofExtension(name string, err error) Problem {
-	place := v.Of(kinds.ExtensionConfig)[name].Place
+	place := v.Of(extensionconfig.Kind)[name].Place
 	return Problem{Place: place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err}
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -43,7 +45,7 @@ type Config struct {
 
 // Policy is an ExtensionPolicy in a manifest.
 type Policy struct {
-	Policy extensionconfig.Policy
+	Policy extensionpolicy.Policy
 	Place  Place
 }
 
@@ -92,30 +94,27 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 			docs[of[j].Place] = append(docs[of[j].Place], of[j])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.ExtensionConfig))) {
-		o := defined.Of(kinds.ExtensionConfig)[name]
+	for _, name := range slices.Sorted(maps.Keys(defined.Of(extensionconfig.Kind))) {
+		o := defined.Of(extensionconfig.Kind)[name]
 		m := Config{Extension: *o.Extension, Place: o.Place, Config: &runtimev1.ExtensionConfig{}}
 		m.Config.Name = name
 		at := docs[o.Place]
 		for i := range at {
-			if d := &at[i]; d.kind == "ExtensionConfig" && (d.name == name || d.name == "") {
+			if d := &at[i]; d.kind == extensionconfig.Kind && (d.name == name || d.name == "") {
 				d.written(&m)
 				break
 			}
 		}
 		read.ExtensionConfigs = append(read.ExtensionConfigs, m)
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.ExtensionPolicy))) {
-		o := defined.Of(kinds.ExtensionPolicy)[name]
-		read.Policies = append(read.Policies, Policy{Policy: *o.Policy, Place: o.Place})
+	for _, p := range In[extensionpolicy.Policy](defined, extensionpolicy.Kind) {
+		read.Policies = append(read.Policies, Policy{Policy: p, Place: defined.Of(extensionpolicy.Kind)[p.Name].Place})
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.HandlerChain))) {
-		o := defined.Of(kinds.HandlerChain)[name]
-		read.Chains = append(read.Chains, Chain{Chain: *o.Chain, Place: o.Place})
+	for _, c := range In[registry.Chain](defined, handlerchain.Kind) {
+		read.Chains = append(read.Chains, Chain{Chain: c, Place: defined.Of(handlerchain.Kind)[c.Name].Place})
 	}
-	for _, name := range slices.Sorted(maps.Keys(defined.Of(kinds.HookRule))) {
-		o := defined.Of(kinds.HookRule)[name]
-		read.Rules = append(read.Rules, Rule{Rule: *o.Rule, Place: o.Place})
+	for _, rule := range In[registry.Registration](defined, hookrule.Kind) {
+		read.Rules = append(read.Rules, Rule{Rule: rule, Place: defined.Of(hookrule.Kind)[rule.Name].Place})
 	}
 	read.Definitions = defined.Definitions()
 	return read, nil

@@ -5,7 +5,7 @@ package manifest
 
 import (
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
 // reading is what a file with this content says by itself, whatever the other files and earlier contents say. It is
@@ -58,7 +58,7 @@ func read(m *File, words *Decoder) *reading {
 		if o != nil && o.closed != nil {
 			r.entries[i].kind = o.closed.Kind // which may have been misspelt
 		}
-		if o != nil && o.Valid() && words.keepContent && kinds.Is(docs[i].kind) {
+		if o != nil && o.Valid() && words.keepContent && allkinds.Is(docs[i].kind) {
 			if members, err := docs[i].node.Members(limits.ManifestBytes); err == nil {
 				o.content = object(members)
 			}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 )
 
 // Only files whose content differs are parsed again, whatever else is equal, and what is not is as if it were.
@@ -29,18 +29,18 @@ func TestNextParsesWhatChanged(t *testing.T) {
 		t.Fatal("the contents must have the same size")
 	}
 	second, more := first.Next(manifestsOf(after), words)
-	if first.Of(kinds.ExtensionConfig)["one"].Extension != second.Of(kinds.ExtensionConfig)["one"].Extension {
+	if first.Of(extensionconfig.Kind)["one"].Extension != second.Of(extensionconfig.Kind)["one"].Extension {
 		t.Error("a file that did not change was parsed again")
 	}
-	if got := second.Of(kinds.ExtensionConfig)["two"].Extension.ClientConfig.URL; got != urlB {
+	if got := second.Of(extensionconfig.Kind)["two"].Extension.ClientConfig.URL; got != urlB {
 		t.Errorf("a file that changed is used with %s", got)
 	}
 	anew, want := (&Inventory{}).Next(manifestsOf(after), words)
-	if texts(more) != texts(want) || len(anew.Of(kinds.ExtensionConfig)) != len(second.Of(kinds.ExtensionConfig)) {
+	if texts(more) != texts(want) || len(anew.Of(extensionconfig.Kind)) != len(second.Of(extensionconfig.Kind)) {
 		t.Errorf("got the problems\n%s\nwant those of reading all files anew\n%s", texts(more), texts(want))
 	}
 	third, again := second.Next(manifestsOf(before), words)
-	if third.Of(kinds.ExtensionConfig)["two"].Extension.ClientConfig.URL != urlA || texts(again) != texts(problems) {
+	if third.Of(extensionconfig.Kind)["two"].Extension.ClientConfig.URL != urlA || texts(again) != texts(problems) {
 		t.Errorf("back to what it was: problems\n%s\nwant\n%s", texts(again), texts(problems))
 	}
 }
@@ -82,8 +82,8 @@ func BenchmarkNext(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if v, _ := before.Next(changed, words); len(v.Of(kinds.ExtensionConfig)) != len(files) {
-					b.Fatalf("%d ExtensionConfigs", len(v.Of(kinds.ExtensionConfig)))
+				if v, _ := before.Next(changed, words); len(v.Of(extensionconfig.Kind)) != len(files) {
+					b.Fatalf("%d ExtensionConfigs", len(v.Of(extensionconfig.Kind)))
 				}
 			}
 		})

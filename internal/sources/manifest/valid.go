@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
 // Valid is an object as it was last valid.
@@ -24,7 +24,7 @@ type Valid struct {
 // their content.
 func (v *Inventory) Valid() []Valid {
 	var all []Valid
-	for _, k := range kinds.Table() {
+	for _, k := range allkinds.Table() {
 		for _, name := range slices.Sorted(maps.Keys(v.objects[k.Name])) {
 			if o := v.objects[k.Name][name]; o.content != nil {
 				all = append(all, Valid{k.Name, name, o.File, o.content})

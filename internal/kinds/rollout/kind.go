@@ -1,0 +1,50 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Description describes the kind.
+var Description = kinds.Kind{
+	Name: Kind, Wanted: "rollouts", Instead: "use spec.candidateFor.clusterSelector to choose Clusters",
+	New:       func() kinds.Object { return &v1alpha1.ExtensionRollout{} },
+	NewList:   func() runtime.Object { return &v1alpha1.ExtensionRolloutList{} },
+	Closes:    closes,
+	Condition: kinds.Verdict.ReadyCondition,
+	Conditions: func(o kinds.Object) *[]metav1.Condition {
+		return &o.(*v1alpha1.ExtensionRollout).Status.Conditions
+	},
+}
+
+// Rules returns the rules of the kind. compile compiles an object; registered returns what is registered, or nil where
+// that is not known; moved, which may be nil, knows which Clusters have moved.
+func Rules(
+	compile func(*v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList), registered func() *registry.Snapshot,
+	moved Moves,
+) kinds.Rules {
+	a := &admission{registered: registered, moved: moved}
+	return kinds.Rules{Kind: Description, Compile: kinds.Compiler(compile), Admit: a.admit, Keeps: a.keeps}
+}
+
+// rolloutMembers are the members of an ExtensionRollout that name no ExtensionConfig.
+var rolloutMembers = []string{
+	"abort", "approved", "candidateFor", "compare", "newClusters", "onDifference", "paused",
+}
+
+// closes closes an ExtensionRollout and every ExtensionConfig that its spec may name.
+func closes(s kinds.Spec, c *kinds.Closed) {
+	names := append(kinds.Texts(rolloutMembers, s.Members), c.Name)
+	slices.Sort(names)
+	c.Extensions = slices.DeleteFunc(slices.Compact(names), kinds.Unusable)
+}

@@ -1,0 +1,45 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Judge returns the verdict on a valid ExtensionRollout.
+func Judge(s *registry.Snapshot, of *registry.Rollout) kinds.Verdict {
+	for _, name := range []string{of.Name, of.Stable, of.Candidate} {
+		if first, _ := s.MemberOf(name); name != "" && first != nil && first.Name != of.Name {
+			return kinds.Verdictf(v1alpha1.ConflictedReason, "Calls fail: %q belongs to %s, too: an ExtensionConfig "+
+				"can be in one ExtensionRollout only", name, first)
+		}
+	}
+	if _, known := s.Registration(of.Stable); !known {
+		return kinds.Verdictf(v1alpha1.MemberMissingReason, "Calls fail: the handlers of ExtensionConfig %q, which is "+
+			"stable, are not known", of.Stable)
+	}
+	if of.Candidate == "" {
+		return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers for all Clusters", of.Stable)
+	}
+	if _, known := s.Registration(of.Candidate); !known {
+		return kinds.Verdictf(v1alpha1.MemberMissingReason, "%s answers, and no Cluster moves: the handlers of "+
+			"ExtensionConfig %q, the candidate, are not known", of.Stable, of.Candidate)
+	}
+	var lacking []string
+	for _, e := range s.HandlersOf(of.Stable) {
+		if offered, ok := s.Handler(e.Handler.Name + "." + of.Name); ok && offered.Variants.CandidateEntry == nil {
+			lacking = append(lacking, e.Handler.Name)
+		}
+	}
+	if len(lacking) > 0 {
+		return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers, and %s for Clusters that have moved; it lacks the "+
+			"handlers %s", of.Stable, of.Candidate, text.Join(lacking, ", ", limits.Problems))
+	}
+	return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers, and %s for Clusters that have moved", of.Stable,
+		of.Candidate)
+}
