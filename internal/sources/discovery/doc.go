@@ -1,9 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery brings ExtensionConfigs and their policies into the registry: a Reconciler asks an extension for
-// its handlers, applies them, and keeps the known ones when the extension does not answer. A PolicySet applies
-// ExtensionPolicies and reports the state of each.
+// Package discovery brings ExtensionConfigs into the registry: a Reconciler asks an extension for its handlers, applies
+// them, and keeps the known ones when the extension does not answer.
 //
 // The sources decide when to discover; package extension calls extensions, and package registry defines snapshots.
 //
