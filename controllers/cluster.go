@@ -350,7 +350,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err != nil {
 		return fmt.Errorf("watch Jobs: %w", err)
 	}
-	o, err := s.newOwn(ctx, mgr, r, jobs.jobs, problems)
+	o, err := s.newOwn(mgr, r, jobs.jobs, problems)
 	if err != nil {
 		return err
 	}
@@ -424,7 +424,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 
 // newOwn returns what follows the kinds of Hookgate's own.
 func (s *Source) newOwn(
-	ctx context.Context, mgr manager.Manager, r *reconciler, jobs *hookjob.Cluster, problems *watchProblems,
+	mgr manager.Manager, r *reconciler, jobs *hookjob.Cluster, problems *watchProblems,
 ) (*own, error) {
 	// What gateways write has not the filter's label.
 	byObject := map[client.Object]cache.ByObject{&v1alpha1.ExtensionRolloutRecord{}: {Label: labels.Everything()}}

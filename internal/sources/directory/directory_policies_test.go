@@ -9,11 +9,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/sources/discovery/discoverytest"
+	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -161,4 +165,35 @@ func TestDirectoryPolicySaysWhatAnExtensionSpeaks(t *testing.T) {
 	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "b.yaml"), "with protocol GRPC of its ExtensionPolicy, the URL must not have a path: gRPC derives the paths from its services")
 	s.remove(t, "p.yaml")
 	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
+}
+
+// opening is a registry that notes what is in effect when the closures of policies are gone.
+type opening struct {
+	*registry.Registry
+
+	opened atomic.Pointer[registry.Policies]
+}
+
+func (o *opening) SetClosures(kind string, closures []registry.Closure) {
+	before := o.Snapshot().Closures()
+	o.Registry.SetClosures(kind, closures)
+	if kind == extensionpolicy.Kind && len(before) > 0 && len(closures) == 0 {
+		now := o.Snapshot().Policies("acme")
+		o.opened.Store(&now)
+	}
+}
+
+// A policy that is corrected is in effect before its target opens, so that no call goes by neither.
+func TestCorrectedPolicyIsInEffectBeforeItsTargetOpens(t *testing.T) {
+	o := &opening{Registry: registry.New()}
+	s := newSource(t, nil)
+	s.directory.tracking.Registry = o
+	writeFile(t, s.dir, "p.yaml", policyOf("p", "{name: acme}", "hooks: [BeforeClusterCreat]"))
+	s.run(t)
+	process.Eventually(t, "the target is closed", func() bool { return len(o.Snapshot().Closures()) == 1 })
+	writeFile(t, s.dir, "p.yaml", policyOf("p", "{name: acme}", "hooks: [BeforeClusterCreate]"))
+	process.Eventually(t, "the target opens", func() bool { return o.opened.Load() != nil })
+	if of := o.opened.Load(); of.All == nil || !slices.Equal(of.All.Hooks, []string{"BeforeClusterCreate"}) {
+		t.Errorf("when it opened, in effect was %+v", of.All)
+	}
 }
