@@ -26,9 +26,11 @@ IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 PROGRAM_PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 RELEASE_OUT ?= $(CURDIR)/out
 
-# The modules of this repository that have Go code for the linters, and those that only pin programs.
+# The packages of the product and of the modules that a release publishes with it, the tests of this module among them.
+EVERY := github.com/hookgate/hookgate/...
+# The modules of this repository that have Go code for the linters, and those that pin programs or have generated code.
 MODULES := . cmd/hookgate-render examples/go test/e2e test/extra test/infrastructure test/skew tools
-PINNED := tools/clusterctl tools/kubernetes
+PINNED := gen/go tools/clusterctl tools/kubernetes
 
 # What recipes call. The Kubernetes tests need kube-apiserver, etcd, kubectl and kube-controller-manager in KUBEBUILDER_ASSETS.
 GENERATORS := controller-gen protoc-gen-go protoc-gen-go-grpc protoc-gen-grpc-gateway
@@ -133,8 +135,8 @@ packages-typescript:
 ##@ Test
 
 test: test-extension $(READY) ## Run the tests that need only Go: unit tests and suites that start the gateway
-	@echo "go test $(if $(RACE),-race )./... and the modules of test/ and tools/"
-	@$(PROGRAMS) $(GOTEST) $$($(GO) list ./... | grep -v -E '$(APART)')
+	@echo "go test $(if $(RACE),-race )$(EVERY) and the modules of test/ and tools/"
+	@$(PROGRAMS) $(GOTEST) $$($(GO) list $(EVERY) | grep -v -E '$(APART)')
 	@cd test/extra && $(GOTEST) ./extension
 	@cd cmd/hookgate-render && $(GOTEST) ./...
 	@cd tools && $(GOTEST) ./image ./performance
@@ -144,7 +146,7 @@ test-all: test-extension $(READY) test-all-programs examples-python examples-ec2
 # Build what test-all needs besides the gateway, which takes some minutes the first time
 test-all-programs: $(if $(filter e2e skew kubernetes clusterctl helm,$(SUITES)),kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize)
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
-	@$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- ./...
+	@$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- $(EVERY)
 # Break the contract in every way that buf must notice
 test-contract: $(BUF) $(BIN)/gotestsum
 	@$(SUITE) HOOKGATE_BUF=$(BUF) $(GOTEST) ./test/contract
@@ -288,7 +290,7 @@ bench-fleet: build kubernetes-binaries e2e-binaries
 		-args -clusters $(FLEET) -rounds 2 $(FLEETFLAGS)
 # Run the Go benchmarks
 bench-go:
-	@$(GO) test -run '^$$' -bench . -benchmem ./...
+	@$(GO) test -run '^$$' -bench . -benchmem $(EVERY)
 bench-program:
 	@$(GO) build -o $(BIN)/bench ./test/bench
 

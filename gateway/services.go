@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	rest "github.com/hookgate/hookgate/gen/rest/hookgate/hooks/v1alpha1"
 )
 
 var _ GroupServices = (*Services)(nil)
@@ -55,11 +56,11 @@ func (s *Services) RegisterGRPC(g grpc.ServiceRegistrar) {
 // RegisterREST registers all services with the mux of the REST front.
 func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) error {
 	errs := []error{
-		hooksv1alpha1.RegisterTopologyMutationHooksServiceHandlerServer(ctx, mux, s),
-		hooksv1alpha1.RegisterLifecycleHooksServiceHandlerServer(ctx, mux, s),
-		hooksv1alpha1.RegisterInPlaceUpdateHooksServiceHandlerServer(ctx, mux, s),
-		hooksv1alpha1.RegisterUpgradePlanHooksServiceHandlerServer(ctx, mux, s),
-		hooksv1alpha1.RegisterDiscoveryServiceHandlerServer(ctx, mux, s),
+		rest.RegisterTopologyMutationHooksServiceHandlerServer(ctx, mux, s),
+		rest.RegisterLifecycleHooksServiceHandlerServer(ctx, mux, s),
+		rest.RegisterInPlaceUpdateHooksServiceHandlerServer(ctx, mux, s),
+		rest.RegisterUpgradePlanHooksServiceHandlerServer(ctx, mux, s),
+		rest.RegisterDiscoveryServiceHandlerServer(ctx, mux, s),
 	}
 	for _, group := range s.groups {
 		errs = append(errs, group.RegisterREST(ctx, mux))

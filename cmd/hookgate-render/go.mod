@@ -9,6 +9,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/hookgate/hookgate v0.0.0
+	github.com/hookgate/hookgate/gen/go v0.0.0-00010101000000-000000000000
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.1.0
 	google.golang.org/protobuf v1.36.12
@@ -136,3 +137,5 @@ require (
 )
 
 replace github.com/hookgate/hookgate => ../..
+
+replace github.com/hookgate/hookgate/gen/go => ../../gen/go

@@ -2,14 +2,15 @@ module github.com/hookgate/hookgate/examples/go
 
 go 1.26.0
 
-require github.com/hookgate/hookgate v0.0.0
+require (
+	github.com/hookgate/hookgate v0.0.0
+	github.com/hookgate/hookgate/gen/go v0.0.0-00010101000000-000000000000
+)
 
 require (
-	github.com/grpc-ecosystem/grpc-gateway/v2 v2.33.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
-	google.golang.org/genproto/googleapis/api v0.0.0-20261104224025-d1e00e9f33ab // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261104224025-d1e00e9f33ab // indirect
 	google.golang.org/grpc v1.85.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
@@ -17,3 +18,5 @@ require (
 
 // The stubs lie in this repository. An extension with a repository of its own leaves this line out.
 replace github.com/hookgate/hookgate => ../..
+
+replace github.com/hookgate/hookgate/gen/go => ../../gen/go

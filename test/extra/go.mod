@@ -13,6 +13,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/hookgate/hookgate v0.0.0
+	github.com/hookgate/hookgate/gen/go v0.0.0-00010101000000-000000000000
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rs/zerolog v1.33.0
 	golang.org/x/net v0.62.0
@@ -179,3 +180,5 @@ require (
 )
 
 replace github.com/hookgate/hookgate => ../..
+
+replace github.com/hookgate/hookgate/gen/go => ../../gen/go

@@ -6,6 +6,7 @@ require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/go-logr/logr v1.4.4
 	github.com/hookgate/hookgate v0.0.0
+	github.com/hookgate/hookgate/gen/go v0.0.0-00010101000000-000000000000
 	go.uber.org/zap v1.28.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
@@ -146,6 +147,8 @@ require (
 )
 
 replace github.com/hookgate/hookgate => ../..
+
+replace github.com/hookgate/hookgate/gen/go => ../../gen/go
 
 // The in-memory provider of Cluster API v1.14 does not compile with etcd v3.7, which Kubernetes v0.37 needs. The test of
 // shared versions in test/modules knows about these.

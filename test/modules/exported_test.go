@@ -157,7 +157,7 @@ func signatures(o types.Object) map[string]string {
 // paths of the importable packages.
 func exportData(t *testing.T) (exports map[string]string, importable []string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Name}} {{.Export}}", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Name}} {{.Export}}", product+"...")
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds
 	cmd.Stderr = os.Stderr

@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extHooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_InPlaceUpdateHooksService_CanUpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, client InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_InPlaceUpdateHooksService_CanUpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_InPlaceUpdateHooksService_CanUpdateMachine_0(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func local_request_InPlaceUpdateHooksService_CanUpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, server InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_InPlaceUpdateHooksService_CanUpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_InPlaceUpdateHooksService_CanUpdateMachine_0(ctx context.Cont
 	return msg, metadata, err
 }
 
-func request_InPlaceUpdateHooksService_CanUpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, client InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_InPlaceUpdateHooksService_CanUpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_InPlaceUpdateHooksService_CanUpdateMachine_1(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func local_request_InPlaceUpdateHooksService_CanUpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, server InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_InPlaceUpdateHooksService_CanUpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -107,9 +108,9 @@ func local_request_InPlaceUpdateHooksService_CanUpdateMachine_1(ctx context.Cont
 	return msg, metadata, err
 }
 
-func request_InPlaceUpdateHooksService_CanUpdateMachineSet_0(ctx context.Context, marshaler runtime.Marshaler, client InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_InPlaceUpdateHooksService_CanUpdateMachineSet_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineSetRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineSetRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -122,9 +123,9 @@ func request_InPlaceUpdateHooksService_CanUpdateMachineSet_0(ctx context.Context
 	return msg, metadata, err
 }
 
-func local_request_InPlaceUpdateHooksService_CanUpdateMachineSet_0(ctx context.Context, marshaler runtime.Marshaler, server InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_InPlaceUpdateHooksService_CanUpdateMachineSet_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineSetRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineSetRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -134,9 +135,9 @@ func local_request_InPlaceUpdateHooksService_CanUpdateMachineSet_0(ctx context.C
 	return msg, metadata, err
 }
 
-func request_InPlaceUpdateHooksService_CanUpdateMachineSet_1(ctx context.Context, marshaler runtime.Marshaler, client InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_InPlaceUpdateHooksService_CanUpdateMachineSet_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineSetRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineSetRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -158,9 +159,9 @@ func request_InPlaceUpdateHooksService_CanUpdateMachineSet_1(ctx context.Context
 	return msg, metadata, err
 }
 
-func local_request_InPlaceUpdateHooksService_CanUpdateMachineSet_1(ctx context.Context, marshaler runtime.Marshaler, server InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_InPlaceUpdateHooksService_CanUpdateMachineSet_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq CanUpdateMachineSetRequest
+		protoReq extHooksv1alpha1.CanUpdateMachineSetRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -179,9 +180,9 @@ func local_request_InPlaceUpdateHooksService_CanUpdateMachineSet_1(ctx context.C
 	return msg, metadata, err
 }
 
-func request_InPlaceUpdateHooksService_UpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, client InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_InPlaceUpdateHooksService_UpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq UpdateMachineRequest
+		protoReq extHooksv1alpha1.UpdateMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -194,9 +195,9 @@ func request_InPlaceUpdateHooksService_UpdateMachine_0(ctx context.Context, mars
 	return msg, metadata, err
 }
 
-func local_request_InPlaceUpdateHooksService_UpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, server InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_InPlaceUpdateHooksService_UpdateMachine_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq UpdateMachineRequest
+		protoReq extHooksv1alpha1.UpdateMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -206,9 +207,9 @@ func local_request_InPlaceUpdateHooksService_UpdateMachine_0(ctx context.Context
 	return msg, metadata, err
 }
 
-func request_InPlaceUpdateHooksService_UpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, client InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_InPlaceUpdateHooksService_UpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.InPlaceUpdateHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq UpdateMachineRequest
+		protoReq extHooksv1alpha1.UpdateMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -230,9 +231,9 @@ func request_InPlaceUpdateHooksService_UpdateMachine_1(ctx context.Context, mars
 	return msg, metadata, err
 }
 
-func local_request_InPlaceUpdateHooksService_UpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, server InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_InPlaceUpdateHooksService_UpdateMachine_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.InPlaceUpdateHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq UpdateMachineRequest
+		protoReq extHooksv1alpha1.UpdateMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -256,7 +257,7 @@ func local_request_InPlaceUpdateHooksService_UpdateMachine_1(ctx context.Context
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterInPlaceUpdateHooksServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterInPlaceUpdateHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server InPlaceUpdateHooksServiceServer) error {
+func RegisterInPlaceUpdateHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extHooksv1alpha1.InPlaceUpdateHooksServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_InPlaceUpdateHooksService_CanUpdateMachine_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -408,15 +409,15 @@ func RegisterInPlaceUpdateHooksServiceHandlerFromEndpoint(ctx context.Context, m
 // RegisterInPlaceUpdateHooksServiceHandler registers the http handlers for service InPlaceUpdateHooksService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterInPlaceUpdateHooksServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterInPlaceUpdateHooksServiceHandlerClient(ctx, mux, NewInPlaceUpdateHooksServiceClient(conn))
+	return RegisterInPlaceUpdateHooksServiceHandlerClient(ctx, mux, extHooksv1alpha1.NewInPlaceUpdateHooksServiceClient(conn))
 }
 
 // RegisterInPlaceUpdateHooksServiceHandlerClient registers the http handlers for service InPlaceUpdateHooksService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "InPlaceUpdateHooksServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "InPlaceUpdateHooksServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extHooksv1alpha1.InPlaceUpdateHooksServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extHooksv1alpha1.InPlaceUpdateHooksServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "InPlaceUpdateHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterInPlaceUpdateHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client InPlaceUpdateHooksServiceClient) error {
+// "extHooksv1alpha1.InPlaceUpdateHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterInPlaceUpdateHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extHooksv1alpha1.InPlaceUpdateHooksServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_InPlaceUpdateHooksService_CanUpdateMachine_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extInfrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_MachinePoolHooksService_ReconcileMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, client MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachinePoolHooksService_ReconcileMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachinePoolRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_MachinePoolHooksService_ReconcileMachinePool_0(ctx context.Context,
 	return msg, metadata, err
 }
 
-func local_request_MachinePoolHooksService_ReconcileMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, server MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachinePoolHooksService_ReconcileMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachinePoolRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_MachinePoolHooksService_ReconcileMachinePool_0(ctx context.Co
 	return msg, metadata, err
 }
 
-func request_MachinePoolHooksService_ReconcileMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, client MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachinePoolHooksService_ReconcileMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachinePoolRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_MachinePoolHooksService_ReconcileMachinePool_1(ctx context.Context,
 	return msg, metadata, err
 }
 
-func local_request_MachinePoolHooksService_ReconcileMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, server MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachinePoolHooksService_ReconcileMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachinePoolRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -107,9 +108,9 @@ func local_request_MachinePoolHooksService_ReconcileMachinePool_1(ctx context.Co
 	return msg, metadata, err
 }
 
-func request_MachinePoolHooksService_DeleteMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, client MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachinePoolHooksService_DeleteMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachinePoolRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -122,9 +123,9 @@ func request_MachinePoolHooksService_DeleteMachinePool_0(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_MachinePoolHooksService_DeleteMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, server MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachinePoolHooksService_DeleteMachinePool_0(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachinePoolRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -134,9 +135,9 @@ func local_request_MachinePoolHooksService_DeleteMachinePool_0(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_MachinePoolHooksService_DeleteMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, client MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachinePoolHooksService_DeleteMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachinePoolHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachinePoolRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -158,9 +159,9 @@ func request_MachinePoolHooksService_DeleteMachinePool_1(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_MachinePoolHooksService_DeleteMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, server MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachinePoolHooksService_DeleteMachinePool_1(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachinePoolHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachinePoolRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachinePoolRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -184,7 +185,7 @@ func local_request_MachinePoolHooksService_DeleteMachinePool_1(ctx context.Conte
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterMachinePoolHooksServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterMachinePoolHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server MachinePoolHooksServiceServer) error {
+func RegisterMachinePoolHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extInfrastructurev1alpha1.MachinePoolHooksServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_MachinePoolHooksService_ReconcileMachinePool_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -296,15 +297,15 @@ func RegisterMachinePoolHooksServiceHandlerFromEndpoint(ctx context.Context, mux
 // RegisterMachinePoolHooksServiceHandler registers the http handlers for service MachinePoolHooksService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterMachinePoolHooksServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterMachinePoolHooksServiceHandlerClient(ctx, mux, NewMachinePoolHooksServiceClient(conn))
+	return RegisterMachinePoolHooksServiceHandlerClient(ctx, mux, extInfrastructurev1alpha1.NewMachinePoolHooksServiceClient(conn))
 }
 
 // RegisterMachinePoolHooksServiceHandlerClient registers the http handlers for service MachinePoolHooksService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "MachinePoolHooksServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "MachinePoolHooksServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extInfrastructurev1alpha1.MachinePoolHooksServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extInfrastructurev1alpha1.MachinePoolHooksServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "MachinePoolHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterMachinePoolHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client MachinePoolHooksServiceClient) error {
+// "extInfrastructurev1alpha1.MachinePoolHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterMachinePoolHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extInfrastructurev1alpha1.MachinePoolHooksServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_MachinePoolHooksService_ReconcileMachinePool_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extHooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_LifecycleHooksService_BeforeClusterCreate_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeClusterCreate_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterCreateRequest
+		protoReq extHooksv1alpha1.BeforeClusterCreateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_LifecycleHooksService_BeforeClusterCreate_0(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeClusterCreate_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeClusterCreate_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterCreateRequest
+		protoReq extHooksv1alpha1.BeforeClusterCreateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_LifecycleHooksService_BeforeClusterCreate_0(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeClusterCreate_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeClusterCreate_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterCreateRequest
+		protoReq extHooksv1alpha1.BeforeClusterCreateRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_LifecycleHooksService_BeforeClusterCreate_1(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeClusterCreate_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeClusterCreate_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterCreateRequest
+		protoReq extHooksv1alpha1.BeforeClusterCreateRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -107,9 +108,9 @@ func local_request_LifecycleHooksService_BeforeClusterCreate_1(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterControlPlaneInitialized_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterControlPlaneInitialized_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneInitializedRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneInitializedRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -122,9 +123,9 @@ func request_LifecycleHooksService_AfterControlPlaneInitialized_0(ctx context.Co
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterControlPlaneInitialized_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterControlPlaneInitialized_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneInitializedRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneInitializedRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -134,9 +135,9 @@ func local_request_LifecycleHooksService_AfterControlPlaneInitialized_0(ctx cont
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterControlPlaneInitialized_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterControlPlaneInitialized_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneInitializedRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneInitializedRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -158,9 +159,9 @@ func request_LifecycleHooksService_AfterControlPlaneInitialized_1(ctx context.Co
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterControlPlaneInitialized_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterControlPlaneInitialized_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneInitializedRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneInitializedRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -179,9 +180,9 @@ func local_request_LifecycleHooksService_AfterControlPlaneInitialized_1(ctx cont
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -194,9 +195,9 @@ func request_LifecycleHooksService_BeforeClusterUpgrade_0(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -206,9 +207,9 @@ func local_request_LifecycleHooksService_BeforeClusterUpgrade_0(ctx context.Cont
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -230,9 +231,9 @@ func request_LifecycleHooksService_BeforeClusterUpgrade_1(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -251,9 +252,9 @@ func local_request_LifecycleHooksService_BeforeClusterUpgrade_1(ctx context.Cont
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -266,9 +267,9 @@ func request_LifecycleHooksService_BeforeControlPlaneUpgrade_0(ctx context.Conte
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -278,9 +279,9 @@ func local_request_LifecycleHooksService_BeforeControlPlaneUpgrade_0(ctx context
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -302,9 +303,9 @@ func request_LifecycleHooksService_BeforeControlPlaneUpgrade_1(ctx context.Conte
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -323,9 +324,9 @@ func local_request_LifecycleHooksService_BeforeControlPlaneUpgrade_1(ctx context
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -338,9 +339,9 @@ func request_LifecycleHooksService_AfterControlPlaneUpgrade_0(ctx context.Contex
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterControlPlaneUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -350,9 +351,9 @@ func local_request_LifecycleHooksService_AfterControlPlaneUpgrade_0(ctx context.
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -374,9 +375,9 @@ func request_LifecycleHooksService_AfterControlPlaneUpgrade_1(ctx context.Contex
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterControlPlaneUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterControlPlaneUpgradeRequest
+		protoReq extHooksv1alpha1.AfterControlPlaneUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -395,9 +396,9 @@ func local_request_LifecycleHooksService_AfterControlPlaneUpgrade_1(ctx context.
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -410,9 +411,9 @@ func request_LifecycleHooksService_BeforeWorkersUpgrade_0(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -422,9 +423,9 @@ func local_request_LifecycleHooksService_BeforeWorkersUpgrade_0(ctx context.Cont
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -446,9 +447,9 @@ func request_LifecycleHooksService_BeforeWorkersUpgrade_1(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.BeforeWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -467,9 +468,9 @@ func local_request_LifecycleHooksService_BeforeWorkersUpgrade_1(ctx context.Cont
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.AfterWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -482,9 +483,9 @@ func request_LifecycleHooksService_AfterWorkersUpgrade_0(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterWorkersUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.AfterWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -494,9 +495,9 @@ func local_request_LifecycleHooksService_AfterWorkersUpgrade_0(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.AfterWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -518,9 +519,9 @@ func request_LifecycleHooksService_AfterWorkersUpgrade_1(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterWorkersUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterWorkersUpgradeRequest
+		protoReq extHooksv1alpha1.AfterWorkersUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -539,9 +540,9 @@ func local_request_LifecycleHooksService_AfterWorkersUpgrade_1(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterClusterUpgradeRequest
+		protoReq extHooksv1alpha1.AfterClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -554,9 +555,9 @@ func request_LifecycleHooksService_AfterClusterUpgrade_0(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterClusterUpgrade_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterClusterUpgradeRequest
+		protoReq extHooksv1alpha1.AfterClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -566,9 +567,9 @@ func local_request_LifecycleHooksService_AfterClusterUpgrade_0(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterClusterUpgradeRequest
+		protoReq extHooksv1alpha1.AfterClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -590,9 +591,9 @@ func request_LifecycleHooksService_AfterClusterUpgrade_1(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterClusterUpgrade_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterClusterUpgradeRequest
+		protoReq extHooksv1alpha1.AfterClusterUpgradeRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -611,9 +612,9 @@ func local_request_LifecycleHooksService_AfterClusterUpgrade_1(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeClusterDelete_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeClusterDelete_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterDeleteRequest
+		protoReq extHooksv1alpha1.BeforeClusterDeleteRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -626,9 +627,9 @@ func request_LifecycleHooksService_BeforeClusterDelete_0(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeClusterDelete_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeClusterDelete_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterDeleteRequest
+		protoReq extHooksv1alpha1.BeforeClusterDeleteRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -638,9 +639,9 @@ func local_request_LifecycleHooksService_BeforeClusterDelete_0(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeClusterDelete_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeClusterDelete_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterDeleteRequest
+		protoReq extHooksv1alpha1.BeforeClusterDeleteRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -662,9 +663,9 @@ func request_LifecycleHooksService_BeforeClusterDelete_1(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeClusterDelete_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeClusterDelete_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeClusterDeleteRequest
+		protoReq extHooksv1alpha1.BeforeClusterDeleteRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -688,7 +689,7 @@ func local_request_LifecycleHooksService_BeforeClusterDelete_1(ctx context.Conte
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterLifecycleHooksServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterLifecycleHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server LifecycleHooksServiceServer) error {
+func RegisterLifecycleHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extHooksv1alpha1.LifecycleHooksServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_LifecycleHooksService_BeforeClusterCreate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -1080,15 +1081,15 @@ func RegisterLifecycleHooksServiceHandlerFromEndpoint(ctx context.Context, mux *
 // RegisterLifecycleHooksServiceHandler registers the http handlers for service LifecycleHooksService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterLifecycleHooksServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterLifecycleHooksServiceHandlerClient(ctx, mux, NewLifecycleHooksServiceClient(conn))
+	return RegisterLifecycleHooksServiceHandlerClient(ctx, mux, extHooksv1alpha1.NewLifecycleHooksServiceClient(conn))
 }
 
 // RegisterLifecycleHooksServiceHandlerClient registers the http handlers for service LifecycleHooksService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "LifecycleHooksServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "LifecycleHooksServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extHooksv1alpha1.LifecycleHooksServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extHooksv1alpha1.LifecycleHooksServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "LifecycleHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterLifecycleHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client LifecycleHooksServiceClient) error {
+// "extHooksv1alpha1.LifecycleHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterLifecycleHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extHooksv1alpha1.LifecycleHooksServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_LifecycleHooksService_BeforeClusterCreate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

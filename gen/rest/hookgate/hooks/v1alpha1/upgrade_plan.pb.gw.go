@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extHooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_UpgradePlanHooksService_GenerateUpgradePlan_0(ctx context.Context, marshaler runtime.Marshaler, client UpgradePlanHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_UpgradePlanHooksService_GenerateUpgradePlan_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.UpgradePlanHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GenerateUpgradePlanRequest
+		protoReq extHooksv1alpha1.GenerateUpgradePlanRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_UpgradePlanHooksService_GenerateUpgradePlan_0(ctx context.Context, 
 	return msg, metadata, err
 }
 
-func local_request_UpgradePlanHooksService_GenerateUpgradePlan_0(ctx context.Context, marshaler runtime.Marshaler, server UpgradePlanHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_UpgradePlanHooksService_GenerateUpgradePlan_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.UpgradePlanHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GenerateUpgradePlanRequest
+		protoReq extHooksv1alpha1.GenerateUpgradePlanRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_UpgradePlanHooksService_GenerateUpgradePlan_0(ctx context.Con
 	return msg, metadata, err
 }
 
-func request_UpgradePlanHooksService_GenerateUpgradePlan_1(ctx context.Context, marshaler runtime.Marshaler, client UpgradePlanHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_UpgradePlanHooksService_GenerateUpgradePlan_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.UpgradePlanHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GenerateUpgradePlanRequest
+		protoReq extHooksv1alpha1.GenerateUpgradePlanRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_UpgradePlanHooksService_GenerateUpgradePlan_1(ctx context.Context, 
 	return msg, metadata, err
 }
 
-func local_request_UpgradePlanHooksService_GenerateUpgradePlan_1(ctx context.Context, marshaler runtime.Marshaler, server UpgradePlanHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_UpgradePlanHooksService_GenerateUpgradePlan_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.UpgradePlanHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GenerateUpgradePlanRequest
+		protoReq extHooksv1alpha1.GenerateUpgradePlanRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -112,7 +113,7 @@ func local_request_UpgradePlanHooksService_GenerateUpgradePlan_1(ctx context.Con
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterUpgradePlanHooksServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterUpgradePlanHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server UpgradePlanHooksServiceServer) error {
+func RegisterUpgradePlanHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extHooksv1alpha1.UpgradePlanHooksServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_UpgradePlanHooksService_GenerateUpgradePlan_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -184,15 +185,15 @@ func RegisterUpgradePlanHooksServiceHandlerFromEndpoint(ctx context.Context, mux
 // RegisterUpgradePlanHooksServiceHandler registers the http handlers for service UpgradePlanHooksService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterUpgradePlanHooksServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterUpgradePlanHooksServiceHandlerClient(ctx, mux, NewUpgradePlanHooksServiceClient(conn))
+	return RegisterUpgradePlanHooksServiceHandlerClient(ctx, mux, extHooksv1alpha1.NewUpgradePlanHooksServiceClient(conn))
 }
 
 // RegisterUpgradePlanHooksServiceHandlerClient registers the http handlers for service UpgradePlanHooksService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "UpgradePlanHooksServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "UpgradePlanHooksServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extHooksv1alpha1.UpgradePlanHooksServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extHooksv1alpha1.UpgradePlanHooksServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "UpgradePlanHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterUpgradePlanHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client UpgradePlanHooksServiceClient) error {
+// "extHooksv1alpha1.UpgradePlanHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterUpgradePlanHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extHooksv1alpha1.UpgradePlanHooksServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_UpgradePlanHooksService_GenerateUpgradePlan_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

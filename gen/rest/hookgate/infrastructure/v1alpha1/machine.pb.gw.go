@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extInfrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_MachineHooksService_ReconcileMachine_0(ctx context.Context, marshaler runtime.Marshaler, client MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachineHooksService_ReconcileMachine_0(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachineRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_MachineHooksService_ReconcileMachine_0(ctx context.Context, marshal
 	return msg, metadata, err
 }
 
-func local_request_MachineHooksService_ReconcileMachine_0(ctx context.Context, marshaler runtime.Marshaler, server MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachineHooksService_ReconcileMachine_0(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachineRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_MachineHooksService_ReconcileMachine_0(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func request_MachineHooksService_ReconcileMachine_1(ctx context.Context, marshaler runtime.Marshaler, client MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachineHooksService_ReconcileMachine_1(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachineRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_MachineHooksService_ReconcileMachine_1(ctx context.Context, marshal
 	return msg, metadata, err
 }
 
-func local_request_MachineHooksService_ReconcileMachine_1(ctx context.Context, marshaler runtime.Marshaler, server MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachineHooksService_ReconcileMachine_1(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ReconcileMachineRequest
+		protoReq extInfrastructurev1alpha1.ReconcileMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -107,9 +108,9 @@ func local_request_MachineHooksService_ReconcileMachine_1(ctx context.Context, m
 	return msg, metadata, err
 }
 
-func request_MachineHooksService_DeleteMachine_0(ctx context.Context, marshaler runtime.Marshaler, client MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachineHooksService_DeleteMachine_0(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachineRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -122,9 +123,9 @@ func request_MachineHooksService_DeleteMachine_0(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
-func local_request_MachineHooksService_DeleteMachine_0(ctx context.Context, marshaler runtime.Marshaler, server MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachineHooksService_DeleteMachine_0(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachineRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachineRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -134,9 +135,9 @@ func local_request_MachineHooksService_DeleteMachine_0(ctx context.Context, mars
 	return msg, metadata, err
 }
 
-func request_MachineHooksService_DeleteMachine_1(ctx context.Context, marshaler runtime.Marshaler, client MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_MachineHooksService_DeleteMachine_1(ctx context.Context, marshaler runtime.Marshaler, client extInfrastructurev1alpha1.MachineHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachineRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -158,9 +159,9 @@ func request_MachineHooksService_DeleteMachine_1(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
-func local_request_MachineHooksService_DeleteMachine_1(ctx context.Context, marshaler runtime.Marshaler, server MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_MachineHooksService_DeleteMachine_1(ctx context.Context, marshaler runtime.Marshaler, server extInfrastructurev1alpha1.MachineHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DeleteMachineRequest
+		protoReq extInfrastructurev1alpha1.DeleteMachineRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -184,7 +185,7 @@ func local_request_MachineHooksService_DeleteMachine_1(ctx context.Context, mars
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterMachineHooksServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterMachineHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server MachineHooksServiceServer) error {
+func RegisterMachineHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extInfrastructurev1alpha1.MachineHooksServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_MachineHooksService_ReconcileMachine_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -296,15 +297,15 @@ func RegisterMachineHooksServiceHandlerFromEndpoint(ctx context.Context, mux *ru
 // RegisterMachineHooksServiceHandler registers the http handlers for service MachineHooksService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterMachineHooksServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterMachineHooksServiceHandlerClient(ctx, mux, NewMachineHooksServiceClient(conn))
+	return RegisterMachineHooksServiceHandlerClient(ctx, mux, extInfrastructurev1alpha1.NewMachineHooksServiceClient(conn))
 }
 
 // RegisterMachineHooksServiceHandlerClient registers the http handlers for service MachineHooksService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "MachineHooksServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "MachineHooksServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extInfrastructurev1alpha1.MachineHooksServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extInfrastructurev1alpha1.MachineHooksServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "MachineHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterMachineHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client MachineHooksServiceClient) error {
+// "extInfrastructurev1alpha1.MachineHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterMachineHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extInfrastructurev1alpha1.MachineHooksServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_MachineHooksService_ReconcileMachine_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

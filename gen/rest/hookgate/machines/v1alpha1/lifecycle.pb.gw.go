@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extMachinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_LifecycleHooksService_BeforeMachineCreate_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineCreate_0(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineCreateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineCreateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_LifecycleHooksService_BeforeMachineCreate_0(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineCreate_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineCreate_0(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineCreateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineCreateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_LifecycleHooksService_BeforeMachineCreate_0(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeMachineCreate_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineCreate_1(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineCreateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineCreateRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_LifecycleHooksService_BeforeMachineCreate_1(ctx context.Context, ma
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineCreate_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineCreate_1(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineCreateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineCreateRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -107,9 +108,9 @@ func local_request_LifecycleHooksService_BeforeMachineCreate_1(ctx context.Conte
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterMachineProvisioned_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterMachineProvisioned_0(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterMachineProvisionedRequest
+		protoReq extMachinesv1alpha1.AfterMachineProvisionedRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -122,9 +123,9 @@ func request_LifecycleHooksService_AfterMachineProvisioned_0(ctx context.Context
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterMachineProvisioned_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterMachineProvisioned_0(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterMachineProvisionedRequest
+		protoReq extMachinesv1alpha1.AfterMachineProvisionedRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -134,9 +135,9 @@ func local_request_LifecycleHooksService_AfterMachineProvisioned_0(ctx context.C
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_AfterMachineProvisioned_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_AfterMachineProvisioned_1(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterMachineProvisionedRequest
+		protoReq extMachinesv1alpha1.AfterMachineProvisionedRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -158,9 +159,9 @@ func request_LifecycleHooksService_AfterMachineProvisioned_1(ctx context.Context
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_AfterMachineProvisioned_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_AfterMachineProvisioned_1(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq AfterMachineProvisionedRequest
+		protoReq extMachinesv1alpha1.AfterMachineProvisionedRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -179,9 +180,9 @@ func local_request_LifecycleHooksService_AfterMachineProvisioned_1(ctx context.C
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeMachineDrain_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineDrain_0(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineDrainRequest
+		protoReq extMachinesv1alpha1.BeforeMachineDrainRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -194,9 +195,9 @@ func request_LifecycleHooksService_BeforeMachineDrain_0(ctx context.Context, mar
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineDrain_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineDrain_0(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineDrainRequest
+		protoReq extMachinesv1alpha1.BeforeMachineDrainRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -206,9 +207,9 @@ func local_request_LifecycleHooksService_BeforeMachineDrain_0(ctx context.Contex
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeMachineDrain_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineDrain_1(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineDrainRequest
+		protoReq extMachinesv1alpha1.BeforeMachineDrainRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -230,9 +231,9 @@ func request_LifecycleHooksService_BeforeMachineDrain_1(ctx context.Context, mar
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineDrain_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineDrain_1(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineDrainRequest
+		protoReq extMachinesv1alpha1.BeforeMachineDrainRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -251,9 +252,9 @@ func local_request_LifecycleHooksService_BeforeMachineDrain_1(ctx context.Contex
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeMachineTerminate_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineTerminate_0(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineTerminateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineTerminateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -266,9 +267,9 @@ func request_LifecycleHooksService_BeforeMachineTerminate_0(ctx context.Context,
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineTerminate_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineTerminate_0(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineTerminateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineTerminateRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -278,9 +279,9 @@ func local_request_LifecycleHooksService_BeforeMachineTerminate_0(ctx context.Co
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeMachineTerminate_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineTerminate_1(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineTerminateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineTerminateRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -302,9 +303,9 @@ func request_LifecycleHooksService_BeforeMachineTerminate_1(ctx context.Context,
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineTerminate_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineTerminate_1(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineTerminateRequest
+		protoReq extMachinesv1alpha1.BeforeMachineTerminateRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -323,9 +324,9 @@ func local_request_LifecycleHooksService_BeforeMachineTerminate_1(ctx context.Co
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeMachineRemediation_0(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineRemediation_0(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineRemediationRequest
+		protoReq extMachinesv1alpha1.BeforeMachineRemediationRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -338,9 +339,9 @@ func request_LifecycleHooksService_BeforeMachineRemediation_0(ctx context.Contex
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineRemediation_0(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineRemediation_0(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineRemediationRequest
+		protoReq extMachinesv1alpha1.BeforeMachineRemediationRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -350,9 +351,9 @@ func local_request_LifecycleHooksService_BeforeMachineRemediation_0(ctx context.
 	return msg, metadata, err
 }
 
-func request_LifecycleHooksService_BeforeMachineRemediation_1(ctx context.Context, marshaler runtime.Marshaler, client LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_LifecycleHooksService_BeforeMachineRemediation_1(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.LifecycleHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineRemediationRequest
+		protoReq extMachinesv1alpha1.BeforeMachineRemediationRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -374,9 +375,9 @@ func request_LifecycleHooksService_BeforeMachineRemediation_1(ctx context.Contex
 	return msg, metadata, err
 }
 
-func local_request_LifecycleHooksService_BeforeMachineRemediation_1(ctx context.Context, marshaler runtime.Marshaler, server LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_LifecycleHooksService_BeforeMachineRemediation_1(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.LifecycleHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq BeforeMachineRemediationRequest
+		protoReq extMachinesv1alpha1.BeforeMachineRemediationRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -400,7 +401,7 @@ func local_request_LifecycleHooksService_BeforeMachineRemediation_1(ctx context.
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterLifecycleHooksServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterLifecycleHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server LifecycleHooksServiceServer) error {
+func RegisterLifecycleHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMachinesv1alpha1.LifecycleHooksServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_LifecycleHooksService_BeforeMachineCreate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -632,15 +633,15 @@ func RegisterLifecycleHooksServiceHandlerFromEndpoint(ctx context.Context, mux *
 // RegisterLifecycleHooksServiceHandler registers the http handlers for service LifecycleHooksService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterLifecycleHooksServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterLifecycleHooksServiceHandlerClient(ctx, mux, NewLifecycleHooksServiceClient(conn))
+	return RegisterLifecycleHooksServiceHandlerClient(ctx, mux, extMachinesv1alpha1.NewLifecycleHooksServiceClient(conn))
 }
 
 // RegisterLifecycleHooksServiceHandlerClient registers the http handlers for service LifecycleHooksService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "LifecycleHooksServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "LifecycleHooksServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMachinesv1alpha1.LifecycleHooksServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMachinesv1alpha1.LifecycleHooksServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "LifecycleHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterLifecycleHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client LifecycleHooksServiceClient) error {
+// "extMachinesv1alpha1.LifecycleHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterLifecycleHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMachinesv1alpha1.LifecycleHooksServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_LifecycleHooksService_BeforeMachineCreate_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

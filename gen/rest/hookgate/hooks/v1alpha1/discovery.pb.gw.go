@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extHooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_DiscoveryService_Discovery_0(ctx context.Context, marshaler runtime.Marshaler, client DiscoveryServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_DiscoveryService_Discovery_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.DiscoveryServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoveryRequest
+		protoReq extHooksv1alpha1.DiscoveryRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_DiscoveryService_Discovery_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
-func local_request_DiscoveryService_Discovery_0(ctx context.Context, marshaler runtime.Marshaler, server DiscoveryServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_DiscoveryService_Discovery_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.DiscoveryServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoveryRequest
+		protoReq extHooksv1alpha1.DiscoveryRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -67,7 +68,7 @@ func local_request_DiscoveryService_Discovery_0(ctx context.Context, marshaler r
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterDiscoveryServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterDiscoveryServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server DiscoveryServiceServer) error {
+func RegisterDiscoveryServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extHooksv1alpha1.DiscoveryServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_DiscoveryService_Discovery_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -119,15 +120,15 @@ func RegisterDiscoveryServiceHandlerFromEndpoint(ctx context.Context, mux *runti
 // RegisterDiscoveryServiceHandler registers the http handlers for service DiscoveryService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterDiscoveryServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterDiscoveryServiceHandlerClient(ctx, mux, NewDiscoveryServiceClient(conn))
+	return RegisterDiscoveryServiceHandlerClient(ctx, mux, extHooksv1alpha1.NewDiscoveryServiceClient(conn))
 }
 
 // RegisterDiscoveryServiceHandlerClient registers the http handlers for service DiscoveryService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "DiscoveryServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "DiscoveryServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extHooksv1alpha1.DiscoveryServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extHooksv1alpha1.DiscoveryServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "DiscoveryServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterDiscoveryServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client DiscoveryServiceClient) error {
+// "extHooksv1alpha1.DiscoveryServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterDiscoveryServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extHooksv1alpha1.DiscoveryServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_DiscoveryService_Discovery_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extMachinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_DiscoveryService_DiscoverMachineHooks_0(ctx context.Context, marshaler runtime.Marshaler, client DiscoveryServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_DiscoveryService_DiscoverMachineHooks_0(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.DiscoveryServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverMachineHooksRequest
+		protoReq extMachinesv1alpha1.DiscoverMachineHooksRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_DiscoveryService_DiscoverMachineHooks_0(ctx context.Context, marsha
 	return msg, metadata, err
 }
 
-func local_request_DiscoveryService_DiscoverMachineHooks_0(ctx context.Context, marshaler runtime.Marshaler, server DiscoveryServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_DiscoveryService_DiscoverMachineHooks_0(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.DiscoveryServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverMachineHooksRequest
+		protoReq extMachinesv1alpha1.DiscoverMachineHooksRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_DiscoveryService_DiscoverMachineHooks_0(ctx context.Context, 
 	return msg, metadata, err
 }
 
-func request_DiscoveryService_DiscoverMachineHooks_1(ctx context.Context, marshaler runtime.Marshaler, client DiscoveryServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_DiscoveryService_DiscoverMachineHooks_1(ctx context.Context, marshaler runtime.Marshaler, client extMachinesv1alpha1.DiscoveryServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverMachineHooksRequest
+		protoReq extMachinesv1alpha1.DiscoverMachineHooksRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_DiscoveryService_DiscoverMachineHooks_1(ctx context.Context, marsha
 	return msg, metadata, err
 }
 
-func local_request_DiscoveryService_DiscoverMachineHooks_1(ctx context.Context, marshaler runtime.Marshaler, server DiscoveryServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_DiscoveryService_DiscoverMachineHooks_1(ctx context.Context, marshaler runtime.Marshaler, server extMachinesv1alpha1.DiscoveryServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverMachineHooksRequest
+		protoReq extMachinesv1alpha1.DiscoverMachineHooksRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -112,7 +113,7 @@ func local_request_DiscoveryService_DiscoverMachineHooks_1(ctx context.Context, 
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterDiscoveryServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterDiscoveryServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server DiscoveryServiceServer) error {
+func RegisterDiscoveryServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extMachinesv1alpha1.DiscoveryServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_DiscoveryService_DiscoverMachineHooks_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -184,15 +185,15 @@ func RegisterDiscoveryServiceHandlerFromEndpoint(ctx context.Context, mux *runti
 // RegisterDiscoveryServiceHandler registers the http handlers for service DiscoveryService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterDiscoveryServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterDiscoveryServiceHandlerClient(ctx, mux, NewDiscoveryServiceClient(conn))
+	return RegisterDiscoveryServiceHandlerClient(ctx, mux, extMachinesv1alpha1.NewDiscoveryServiceClient(conn))
 }
 
 // RegisterDiscoveryServiceHandlerClient registers the http handlers for service DiscoveryService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "DiscoveryServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "DiscoveryServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extMachinesv1alpha1.DiscoveryServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extMachinesv1alpha1.DiscoveryServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "DiscoveryServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterDiscoveryServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client DiscoveryServiceClient) error {
+// "extMachinesv1alpha1.DiscoveryServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterDiscoveryServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extMachinesv1alpha1.DiscoveryServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_DiscoveryService_DiscoverMachineHooks_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()

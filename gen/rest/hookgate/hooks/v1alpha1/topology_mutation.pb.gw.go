@@ -16,6 +16,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	extHooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -35,9 +36,9 @@ var (
 	_ = metadata.Join
 )
 
-func request_TopologyMutationHooksService_GeneratePatches_0(ctx context.Context, marshaler runtime.Marshaler, client TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_TopologyMutationHooksService_GeneratePatches_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GeneratePatchesRequest
+		protoReq extHooksv1alpha1.GeneratePatchesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -50,9 +51,9 @@ func request_TopologyMutationHooksService_GeneratePatches_0(ctx context.Context,
 	return msg, metadata, err
 }
 
-func local_request_TopologyMutationHooksService_GeneratePatches_0(ctx context.Context, marshaler runtime.Marshaler, server TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_TopologyMutationHooksService_GeneratePatches_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GeneratePatchesRequest
+		protoReq extHooksv1alpha1.GeneratePatchesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -62,9 +63,9 @@ func local_request_TopologyMutationHooksService_GeneratePatches_0(ctx context.Co
 	return msg, metadata, err
 }
 
-func request_TopologyMutationHooksService_GeneratePatches_1(ctx context.Context, marshaler runtime.Marshaler, client TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_TopologyMutationHooksService_GeneratePatches_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GeneratePatchesRequest
+		protoReq extHooksv1alpha1.GeneratePatchesRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -86,9 +87,9 @@ func request_TopologyMutationHooksService_GeneratePatches_1(ctx context.Context,
 	return msg, metadata, err
 }
 
-func local_request_TopologyMutationHooksService_GeneratePatches_1(ctx context.Context, marshaler runtime.Marshaler, server TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_TopologyMutationHooksService_GeneratePatches_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GeneratePatchesRequest
+		protoReq extHooksv1alpha1.GeneratePatchesRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -107,9 +108,9 @@ func local_request_TopologyMutationHooksService_GeneratePatches_1(ctx context.Co
 	return msg, metadata, err
 }
 
-func request_TopologyMutationHooksService_ValidateTopology_0(ctx context.Context, marshaler runtime.Marshaler, client TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_TopologyMutationHooksService_ValidateTopology_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ValidateTopologyRequest
+		protoReq extHooksv1alpha1.ValidateTopologyRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -122,9 +123,9 @@ func request_TopologyMutationHooksService_ValidateTopology_0(ctx context.Context
 	return msg, metadata, err
 }
 
-func local_request_TopologyMutationHooksService_ValidateTopology_0(ctx context.Context, marshaler runtime.Marshaler, server TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_TopologyMutationHooksService_ValidateTopology_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ValidateTopologyRequest
+		protoReq extHooksv1alpha1.ValidateTopologyRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -134,9 +135,9 @@ func local_request_TopologyMutationHooksService_ValidateTopology_0(ctx context.C
 	return msg, metadata, err
 }
 
-func request_TopologyMutationHooksService_ValidateTopology_1(ctx context.Context, marshaler runtime.Marshaler, client TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_TopologyMutationHooksService_ValidateTopology_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ValidateTopologyRequest
+		protoReq extHooksv1alpha1.ValidateTopologyRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -158,9 +159,9 @@ func request_TopologyMutationHooksService_ValidateTopology_1(ctx context.Context
 	return msg, metadata, err
 }
 
-func local_request_TopologyMutationHooksService_ValidateTopology_1(ctx context.Context, marshaler runtime.Marshaler, server TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_TopologyMutationHooksService_ValidateTopology_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq ValidateTopologyRequest
+		protoReq extHooksv1alpha1.ValidateTopologyRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -179,9 +180,9 @@ func local_request_TopologyMutationHooksService_ValidateTopology_1(ctx context.C
 	return msg, metadata, err
 }
 
-func request_TopologyMutationHooksService_DiscoverVariables_0(ctx context.Context, marshaler runtime.Marshaler, client TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_TopologyMutationHooksService_DiscoverVariables_0(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverVariablesRequest
+		protoReq extHooksv1alpha1.DiscoverVariablesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -194,9 +195,9 @@ func request_TopologyMutationHooksService_DiscoverVariables_0(ctx context.Contex
 	return msg, metadata, err
 }
 
-func local_request_TopologyMutationHooksService_DiscoverVariables_0(ctx context.Context, marshaler runtime.Marshaler, server TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_TopologyMutationHooksService_DiscoverVariables_0(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverVariablesRequest
+		protoReq extHooksv1alpha1.DiscoverVariablesRequest
 		metadata runtime.ServerMetadata
 	)
 	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
@@ -206,9 +207,9 @@ func local_request_TopologyMutationHooksService_DiscoverVariables_0(ctx context.
 	return msg, metadata, err
 }
 
-func request_TopologyMutationHooksService_DiscoverVariables_1(ctx context.Context, marshaler runtime.Marshaler, client TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_TopologyMutationHooksService_DiscoverVariables_1(ctx context.Context, marshaler runtime.Marshaler, client extHooksv1alpha1.TopologyMutationHooksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverVariablesRequest
+		protoReq extHooksv1alpha1.DiscoverVariablesRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -230,9 +231,9 @@ func request_TopologyMutationHooksService_DiscoverVariables_1(ctx context.Contex
 	return msg, metadata, err
 }
 
-func local_request_TopologyMutationHooksService_DiscoverVariables_1(ctx context.Context, marshaler runtime.Marshaler, server TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_TopologyMutationHooksService_DiscoverVariables_1(ctx context.Context, marshaler runtime.Marshaler, server extHooksv1alpha1.TopologyMutationHooksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq DiscoverVariablesRequest
+		protoReq extHooksv1alpha1.DiscoverVariablesRequest
 		metadata runtime.ServerMetadata
 		err      error
 	)
@@ -256,7 +257,7 @@ func local_request_TopologyMutationHooksService_DiscoverVariables_1(ctx context.
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterTopologyMutationHooksServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
-func RegisterTopologyMutationHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server TopologyMutationHooksServiceServer) error {
+func RegisterTopologyMutationHooksServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server extHooksv1alpha1.TopologyMutationHooksServiceServer) error {
 	mux.Handle(http.MethodPost, pattern_TopologyMutationHooksService_GeneratePatches_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -408,15 +409,15 @@ func RegisterTopologyMutationHooksServiceHandlerFromEndpoint(ctx context.Context
 // RegisterTopologyMutationHooksServiceHandler registers the http handlers for service TopologyMutationHooksService to "mux".
 // The handlers forward requests to the grpc endpoint over "conn".
 func RegisterTopologyMutationHooksServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn *grpc.ClientConn) error {
-	return RegisterTopologyMutationHooksServiceHandlerClient(ctx, mux, NewTopologyMutationHooksServiceClient(conn))
+	return RegisterTopologyMutationHooksServiceHandlerClient(ctx, mux, extHooksv1alpha1.NewTopologyMutationHooksServiceClient(conn))
 }
 
 // RegisterTopologyMutationHooksServiceHandlerClient registers the http handlers for service TopologyMutationHooksService
-// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "TopologyMutationHooksServiceClient".
-// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "TopologyMutationHooksServiceClient"
+// to "mux". The handlers forward requests to the grpc endpoint over the given implementation of "extHooksv1alpha1.TopologyMutationHooksServiceClient".
+// Note: the gRPC framework executes interceptors within the gRPC handler. If the passed in "extHooksv1alpha1.TopologyMutationHooksServiceClient"
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
-// "TopologyMutationHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
-func RegisterTopologyMutationHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client TopologyMutationHooksServiceClient) error {
+// "extHooksv1alpha1.TopologyMutationHooksServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
+func RegisterTopologyMutationHooksServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client extHooksv1alpha1.TopologyMutationHooksServiceClient) error {
 	mux.Handle(http.MethodPost, pattern_TopologyMutationHooksService_GeneratePatches_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
