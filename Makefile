@@ -29,7 +29,7 @@ RELEASE_OUT ?= $(CURDIR)/out
 # The packages of the product and of the modules that a release publishes with it, the tests of this module among them.
 EVERY := github.com/hookgate/hookgate/...
 # The modules of this repository that have Go code for the linters, and those that pin programs or have generated code.
-MODULES := . cmd/hookgate-render examples/go test/e2e test/extra test/infrastructure test/skew tools
+MODULES := . cmd/hookgate-render examples/go sdk test/e2e test/extra test/infrastructure test/skew tools
 PINNED := gen/go tools/clusterctl tools/kubernetes
 
 # What recipes call. The Kubernetes tests need kube-apiserver, etcd, kubectl and kube-controller-manager in KUBEBUILDER_ASSETS.

@@ -14,6 +14,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.33.0
 	github.com/hookgate/hookgate/gen/go v0.0.0-00010101000000-000000000000
+	github.com/hookgate/hookgate/sdk v0.0.0-00010101000000-000000000000
 	github.com/owenrumney/go-sarif/v3 v3.3.1
 	github.com/prometheus/client_golang v1.25.0
 	github.com/robfig/cron/v3 v3.0.1
@@ -122,4 +123,7 @@ require (
 )
 
 // Modules of this repository, which a release has without a replacement (scripts/release-tags).
-replace github.com/hookgate/hookgate/gen/go => ./gen/go
+replace (
+	github.com/hookgate/hookgate/gen/go => ./gen/go
+	github.com/hookgate/hookgate/sdk => ./sdk
+)

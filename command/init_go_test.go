@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// A project in Go passes its own tests with this module, the conformance checks among them. It requires what this module
-// does, as `go mod tidy` would write, so that it needs no file of another module, and no network.
+// A project in Go passes its own tests with these modules, the conformance checks among them, for which this program is
+// hookgate. It requires what the packages for authors do, as `go mod tidy` would write, so that it needs no file of another
+// module, and no network.
 func TestInitGo(t *testing.T) {
 	dir := madeProject(t, "go", "my-extension")
 	repository, err := filepath.Abs("..")
@@ -28,11 +29,12 @@ func TestInitGo(t *testing.T) {
 		}
 		return string(text)
 	}
-	const hookgateModule = "github.com/hookgate/hookgate"
-	_, required, _ := strings.Cut(read(repository, "go.mod"), "\nrequire ")
-	local := regexp.MustCompile(`(?m)^require `+hookgateModule+` .*$`).ReplaceAllLiteralString(read(dir, "go.mod"),
-		"require "+hookgateModule+" v0.0.0\nreplace "+hookgateModule+" => "+repository+"\nrequire "+required)
-	for name, content := range map[string]string{"go.sum": read(repository, "go.sum"), "go.mod": local} {
+	made := regexp.MustCompile(`(?s)\nrequire \(\n\tgithub.com/hookgate/hookgate/gen/go \S+\n\tgithub.com/hookgate/hookgate/sdk \S+\n\)\n`)
+	_, required, _ := strings.Cut(read(repository, "sdk", "go.mod"), "\nrequire ")
+	required = strings.ReplaceAll(required, "../gen/go", filepath.Join(repository, "gen", "go"))
+	local := made.ReplaceAllLiteralString(read(dir, "go.mod"), "\nrequire github.com/hookgate/hookgate/sdk v0.0.0\n"+
+		"replace github.com/hookgate/hookgate/sdk => "+filepath.Join(repository, "sdk")+"\nrequire "+required)
+	for name, content := range map[string]string{"go.sum": read(repository, "sdk", "go.sum"), "go.mod": local} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +42,7 @@ func TestInitGo(t *testing.T) {
 	for _, verb := range []string{"vet", "test"} {
 		cmd := exec.CommandContext(t.Context(), "go", verb, "./...")
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", asProgram+"=1", "HOOKGATE_BIN="+os.Args[0])
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", verb, err, out)
 		}

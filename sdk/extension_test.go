@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	dnsv1alpha1 "github.com/hookgate/hookgate/examples/own-hooks/gen/acme/dns/v1alpha1"
 	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructure "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/sdk"
@@ -100,12 +99,6 @@ func TestRegistrationMistakes(t *testing.T) {
 			"handler \"a\": its request and response must be pointers to messages of the stubs\n" +
 				"handler \"b\": its request and response must be pointers to messages of the stubs",
 		},
-		"unknown group": {
-			func(x *sdk.Extension) {
-				sdk.Handle(x, "a", func(context.Context, *dnsv1alpha1.EnsureRecordRequest) (sdk.Answer, error) { return sdk.Done(), nil })
-			},
-			`handler "a": the group of hooks of the proto package acme.dns.v1alpha1 is not known: name it in Extension.Groups`,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := &sdk.Extension{}
@@ -123,9 +116,9 @@ func TestRegistrationMistakes(t *testing.T) {
 	}
 }
 
-// Several groups of hooks in one extension, one of them neither Cluster API's nor the project's.
+// Several groups of hooks in one extension. test/modules has one that is not the project's.
 func TestDiscovery(t *testing.T) {
-	x := &sdk.Extension{Groups: map[string]string{"acme.dns.v1alpha1": "dns.acme.example"}, Logger: quiet}
+	x := &sdk.Extension{Logger: quiet}
 	sdk.Handle(x, "z-first", done, sdk.Timeout(0), sdk.FailurePolicy("Ignore"), sdk.ClusterAPIVersion("v1beta1"))
 	sdk.Handle(x, "a-second", done, sdk.ClusterAPIVersion(sdk.AsSent))
 	sdk.Handle(x, "machines", func(context.Context, *infrastructure.DeleteMachineRequest) (sdk.Answer, error) {
@@ -137,7 +130,6 @@ func TestDiscovery(t *testing.T) {
 	) (*infrastructure.DiscoverInfrastructureResponse, error) {
 		return shared, nil
 	})
-	sdk.Handle(x, "records", func(context.Context, *dnsv1alpha1.EnsureRecordRequest) (sdk.Answer, error) { return sdk.Done(), nil })
 
 	handler := func(name, apiVersion, hook string) *hooks.ExtensionHandler {
 		return &hooks.ExtensionHandler{
@@ -155,9 +147,6 @@ func TestDiscovery(t *testing.T) {
 		{&infrastructure.DiscoverInfrastructureRequest{Handler: "machines"}, &infrastructure.DiscoverInfrastructureResponse{
 			Status: success, ProviderIdPrefix: "acme://",
 			Handlers: []*hooks.ExtensionHandler{handler("machines", "infrastructure.hookgate.dev/v1alpha1", "DeleteMachine")},
-		}},
-		{&dnsv1alpha1.DiscoverDNSRequest{}, &dnsv1alpha1.DiscoverDNSResponse{
-			Status: success, Handlers: []*hooks.ExtensionHandler{handler("records", "dns.acme.example/v1alpha1", "EnsureRecord")},
 		}},
 	} {
 		for range 2 { // a handler may return the same message each time

@@ -4,6 +4,7 @@
 package sdk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/sdk/internal/contract"
 )
 
 // service is a gRPC service that has a method with a handler, or a discovery.
@@ -86,15 +87,7 @@ func find(
 
 // apiVersion returns the group and version of the hooks of a proto package.
 func (x *Extension) apiVersion(pkg protoreflect.FullName) (string, error) {
-	group := x.Groups[string(pkg)]
-	switch pkg.Parent() {
-	case "hookgate.hooks":
-		group = hook.Group
-	case "hookgate.infrastructure":
-		group = hook.InfrastructureGroup
-	case "hookgate.machines":
-		group = hook.MachinesGroup
-	}
+	group := cmp.Or(contract.Group(pkg), x.Groups[string(pkg)])
 	if group == "" {
 		return "", fmt.Errorf("the group of hooks of the proto package %s is not known: name it in Extension.Groups", pkg)
 	}

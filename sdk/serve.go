@@ -24,9 +24,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
 // Config says where and how an extension serves. The zero value is for an extension beside its gateway.
@@ -48,6 +45,9 @@ type Config struct {
 	Options []grpc.ServerOption
 }
 
+// MessageBytes is the size of the largest request and of the largest answer.
+const MessageBytes = 20 << 20
+
 const (
 	addressVariable = "EXTENSION_ADDRESS"
 	defaultAddress  = "127.0.0.1:9090"
@@ -55,7 +55,7 @@ const (
 )
 
 // Register registers the hooks of the extension, with Discovery, with a gRPC server of your own. Raise the server's
-// limit of messages, grpc.MaxRecvMsgSize, to 20 MiB; the bound of calls in flight is yours, too.
+// limit of messages, grpc.MaxRecvMsgSize, to MessageBytes; the bound of calls in flight is yours, too.
 func (x *Extension) Register(server grpc.ServiceRegistrar) error {
 	if err := x.Err(); err != nil {
 		return err
@@ -150,16 +150,15 @@ func shown(address string, listener net.Listener) string {
 // options returns the options of the gRPC server.
 func (x *Extension) options(ctx context.Context, address string, config Config) ([]grpc.ServerOption, error) {
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(limits.BodyBytes), grpc.MaxSendMsgSize(limits.BodyBytes),
+		grpc.MaxRecvMsgSize(MessageBytes), grpc.MaxSendMsgSize(MessageBytes),
 		grpc.InTapHandle(x.bound(cmp.Or(config.MaxCalls, defaultMaxCalls))),
 	}
 	if config.CertFile != "" || config.KeyFile != "" {
-		files, err := certs.OpenServerFiles(config.CertFile, config.KeyFile, config.ClientCAFile, x.logger())
+		settings, err := serverTLS(ctx, config, x.logger())
 		if err != nil {
 			return nil, err
 		}
-		go func() { _ = files.Run(ctx) }() // it ends with ctx, without an error
-		return append(options, grpc.Creds(credentials.NewTLS(files.TLS()))), nil
+		return append(options, grpc.Creds(credentials.NewTLS(settings))), nil
 	}
 	if config.ClientCAFile != "" {
 		return nil, errors.New("there is a ClientCAFile, but no certificate to serve with: set CertFile and KeyFile")

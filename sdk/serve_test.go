@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -28,7 +27,7 @@ import (
 
 	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/sdk"
-	"github.com/hookgate/hookgate/test/certificates"
+	"github.com/hookgate/hookgate/sdk/internal/testcert"
 )
 
 // lines is a log that several goroutines write, and which tells when it has a line.
@@ -268,17 +267,16 @@ func TestMaxCalls(t *testing.T) {
 // A certificate allows any address, and a ClientCAFile asks callers for one.
 func TestServeTLS(t *testing.T) {
 	dir := t.TempDir()
-	pair := certificates.In(t, dir, "127.0.0.1")
-	cert, key, ca := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "dev-ca.crt")
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pair.CAPEM)
+	files := testcert.In(dir)
+	pair, roots := files.Write(t, time.Now().Add(time.Hour))
+	cert, key, ca := files.Cert, files.Key, files.CA
 	for name, tt := range map[string]struct {
 		config       sdk.Config
 		certificates []tls.Certificate
 		code         codes.Code
 	}{
 		"any caller":           {sdk.Config{CertFile: cert, KeyFile: key}, nil, codes.OK},
-		"with a certificate":   {sdk.Config{CertFile: cert, KeyFile: key, ClientCAFile: ca}, []tls.Certificate{certificates.Of(t, pair)}, codes.OK},
+		"with a certificate":   {sdk.Config{CertFile: cert, KeyFile: key, ClientCAFile: ca}, []tls.Certificate{pair}, codes.OK},
 		"without certificates": {sdk.Config{CertFile: cert, KeyFile: key, ClientCAFile: ca}, nil, codes.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -136,6 +136,8 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 )
 
-replace github.com/hookgate/hookgate => ../..
-
-replace github.com/hookgate/hookgate/gen/go => ../../gen/go
+replace (
+	github.com/hookgate/hookgate => ../..
+	github.com/hookgate/hookgate/gen/go => ../../gen/go
+	github.com/hookgate/hookgate/sdk => ../../sdk
+)

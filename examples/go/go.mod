@@ -3,8 +3,8 @@ module github.com/hookgate/hookgate/examples/go
 go 1.26.0
 
 require (
-	github.com/hookgate/hookgate v0.0.0
 	github.com/hookgate/hookgate/gen/go v0.0.0-00010101000000-000000000000
+	github.com/hookgate/hookgate/sdk v0.0.0-00010101000000-000000000000
 )
 
 require (
@@ -16,7 +16,8 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-// The stubs lie in this repository. An extension with a repository of its own leaves this line out.
-replace github.com/hookgate/hookgate => ../..
-
-replace github.com/hookgate/hookgate/gen/go => ../../gen/go
+// The packages lie in this repository. An extension with a repository of its own leaves these lines out.
+replace (
+	github.com/hookgate/hookgate/gen/go => ../../gen/go
+	github.com/hookgate/hookgate/sdk => ../../sdk
+)

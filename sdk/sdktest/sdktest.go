@@ -2,45 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sdktest tests extensions that are built with package sdk: a request from a file to a handler in this process,
-// and the conformance checks of the whole extension over gRPC. What is wrong fails the test.
+// and the conformance checks of the whole extension over gRPC, by the program hookgate. What is wrong fails the test.
 package sdktest
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
-	"net"
 	"os"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
 
-	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/conformance"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/base/yaml"
-	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/contract/jsonpatch"
 	"github.com/hookgate/hookgate/sdk"
+	"github.com/hookgate/hookgate/sdk/internal/contract"
 )
 
-// Request reads the request of a hook from a file: the contract's JSON, or YAML of the same form, as in
-// examples/requests. The groups are those of hooks that are not Hookgate's nor Cluster API's.
-func Request[Req proto.Message](t testing.TB, path string, groups ...catalog.Source) Req {
+// Request reads the request of a hook, of any group, from a file: the contract's JSON, or YAML of the same form, as in
+// examples/requests.
+func Request[Req proto.Message](t testing.TB, path string) Req {
 	t.Helper()
-	hooks, err := catalog.With(append(catalog.Own(), groups...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !json.Valid(data) {
-		if data, err = yaml.ToJSON(data, limits.BodyBytes); err != nil {
+		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 	}
@@ -49,7 +38,7 @@ func Request[Req proto.Message](t testing.TB, path string, groups ...catalog.Sou
 	if !ok {
 		t.Fatalf("%T is not a message of stubs", none)
 	}
-	if err := codec.New(hooks).Decode(data, in); err != nil {
+	if err := contract.Decode(data, in); err != nil {
 		t.Fatalf("%s is no %s: %v", path, none.ProtoReflect().Descriptor().Name(), err)
 	}
 	return in
@@ -70,7 +59,8 @@ func Call[Resp proto.Message](t testing.TB, x *sdk.Extension, in proto.Message) 
 	return out
 }
 
-// Patched returns the objects of a request after the patches of an answer, by the uid of their item.
+// Patched returns the objects of a request after the patches of an answer, by the uid of their item. Their numbers are
+// of the type json.Number.
 func Patched(
 	t testing.TB, in *hooksv1alpha1.GeneratePatchesRequest, out *hooksv1alpha1.GeneratePatchesResponse,
 ) map[string]map[string]any {
@@ -78,56 +68,41 @@ func Patched(
 	if out.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS {
 		t.Fatalf("the answer is %s: %s", out.GetStatus(), out.GetMessage())
 	}
-	trees := map[string]any{}
+	texts := map[string][]byte{}
 	for _, item := range in.GetItems() {
-		tree, err := new(jsonpatch.Meter).Parse(item.GetObject().GetRaw())
-		if err != nil {
-			t.Fatalf("item %s of the request: %v", item.GetUid(), err)
-		}
-		trees[item.GetUid()] = tree
+		texts[item.GetUid()] = item.GetObject().GetRaw()
 	}
 	for _, item := range out.GetItems() {
-		tree, ok := trees[item.GetUid()]
+		text, ok := texts[item.GetUid()]
 		if !ok {
 			t.Fatalf("the answer has a patch for %q, which the request does not have", item.GetUid())
 		}
 		var err error
-		trees[item.GetUid()], err = jsonpatch.Apply(tree, item.GetPatchType(), item.GetPatch(), new(jsonpatch.Meter))
-		if err != nil {
+		if texts[item.GetUid()], err = apply(text, item.GetPatchType(), item.GetPatch()); err != nil {
 			t.Fatalf("the patch of item %s: %v\n%s", item.GetUid(), err, item.GetPatch())
 		}
 	}
 	objects := map[string]map[string]any{}
-	for uid, tree := range trees {
-		object, ok := tree.(map[string]any)
-		if !ok {
-			t.Fatalf("item %s is not an object after the patches", uid)
+	for uid, text := range texts {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		var object map[string]any
+		if err := decoder.Decode(&object); err != nil || object == nil {
+			t.Fatalf("item %s is not an object after the patches: %v", uid, err)
 		}
 		objects[uid] = object
 	}
 	return objects
 }
 
-// Conformance serves the extension on loopback and runs the conformance checks on it, with one subtest for each. Give
-// requests on which the handlers act, in options.Requests.
-func Conformance(t *testing.T, x *sdk.Extension, options conformance.Options) {
-	t.Helper()
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(limits.BodyBytes), grpc.MaxSendMsgSize(limits.BodyBytes))
-	if err := x.Register(server); err != nil {
-		t.Fatal(err)
+// apply applies a patch with the library of Cluster API.
+func apply(text []byte, of hooksv1alpha1.PatchType, patch []byte) ([]byte, error) {
+	if of == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
+		return jsonpatch.MergePatch(text, patch)
 	}
-	healthv1.RegisterHealthServer(server, health.NewServer())
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(fmt.Errorf("serve the extension: %w", err))
-		}
-	})
-	conformance.Test(t, conformance.Target{URL: "grpc://" + listener.Addr().String()}, options)
+	return operations.Apply(text)
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookgate/hookgate/conformance"
 	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructure "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/sdk"
@@ -99,6 +98,7 @@ func TestFailures(t *testing.T) {
 		want string
 	}{
 		"no file": {func(t *failed) { sdktest.Request[*hooks.BeforeClusterCreateRequest](t, "no.yaml") }, "open no.yaml: no such file or directory"},
+		"no YAML": {func(t *failed) { sdktest.Request[*hooks.BeforeClusterCreateRequest](t, "sdktest_test.go") }, "sdktest_test.go: "},
 		"of another hook": {func(t *failed) {
 			sdktest.Request[*hooks.BeforeClusterCreateRequest](t, requests+"delete-machine.yaml")
 		}, requests + "delete-machine.yaml is no BeforeClusterCreateRequest: "},
@@ -108,6 +108,12 @@ func TestFailures(t *testing.T) {
 		"another response": {func(t *failed) { sdktest.Call[*hooks.DiscoveryResponse](t, extension(), good) }, "the answer is a *hooksv1alpha1.GeneratePatchesResponse, not a *hooksv1alpha1.DiscoveryResponse"},
 		"no such item":     {func(t *failed) { sdktest.Patched(t, good, response("2", `[]`)) }, `the answer has a patch for "2", which the request does not have`},
 		"bad patch":        {func(t *failed) { sdktest.Patched(t, good, response("1", `[{"op":"remove","path":"/a"}]`)) }, `the patch of item 1: `},
+		"merge patch": {func(t *failed) {
+			out := response("1", `{"a": 1`)
+			out.Items[0].PatchType = hooks.PatchType_PATCH_TYPE_JSON_MERGE_PATCH
+			sdktest.Patched(t, good, out)
+		}, "the patch of item 1: "},
+		"no object": {func(t *failed) { sdktest.Patched(t, good, response("1", `[{"op":"replace","path":"","value":[]}]`)) }, "item 1 is not an object after the patches"},
 		"failure": {
 			func(t *failed) {
 				sdktest.Patched(t, good, &hooks.GeneratePatchesResponse{Status: hooks.ResponseStatus_RESPONSE_STATUS_FAILURE, Message: "no"})
@@ -126,16 +132,6 @@ func TestFailures(t *testing.T) {
 				t.Errorf("the test fails with %q, want %q", f.reason, tt.want)
 			}
 		})
-	}
-}
-
-func TestConformance(t *testing.T) {
-	sdktest.Conformance(t, extension(), conformance.Options{Skip: []string{"answers.quick"}}) // which measures the machine
-}
-
-func ExampleConformance() { //nolint:testableexamples // it shows a test, which runs only in go test
-	_ = func(t *testing.T) { // TestConformance in the package of the extension
-		sdktest.Conformance(t, extension(), conformance.Options{})
 	}
 }
 

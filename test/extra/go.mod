@@ -179,6 +179,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace github.com/hookgate/hookgate => ../..
-
-replace github.com/hookgate/hookgate/gen/go => ../../gen/go
+replace (
+	github.com/hookgate/hookgate => ../..
+	github.com/hookgate/hookgate/gen/go => ../../gen/go
+	github.com/hookgate/hookgate/sdk => ../../sdk
+)

@@ -146,9 +146,11 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace github.com/hookgate/hookgate => ../..
-
-replace github.com/hookgate/hookgate/gen/go => ../../gen/go
+replace (
+	github.com/hookgate/hookgate => ../..
+	github.com/hookgate/hookgate/gen/go => ../../gen/go
+	github.com/hookgate/hookgate/sdk => ../../sdk
+)
 
 // The in-memory provider of Cluster API v1.14 does not compile with etcd v3.7, which Kubernetes v0.37 needs. The test of
 // shared versions in test/modules knows about these.

@@ -17,7 +17,8 @@ import (
 
 // building are the modules that compile many packages of the product's dependencies, besides the product.
 var building = []string{
-	"cmd/hookgate-render", "examples/go", "gen/go", "test/e2e", "test/extra", "test/infrastructure", "tools/clusterctl", "tools/kubernetes",
+	"cmd/hookgate-render", "examples/go", "gen/go", "sdk", "test/e2e", "test/extra", "test/infrastructure",
+	"tools/clusterctl", "tools/kubernetes",
 }
 
 // behind are the modules whose versions of Kubernetes and of what is built on it are those of Cluster API, and why. An
