@@ -96,6 +96,8 @@ release: release-generator $(BIN)/kustomize ## Write the files of a release to o
 	@RENDER_VERSION='$(VERSION)' scripts/build-platforms $(BIN)/programs '$(LDFLAGS)' $(PROGRAM_PLATFORMS)
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release \
 		-binaries $(BIN)/programs -output '$(RELEASE_OUT)'
+release-tags: ## Make the commit of the release VERSION=v0.1.0 and the tags of its modules, and say how to push them
+	@scripts/release-tags '$(VERSION)'
 examples: examples-go examples-java examples-python examples-rust examples-typescript ## Build the example extension of every language
 # Build examples/go
 examples-go:

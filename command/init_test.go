@@ -143,7 +143,14 @@ func TestPinned(t *testing.T) {
 		"(devel)":           {Ref: "c0ffee", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev"},
 	} {
 		got := pinned(buildInfo{Version: version, Commit: "c0ffee"})
-		got.Go = ""
+		install := "go install github.com/hookgate/hookgate/cmd/hookgate@" + version
+		if want.ImageTag == "dev" {
+			install = " checkout -q c0ffee && "
+		}
+		if !strings.Contains(got.Install, install) {
+			t.Errorf("%s is installed with %q, want %q", version, got.Install, install)
+		}
+		got.Go, got.Install = "", ""
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}

@@ -26,13 +26,13 @@ import (
 
 const (
 	module = "github.com/hookgate/hookgate"
-	// moduleVersion is the version of the module in the registry, for every query: a tag, or a commit.
+	// moduleVersion is the version of the modules in the registry, for every query: a tag, or a commit.
 	moduleVersion = "v0.0.0-20010101000000-000000000000"
 	npmPackage    = "@hookgate/sdk"
 )
 
-// registry serves what a release publishes: the module of this repository by Go's protocol of proxies, and the package
-// of npm. Pip reads a folder instead. It returns the variables with which the clients ask it before the registries that
+// registry serves what a release publishes: the modules for authors by Go's protocol of proxies, and the package of npm.
+// Pip reads a folder instead. It returns the variables with which the clients ask it before the registries that
 // they ask anyway. What it adds to the settings of npm is in a file in place, because a shell drops a variable with the
 // name of such a setting.
 func registry(t *testing.T, repository, packages, place string) []string {
@@ -40,7 +40,7 @@ func registry(t *testing.T, repository, packages, place string) []string {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	serveModule(t, mux, repository)
+	serveModules(t, mux, repository)
 	serveNPM(t, mux, server.URL, packages)
 	npmrc := filepath.Join(place, "npmrc")
 	settings, err := os.ReadFile(output(t, "npm", "config", "get", "userconfig"))
@@ -71,8 +71,46 @@ func output(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// serveModule serves the files that git knows or would add, without those of other modules in folders.
-func serveModule(t *testing.T, mux *http.ServeMux, repository string) {
+// serveModules serves the modules for authors of extensions, as they are in the working tree.
+func serveModules(t *testing.T, mux *http.ServeMux, repository string) {
+	t.Helper()
+	files := workingTree(t, repository)
+	for _, dir := range []string{"gen/go", "sdk"} {
+		name := module + "/" + dir
+		var archive bytes.Buffer
+		w := zip.NewWriter(&archive)
+		for _, file := range files {
+			inside, ok := strings.CutPrefix(file, dir+"/")
+			if !ok {
+				continue
+			}
+			out, err := w.Create(name + "@" + moduleVersion + "/" + inside)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := out.Write(read(t, repository, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mod := read(t, repository, dir, "go.mod")
+		mux.HandleFunc("/go/"+name+"/@v/", func(w http.ResponseWriter, r *http.Request) {
+			switch path.Ext(r.URL.Path) {
+			case ".mod":
+				_, _ = w.Write(mod)
+			case ".zip":
+				_, _ = w.Write(archive.Bytes())
+			default:
+				_ = json.NewEncoder(w).Encode(map[string]string{"Version": moduleVersion})
+			}
+		})
+	}
+}
+
+// workingTree returns the paths of the files that git knows or would add, and that are there.
+func workingTree(t *testing.T, repository string) []string {
 	t.Helper()
 	git := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	git.Dir = repository
@@ -81,54 +119,20 @@ func serveModule(t *testing.T, mux *http.ServeMux, repository string) {
 		t.Fatalf("git ls-files: %v", err)
 	}
 	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	others := map[string]bool{}
-	for _, name := range names {
-		if path.Base(name) == "go.mod" && name != "go.mod" {
-			others[path.Dir(name)] = true
-		}
-	}
-	var archive bytes.Buffer
-	w := zip.NewWriter(&archive)
-	for _, name := range names {
-		content, err := os.ReadFile(filepath.Join(repository, name))
-		if within(others, name) || os.IsNotExist(err) {
-			continue
-		}
-		file, createErr := w.Create(module + "@" + moduleVersion + "/" + name)
-		if err != nil || createErr != nil {
-			t.Fatal(err, createErr)
-		}
-		if _, err := file.Write(content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	mod, err := os.ReadFile(filepath.Join(repository, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux.HandleFunc("/go/"+module+"/@v/", func(w http.ResponseWriter, r *http.Request) {
-		switch path.Ext(r.URL.Path) {
-		case ".mod":
-			_, _ = w.Write(mod)
-		case ".zip":
-			_, _ = w.Write(archive.Bytes())
-		default:
-			_ = json.NewEncoder(w).Encode(map[string]string{"Version": moduleVersion})
-		}
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(repository, name))
+		return os.IsNotExist(err)
 	})
 }
 
-// within reports whether a file is in one of the folders.
-func within(folders map[string]bool, name string) bool {
-	for name != "." {
-		if name = path.Dir(name); folders[name] {
-			return true
-		}
+// read returns the content of a file.
+func read(t *testing.T, path ...string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	return content
 }
 
 // serveNPM serves the one package of npm in the folder.

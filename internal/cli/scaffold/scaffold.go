@@ -60,6 +60,8 @@ type Values struct {
 	Module string
 	// Ref is the tag or the commit of Hookgate that the project uses, and ImageTag is the tag of its image.
 	Ref, ImageTag string
+	// Install is the command with which CI installs the program hookgate at Ref.
+	Install string
 	// Python and NPM are the versions of the packages for authors.
 	Python, NPM string
 	// Go is the version of Go that Hookgate needs.
