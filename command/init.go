@@ -110,8 +110,8 @@ func pinned(b buildInfo) scaffold.Values {
 	v.Install = "go install github.com/hookgate/hookgate/cmd/hookgate@" + v.Ref
 	if v.ImageTag != v.Ref { // go.mod of a commit has replacements, with which the go command installs nothing
 		clone := `"$RUNNER_TEMP/hookgate"`
-		v.Install = "git clone -q https://github.com/hookgate/hookgate " + clone + " && git -C " + clone + " checkout -q " + v.Ref +
-			" && go -C " + clone + " install ./cmd/hookgate"
+		v.Install = "git clone -q https://github.com/hookgate/hookgate " + clone + " && git -C " + clone + " checkout -q " +
+			v.Ref + " && go -C " + clone + " install ./cmd/hookgate"
 	}
 	if m := minorOf.FindStringSubmatch(runtime.Version()); m != nil {
 		v.Go = m[1]

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -21,16 +20,13 @@ func Example() {
 		ClientConfig: registry.ClientConfig{URL: "https://extension.acme.example"},
 		Handlers: []registry.Handler{
 			{Name: "check", Hook: create, Timeout: 10 * time.Second, FailurePolicy: hook.Fail},
-			{Name: "notify", Hook: create, Timeout: 10 * time.Second, FailurePolicy: hook.Fail},
+			{Name: "notify", Hook: create, Timeout: time.Second, FailurePolicy: hook.Ignore},
 		},
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	r.SetPolicies("acme", registry.Policies{Handlers: map[string]*policy.Policy{
-		"notify": {Name: "best-effort", Timeout: time.Second, FailurePolicy: hook.Ignore},
-	}})
 	r.SetReady() // the gateway answers from now on
 
 	for _, e := range r.Snapshot().Handlers(create.GroupHook()) {

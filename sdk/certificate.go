@@ -33,7 +33,8 @@ const (
 // ends. It returns an error unless the extension can serve with them now.
 func serverTLS(ctx context.Context, c Config, logger *slog.Logger) (*tls.Config, error) {
 	pair := &followed[*tls.Certificate]{
-		what: "certificate", files: []string{c.CertFile, c.KeyFile}, reading: "certificate " + c.CertFile + " and its key: read ",
+		what: "certificate", files: []string{c.CertFile, c.KeyFile},
+		reading: "certificate " + c.CertFile + " and its key: read ",
 		parse: func(contents [][]byte) (*tls.Certificate, error) {
 			return parsePair(c.CertFile, contents[0], contents[1])
 		},

@@ -34,7 +34,8 @@ func Conformance(t *testing.T, x *sdk.Extension, flags ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"check", serve(t, x), "--output=json"}, flags...)...)
+	args := append([]string{"check", serve(t, x), "--output=json"}, flags...)
+	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // the author of the test names the program
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	ended := cmd.Run()
@@ -57,8 +58,8 @@ func findProgram() (string, error) {
 	}
 	program, err := exec.LookPath("hookgate")
 	if err != nil {
-		return "", errors.New("hookgate, which checks extensions, is not there: put it into PATH, or its path into HOOKGATE_BIN. " +
-			"`go install github.com/hookgate/hookgate/cmd/hookgate@latest` makes it")
+		return "", errors.New("hookgate, which checks extensions, is not there: put it into PATH, or its path into " +
+			"HOOKGATE_BIN. `go install github.com/hookgate/hookgate/cmd/hookgate@latest` makes it")
 	}
 	return program, nil
 }

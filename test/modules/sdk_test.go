@@ -44,7 +44,9 @@ func TestGroupsOfExtensions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, h := range out.(interface{ GetHandlers() []*hooks.ExtensionHandler }).GetHandlers() {
+		for _, h := range out.(interface {
+			GetHandlers() []*hooks.ExtensionHandler
+		}).GetHandlers() {
 			found++
 			got := h.GetRequestHook()
 			want := "dns.acme.example/v1alpha1"

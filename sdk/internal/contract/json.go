@@ -14,20 +14,26 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Decode reads a message from the contract's JSON. It makes protobuf's own form of it, in which JSON within a message is
-// bytes, texts of enums have the name of the enum, and members that the contract does not know are in unknown_members.
+// Decode reads a message from the contract's JSON. It makes protobuf's own form of it, in which JSON within a message
+// is bytes, texts of enums have the name of the enum, and members that the contract does not know are in
+// unknown_members.
 func Decode(data []byte, into proto.Message) error {
 	d := into.ProtoReflect().Descriptor()
 	members, err := object(data)
 	if err != nil {
 		return err
 	}
-	for name, want := range map[string]string{"kind": string(d.Name()), "apiVersion": apiVersion(d.ParentFile().Package())} {
+	// Of a group that is not the project's, the end of the apiVersion is known: its version.
+	pkg := d.ParentFile().Package()
+	for _, m := range []struct{ name, want string }{
+		{"kind", string(d.Name())}, {"apiVersion", Group(pkg) + "/" + string(pkg.Name())},
+	} {
 		var got string
-		if text, ok := members[name]; ok && (json.Unmarshal(text, &got) != nil || got != "" && !strings.HasSuffix(got, want)) {
-			return fmt.Errorf("%s: want %s, got %s", name, want, text)
+		text, ok := members[m.name]
+		if ok && (json.Unmarshal(text, &got) != nil || got != "" && !matches(got, m.want)) {
+			return fmt.Errorf("%s: want %s, got %s", m.name, m.want, text)
 		}
-		delete(members, name)
+		delete(members, m.name)
 	}
 	message, err := convert(d, members)
 	if err != nil {
@@ -40,8 +46,10 @@ func Decode(data []byte, into proto.Message) error {
 	return protojson.Unmarshal(text, into)
 }
 
-// apiVersion returns the group and version of a proto package, or the end of it, if the group is not the project's.
-func apiVersion(pkg protoreflect.FullName) string { return Group(pkg) + "/" + string(pkg.Name()) }
+// matches reports whether an apiVersion or a kind is the wanted one. Of an apiVersion, only the end may be known.
+func matches(got, want string) bool {
+	return got == want || strings.HasPrefix(want, "/") && strings.HasSuffix(got, want)
+}
 
 func object(data []byte) (members map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(data, &members); err != nil || members == nil {
@@ -112,7 +120,8 @@ func convertField(f protoreflect.FieldDescriptor, text json.RawMessage) (any, er
 
 // isRaw reports whether a message is JSON as text: RawExtension, or JSON.
 func isRaw(d protoreflect.MessageDescriptor) bool {
-	return d != nil && (d.Name() == "RawExtension" || d.Name() == "JSON") && d.Fields().Len() == 1 && d.Fields().ByName("raw") != nil
+	return d != nil && (d.Name() == "RawExtension" || d.Name() == "JSON") &&
+		d.Fields().Len() == 1 && d.Fields().ByName("raw") != nil
 }
 
 // raw returns JSON as the bytes of a message.

@@ -71,13 +71,14 @@ func TestDecodeRefuses(t *testing.T) {
 		`null`:                                   "want a JSON object",
 		`{"kind": "BeforeClusterCreateRequest"}`: `kind: want GeneratePatchesRequest, got "BeforeClusterCreateRequest"`,
 		`{"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha2"}`: `apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got "hooks.runtime.cluster.x-k8s.io/v1alpha2"`,
-		`{"apiVersion": 1}`:       "apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got 1",
-		`{"items": {}}`:           "items: want a list",
-		`{"items": [1]}`:          "items: [0]: want a JSON object",
-		`{"settings": {"a": 1}}`:  "invalid value for string field value: 1",
-		`{"items": [{"uid": 1}]}`: "invalid value for string field uid: 1",
-		`{"items": [{"holderReference": {"apiVersion": ["a"]}}]}`: "invalid value for string field apiVersion",
-		`{"items": [{"holderReference": "a"}]}`:                   "items: [0]: holderReference: want a JSON object",
+		`{"kind": "MyGeneratePatchesRequest"}`:                      `kind: want GeneratePatchesRequest, got "MyGeneratePatchesRequest"`,
+		`{"apiVersion": 1}`:                                         "apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got 1",
+		`{"items": {}}`:                                             "items: want a list",
+		`{"items": [1]}`:                                            "items: [0]: want a JSON object",
+		`{"settings": {"a": 1}}`:                                    "invalid value for string field value: 1",
+		`{"items": [{"uid": 1}]}`:                                   "invalid value for string field uid: 1",
+		`{"items": [{"holderReference": {"apiVersion": ["a"]}}]}`:   "invalid value for string field apiVersion",
+		`{"items": [{"holderReference": "a"}]}`:                     "items: [0]: holderReference: want a JSON object",
 	} {
 		if err := Decode([]byte(text), &hooks.GeneratePatchesRequest{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
