@@ -6,12 +6,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -26,8 +28,16 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
-// version is that of the release.
-var version = "unknown"
+// version is that of the release, which the build sets.
+var version string
+
+// ownVersion returns the version of the build, or that of the module, of which go install makes the program.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
+		return cmp.Or(info.Main.Version, "unknown")
+	}
+	return cmp.Or(version, "unknown")
+}
 
 // The exit statuses.
 const (
@@ -74,7 +84,7 @@ func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:     "hookgate-render [cluster/NAME]",
-		Version: version,
+		Version: ownVersion(),
 		Short:   "Show what Cluster API makes of a Cluster, with the patches of its extensions",
 		Long: "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of its class,\n" +
 			"and those of the extensions, chains and rules behind --server or --extension-configs. The Cluster, its\n" +

@@ -276,7 +276,7 @@ func (in *input) render(
 	}
 	switch {
 	case s.server != "":
-		x.Server, err = extensions.Dial(s.server, in.options.credentials, mandated, "hookgate-render/"+version)
+		x.Server, err = extensions.Dial(s.server, in.options.credentials, mandated, "hookgate-render/"+ownVersion())
 	case s.extensionConfigs != "":
 		x.Server, err = extensions.Open(ctx, s.extensionConfigs, in.hooks, in.versions, in.notes)
 	}

@@ -73,9 +73,10 @@ func TestRelease(t *testing.T) {
 	for _, program := range []string{"hookgate", "hookgate-render"} {
 		u.run(t, "go install "+module+"/cmd/"+program+"@"+release)
 	}
-	u.run(t, "hookgate-render --help")
-	if out := u.run(t, "hookgate version"); !strings.Contains(out, release) {
-		t.Errorf("hookgate version prints\n%s", out)
+	for _, version := range []string{"hookgate version", "hookgate-render --version"} {
+		if out := u.run(t, version); !strings.Contains(out, release) {
+			t.Errorf("%s prints\n%s", version, out)
+		}
 	}
 	t.Run("Hello", func(t *testing.T) { u.hello(t, place) })
 	t.Run("Imports", func(t *testing.T) { u.imports(t, place) })
