@@ -23,6 +23,23 @@ import (
 
 // The module for authors imports nothing of the gateway's. What both have to know is compared here.
 
+// TestRequirements counts what an extension in Go requires, and with the packages for tests. test/scaffold does so from
+// outside, with a release.
+func TestRequirements(t *testing.T) {
+	for dir, most := range map[string]int{"gen/go": 6, "examples/go": 15, "sdk": 20} {
+		all := required(t, dir)
+		if len(all) > most {
+			t.Errorf("%s/go.mod requires %d modules, want %d at most", dir, len(all), most)
+		}
+		for path := range all {
+			own := path == product+"gen/go" || path == product+"sdk" && dir == "examples/go"
+			if !own && strings.HasPrefix(path+"/", product) || strings.Contains(path, "k8s.io/api") {
+				t.Errorf("%s/go.mod requires %s", dir, path)
+			}
+		}
+	}
+}
+
 func answer[Req proto.Message](context.Context, Req) (sdk.Answer, error) { return sdk.Done(), nil }
 
 // TestGroupsOfExtensions lists a handler of each group, one of which is neither Cluster API's nor the project's.

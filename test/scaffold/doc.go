@@ -4,7 +4,8 @@
 // Package scaffold takes the way of a new user: in an empty folder it makes a project of every kind with the built
 // `hookgate init`, and runs the commands of the project's README as they are. The environment has no path into the
 // repository. What a release publishes comes from a registry on this machine that has the built packages
-// (registry_test.go), and everything else from where it always comes from.
+// (registry_test.go), and everything else from where it always comes from. TestRelease (release_test.go) makes a release
+// of the working tree, and does the same with that.
 //
 // The tests are skipped unless HOOKGATE_BIN names the program, and HOOKGATE_PACKAGES the folder of the packages;
 // `make test-init` builds both.
