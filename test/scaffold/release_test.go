@@ -98,6 +98,8 @@ func (u *user) publish(t *testing.T, place string) {
 		"PATH="+bin+":"+os.Getenv("PATH"))
 	// The sums in go.sum are those of what Go fetches, and nothing is missing.
 	u.run(t, "git checkout -q "+release+"; for dir in gen/go sdk . cmd/hookgate-render; do go -C $dir mod tidy -diff; done")
+	// What builds the files of the release, and tests, does so with the modules beside it.
+	u.run(t, "go -C tools list ./image; go -C examples/go list .; go -C test/extra list ./extension; go -C test/infrastructure list ./cmd/fake-cloud")
 	if err := os.RemoveAll(u.folder); err != nil {
 		t.Fatal(err)
 	}
