@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/contract/jsonpatch"
 	"github.com/hookgate/hookgate/sdk"
+	"github.com/hookgate/hookgate/sdk/sdktest"
 )
 
 // The module for authors imports nothing of the gateway's. What both have to know is compared here.
@@ -79,6 +80,10 @@ func TestGroupsOfExtensions(t *testing.T) {
 	}
 	if found != 4 {
 		t.Errorf("found %d handlers, want 4", found)
+	}
+	in := sdktest.Request[*dnsv1alpha1.EnsureRecordRequest](t, "../../examples/own-hooks/record.yaml")
+	if in.GetName() != "payments-eu-west-1.clusters.acme.example" || !strings.Contains(string(in.GetCluster().GetRaw()), `"team-payments"`) {
+		t.Errorf("read %v", in)
 	}
 	y := &sdk.Extension{}
 	sdk.Handle(y, "a", answer[*dnsv1alpha1.EnsureRecordRequest])

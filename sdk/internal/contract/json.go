@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -63,9 +65,12 @@ const unknownMembers = "unknown_members"
 // convert returns the members of a message in protobuf's form.
 func convert(d protoreflect.MessageDescriptor, members map[string]json.RawMessage) (map[string]any, error) {
 	converted, unknown := map[string]any{}, map[string]any{}
-	for name, text := range members {
-		f := d.Fields().ByJSONName(name)
-		if f == nil || f.Name() == unknownMembers {
+	for _, name := range slices.Sorted(maps.Keys(members)) { // so that the same mistake is said each time
+		f, text := member(d, name), members[name]
+		if f == nil {
+			if known := inAnotherCase(d, name); known != "" {
+				return nil, fmt.Errorf("%s: differs from %q only in case", name, known)
+			}
 			unknown[name] = raw(text)
 			continue
 		}
@@ -79,6 +84,25 @@ func convert(d protoreflect.MessageDescriptor, members map[string]json.RawMessag
 		converted[unknownMembers] = unknown // protobuf refuses it in a message without the field, by its name
 	}
 	return converted, nil
+}
+
+// member returns the field of a member. The handler of a request is in the path of a call, and never a member.
+func member(d protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	f := d.Fields().ByJSONName(name)
+	if f == nil || f.Name() == unknownMembers || f.Name() == "handler" && strings.HasSuffix(string(d.Name()), "Request") {
+		return nil
+	}
+	return f
+}
+
+// inAnotherCase returns the member that a name is meant to be, if any.
+func inAnotherCase(d protoreflect.MessageDescriptor, name string) string {
+	for i := range d.Fields().Len() {
+		if known := d.Fields().Get(i).JSONName(); known != name && strings.EqualFold(known, name) {
+			return known
+		}
+	}
+	return ""
 }
 
 func convertField(f protoreflect.FieldDescriptor, text json.RawMessage) (any, error) {

@@ -72,6 +72,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"kind": "BeforeClusterCreateRequest"}`: `kind: want GeneratePatchesRequest, got "BeforeClusterCreateRequest"`,
 		`{"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha2"}`: `apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got "hooks.runtime.cluster.x-k8s.io/v1alpha2"`,
 		`{"kind": "MyGeneratePatchesRequest"}`:                      `kind: want GeneratePatchesRequest, got "MyGeneratePatchesRequest"`,
+		`{"items": [{"UID": "a"}]}`:                                 `items: [0]: UID: differs from "uid" only in case`,
 		`{"apiVersion": 1}`:                                         "apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got 1",
 		`{"items": {}}`:                                             "items: want a list",
 		`{"items": [1]}`:                                            "items: [0]: want a JSON object",
@@ -98,14 +99,14 @@ func TestDecodeRefuses(t *testing.T) {
 // What is JSON within a message stays as it is written, and what the contract does not know is kept.
 func TestDecodeKeeps(t *testing.T) {
 	in := &hooks.BeforeClusterCreateRequest{}
-	text := `{"kind": "", "cluster": {"n": 9007199254740993,  "z": null}, "settings": null, "later": [1.0]}`
+	text := `{"kind": "", "cluster": {"n": 9007199254740993,  "z": null}, "settings": null, "later": [1.0], "handler": "a"}`
 	if err := Decode([]byte(text), in); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(in.GetCluster().GetRaw()); got != `{"n": 9007199254740993,  "z": null}` {
 		t.Errorf("cluster is %s", got)
 	}
-	if got := string(in.GetUnknownMembers()["later"].GetRaw()); got != `[1.0]` || len(in.GetUnknownMembers()) != 1 || in.Settings != nil {
+	if got := string(in.GetUnknownMembers()["later"].GetRaw()); got != `[1.0]` || len(in.GetUnknownMembers()) != 2 || in.Settings != nil || in.GetHandler() != "" {
 		t.Errorf("read %v", in)
 	}
 }
