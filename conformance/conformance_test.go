@@ -128,7 +128,7 @@ func TestHandlersGetWhatTheyUnderstand(t *testing.T) {
 				}
 				return nil, nil
 			}
-			report, err := Run(t.Context(), s.start(t, tt.protocol), Options{ClusterAPIVersion: tt.says, Only: []string{"answers", "in-place", "load", "envelope"}})
+			report, err := Run(t.Context(), s.start(t, tt.protocol), Options{ClusterAPIVersion: tt.says, Only: []string{"answers", "in-place", "load.concurrent", "envelope"}})
 			if err != nil {
 				t.Fatal(err)
 			}
