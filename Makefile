@@ -56,13 +56,10 @@ SUITE := HOOKGATE_COMPLETE=1 KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' HOOKGATE
 E2E := $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 	HOOKGATE_PROVIDER=$(BIN)/infrastructure-go
 
-# These packages need more than Go: `make test-all` runs them. It runs the suites of each row one after the other, and both
-# rows side by side. The faults come last, when the other row has ended: their latencies are printed. SUITES chooses some of them; scripts/suites
-# prints those that test what has changed.
+# These packages need more than Go: `make test-all` runs them, two suites at a time, the longest first. SUITES chooses some
+# of them; scripts/suites prints those that test what has changed.
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|machines|monitoring|provider|proxies|scaffold)$$
-ROW1 ?= e2e proxies examples packages
-ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring faults
-SUITES ?= $(ROW1) $(ROW2)
+SUITES ?= e2e kubernetes examples faults clusterctl packages openapi image helm proxies skew infrastructure monitoring contract
 
 AUTOSCALER_REPOSITORY ?= https://github.com/kubernetes/autoscaler
 FUZZTIME ?= 30s
@@ -144,7 +141,7 @@ test: test-extension $(READY) ## Run the tests that need only Go: unit tests and
 	@cd tools && $(GOTEST) ./image ./performance
 	@$(if $(RACE),: compares values: the race detector has nothing to say,cd test/extra && $(PROGRAMS) $(PLAINTEST) ./conversion/...)
 test-all: test-extension $(READY) test-all-programs examples-python examples-ec2 infrastructure-go ## Run the suites that need more than Go, each of which is test-NAME: API servers, browsers, other languages, Cluster API
-	@MAKE='$(MAKE)' scripts/test-all '$(filter $(SUITES),$(ROW1))' '$(filter $(SUITES),$(ROW2))'
+	@MAKE='$(MAKE)' scripts/test-all $(SUITES)
 # Build what test-all needs besides the gateway, which takes some minutes the first time
 test-all-programs: $(if $(filter e2e skew kubernetes clusterctl helm,$(SUITES)),kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize)
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
