@@ -46,6 +46,7 @@ type Hook struct {
 	hook.GroupVersionHook
 
 	Category Category
+	Service  protoreflect.ServiceDescriptor
 	Method   string // the full name of the rpc: "/package.Service/Method"
 	Request  protoreflect.MessageType
 	Response protoreflect.MessageType

@@ -151,6 +151,7 @@ func (v *Version) add(s protoreflect.ServiceDescriptor, failOnly bool) error {
 		h := &Hook{
 			GroupVersionHook: hook.GroupVersionHook{Group: v.Group, Version: v.Name, Hook: string(m.Name())},
 			Category:         Category(strings.TrimSuffix(string(s.Name()), "Service")),
+			Service:          s,
 			Method:           fmt.Sprintf("/%s/%s", s.FullName(), m.Name()),
 			Blocking:         m.Output().Fields().ByName("retry_after_seconds") != nil,
 			lifetime:         v.Lifetime,
