@@ -90,6 +90,7 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		case !v.Removed() && len(v.hooks) == 0:
 			errs = append(errs, fmt.Errorf("version %s: has no hooks, and was not removed", v.APIVersion()))
 		}
+		c.declared = append(c.declared, v.hooks...)
 		slices.SortFunc(v.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })
 		c.versions = append(c.versions, v)
 		c.hooks = append(c.hooks, v.hooks...)
