@@ -147,8 +147,8 @@ func (c *Catalog) Merged() []hook.GroupHook {
 	return merged
 }
 
-// ReadOnly lists the names of the hooks that are read-only for people, in the order of the contract: "A, B and C".
-func (c *Catalog) ReadOnly() string {
+// ReadOnlyNames lists the names of the hooks that are read-only for people, in the order of the contract: "A, B and C".
+func (c *Catalog) ReadOnlyNames() string {
 	var names []string
 	for _, h := range c.declared {
 		if h == h.Hub() && h.ReadOnly() {

@@ -319,7 +319,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	const names = "GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and " +
 		"GenerateUpgradePlan"
-	if got := c.ReadOnly(); got != names {
+	if got := c.ReadOnlyNames(); got != names {
 		t.Errorf("got %s, want %s", got, names)
 	}
 }

@@ -67,18 +67,15 @@ func Namespaces(req proto.Message, skipped []string) (namespaces []string, err e
 			namespaces = append(namespaces, n)
 		}
 	}
-	addOf := func(member string, object *hooksv1alpha1.RawExtension) {
+	if r, ok := req.(aboutSubject); ok {
+		add(r.GetSubject().GetNamespace())
+	} else if member, object := objectOf(req); member != "" {
 		value, ambiguous := jsonscan.Lookup(object.GetRaw(), "metadata", "namespace")
 		if ambiguous != nil {
 			err = hook.Errorf(hook.InvalidRequest, "%s.%s", member, ambiguous)
 		}
 		n, _ := jsonscan.String(value)
 		add(n)
-	}
-	if r, ok := req.(aboutSubject); ok {
-		add(r.GetSubject().GetNamespace())
-	} else if member, object := objectOf(req); member != "" {
-		addOf(member, object)
 	}
 	n, item := Items(req)
 	for i := range n {
