@@ -33,7 +33,7 @@ MODULES := . cmd/hookgate-render examples/go sdk test/e2e test/extra test/infras
 PINNED := gen/go tools/clusterctl tools/kubernetes
 
 # What recipes call. The Kubernetes tests need kube-apiserver, etcd, kubectl and kube-controller-manager in KUBEBUILDER_ASSETS.
-GENERATORS := controller-gen protoc-gen-go protoc-gen-go-grpc protoc-gen-grpc-gateway
+GENERATORS := controller-gen protoc-gen-go protoc-gen-go-grpc
 TOOLS := actionlint gotestsum govulncheck gremlins kustomize oapi-codegen $(GENERATORS)
 BUF := $(BIN)/buf
 AXE := $(BIN)/axe/node_modules/axe-core/axe.min.js

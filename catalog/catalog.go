@@ -23,7 +23,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/version"
 
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -46,6 +45,7 @@ type Hook struct {
 	hook.GroupVersionHook
 
 	Category Category
+	Service  protoreflect.ServiceDescriptor
 	Method   string // the full name of the rpc: "/package.Service/Method"
 	Request  protoreflect.MessageType
 	Response protoreflect.MessageType
@@ -73,25 +73,20 @@ func (h *Hook) Chainable() bool {
 	return h.Mergeable || h.Group == hook.Group && !h.Singleton()
 }
 
-// Asks reports whether the hook only asks, and its answers depend on nothing but the request: handlers of other hooks
-// act, as those of lifecycle hooks may.
-func (h *Hook) Asks() bool {
-	switch h.Hook {
-	case "GeneratePatches", "ValidateTopology", "DiscoverVariables", "CanUpdateMachine", "CanUpdateMachineSet",
-		"GenerateUpgradePlan":
-		return h.Group == hook.Group
-	}
-	return false
+// ReadOnly reports whether handlers of the hook change nothing, and their answers depend on nothing but the request.
+// Handlers of lifecycle hooks may act, and so does whoever holds the caller until it is done.
+func (h *Hook) ReadOnly() bool {
+	return h.Group == hook.Group && !h.Singleton() && !h.Mergeable && !h.Blocking
 }
 
+// Deterministic reports whether equal requests of the hook have equal answers by its contract, whatever is the case
+// elsewhere.
+func (h *Hook) Deterministic() bool { return h.Group == hook.Group && h.Category == TopologyMutation }
+
 // InParallel reports whether the steps of a HandlerChain of the hook are called at the same time, and not one after the
-// other.
+// other, as where an answer has patches for the items of the request.
 func (h *Hook) InParallel() bool {
-	switch h.Request.Zero().Interface().(type) {
-	case *hooksv1alpha1.DiscoverVariablesRequest, *hooksv1alpha1.ValidateTopologyRequest:
-		return true
-	}
-	return false
+	return h.Deterministic() && h.Response.Descriptor().Fields().ByName("items") == nil
 }
 
 // TakesHandler reports whether requests can name a handler. Those of a singleton mean its extension.
@@ -123,6 +118,7 @@ func (h *Hook) Deprecated() (since, instead string, ok bool) {
 type Catalog struct {
 	releases []Release
 	versions []*Version
+	declared []*Hook // hooks in the order of the sources
 	hooks    []*Hook
 	hubs     []*Hook
 	byGVH    map[hook.GroupVersionHook]*Hook
@@ -149,6 +145,18 @@ func (c *Catalog) Merged() []hook.GroupHook {
 		}
 	}
 	return merged
+}
+
+// ReadOnlyNames lists the names of the hooks that are read-only for people, in the order of the contract: "A, B and C".
+func (c *Catalog) ReadOnlyNames() string {
+	var names []string
+	for _, h := range c.declared {
+		if h == h.Hub() && h.ReadOnly() {
+			names = append(names, h.Hook)
+		}
+	}
+	last := max(len(names)-1, 0)
+	return strings.Join(names[:last], ", ") + " and " + strings.Join(names[last:], "")
 }
 
 // Lookup returns the hook with the given group, version and name.

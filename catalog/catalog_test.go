@@ -289,3 +289,37 @@ func TestNamesAcrossGroups(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestReadOnly checks what is derived from the messages and services of hooks that change nothing.
+func TestReadOnly(t *testing.T) {
+	c, err := With(Own()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, h := range c.Hubs() {
+		for name, is := range map[string]bool{
+			"ReadOnly": h.ReadOnly(), "Deterministic": h.Deterministic(), "InParallel": h.InParallel(),
+		} {
+			if is {
+				got[name] = append(got[name], h.Hook)
+			}
+		}
+	}
+	want := map[string][]string{
+		"ReadOnly": {
+			"CanUpdateMachine", "CanUpdateMachineSet", "DiscoverVariables", "GeneratePatches", "GenerateUpgradePlan",
+			"ValidateTopology",
+		},
+		"Deterministic": {"DiscoverVariables", "GeneratePatches", "ValidateTopology"},
+		"InParallel":    {"DiscoverVariables", "ValidateTopology"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	const names = "GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and " +
+		"GenerateUpgradePlan"
+	if got := c.ReadOnlyNames(); got != names {
+		t.Errorf("got %s, want %s", got, names)
+	}
+}

@@ -90,6 +90,7 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		case !v.Removed() && len(v.hooks) == 0:
 			errs = append(errs, fmt.Errorf("version %s: has no hooks, and was not removed", v.APIVersion()))
 		}
+		c.declared = append(c.declared, v.hooks...)
 		slices.SortFunc(v.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })
 		c.versions = append(c.versions, v)
 		c.hooks = append(c.hooks, v.hooks...)
@@ -151,6 +152,7 @@ func (v *Version) add(s protoreflect.ServiceDescriptor, failOnly bool) error {
 		h := &Hook{
 			GroupVersionHook: hook.GroupVersionHook{Group: v.Group, Version: v.Name, Hook: string(m.Name())},
 			Category:         Category(strings.TrimSuffix(string(s.Name()), "Service")),
+			Service:          s,
 			Method:           fmt.Sprintf("/%s/%s", s.FullName(), m.Name()),
 			Blocking:         m.Output().Fields().ByName("retry_after_seconds") != nil,
 			lifetime:         v.Lifetime,

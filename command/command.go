@@ -134,7 +134,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.Version = currentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
-		newServeCommand(hooks, versions, groups), newMachinesCommand(hooks, versions, groups),
+		newServeCommand(hooks, versions), newMachinesCommand(hooks, versions),
 		newCallCommand(hooks), newExplainCommand(hooks, versions),
 		newChainCommand(hooks, versions), newRuleCommand(hooks, versions), newJobCommand(),
 		newRolloutCommand(),

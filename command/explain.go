@@ -63,8 +63,7 @@ func newExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, yaml or json")
 	addDecodePatches(f, &o.decode)
 	f.BoolVar(&o.call, "call", false, "call the handlers, too, and show their answers and the objects after each; "+
-		"for GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and "+
-		"GenerateUpgradePlan")
+		"for "+hooks.ReadOnlyNames())
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests, as \"hookgate serve\" takes it, instead of a gateway")
 	o.addFlags(f)

@@ -13,8 +13,8 @@ import (
 
 // TestFlagGroups checks that each flag of the commands with groups is in one, and each group is in the help.
 func TestFlagGroups(t *testing.T) {
-	t.Run("serve", func(t *testing.T) { checkGroups(t, newServeCommand(allHooks, nil, nil), serveGroups) })
-	t.Run("machines", func(t *testing.T) { checkGroups(t, newMachinesCommand(allHooks, nil, nil), machinesGroups) })
+	t.Run("serve", func(t *testing.T) { checkGroups(t, newServeCommand(allHooks, nil), serveGroups) })
+	t.Run("machines", func(t *testing.T) { checkGroups(t, newMachinesCommand(allHooks, nil), machinesGroups) })
 }
 
 func checkGroups(t *testing.T, cmd *cobra.Command, groups []flagGroup) {

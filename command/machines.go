@@ -80,10 +80,8 @@ var machinesGroups = []flagGroup{
 	{"The process", []string{"log-format", "log-level", "memory-budget", "help"}},
 }
 
-func newMachinesCommand(
-	hooks *catalog.Catalog, versions *hookversion.Converter, groups []gateway.Group,
-) *cobra.Command {
-	o := serveOptions{versions: versions, groups: groups}
+func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
+	o := serveOptions{versions: versions}
 	cmd := &cobra.Command{
 		Use:   "machines",
 		Short: "Call the hooks of single Machines, in a gateway that nobody calls",

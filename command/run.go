@@ -103,7 +103,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Memory: calls, Gateway: self, Want: transports.Want, Clusters: clustersOf(source),
 		Blocked: blockedOf(source), Audited: auditedOf(source), Recorder: recorder, Drift: changes,
 	})
-	services := gateway.NewServices(dispatcher, o.groups...)
+	services := gateway.NewServices(dispatcher)
 	front, err := o.newFront(hooks, dispatcher, services)
 	if err != nil {
 		return err

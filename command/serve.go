@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/contract/openapi"
@@ -21,7 +20,6 @@ import (
 // serveOptions are the flags of hookgate serve.
 type serveOptions struct {
 	versions *hookversion.Converter
-	groups   []gateway.Group
 
 	extensionConfigs  string
 	stateDir          string
@@ -52,10 +50,8 @@ type serveOptions struct {
 	machines          machinesOptions
 }
 
-func newServeCommand(
-	hooks *catalog.Catalog, versions *hookversion.Converter, groups []gateway.Group,
-) *cobra.Command {
-	o := serveOptions{versions: versions, groups: groups}
+func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
+	o := serveOptions{versions: versions}
 	cmd := &cobra.Command{
 		Use: "serve {--dev --extension URL | " +
 			"{--extension-configs DIR | --kubeconfig FILE | --sidecar URL} --cert-dir DIR}",

@@ -86,7 +86,7 @@ var loadChecks = []Check{
 			told := map[*handler]bool{}
 			for _, c := range calls {
 				problem := s.differs(ctx, c.h, c.x)
-				if problem == "" && c.h.deterministic() && s.meaning(c.h, c.x) != s.meaning(c.h, s.base(ctx, c.h)) {
+				if problem == "" && c.h.hook.Deterministic() && s.meaning(c.h, c.x) != s.meaning(c.h, s.base(ctx, c.h)) {
 					problem = "the answer is another one"
 				}
 				if problem != "" && !told[c.h] {
@@ -112,15 +112,6 @@ var loadChecks = []Check{
 			}
 		},
 	},
-}
-
-// deterministic reports whether the answers of the handler depend on the request alone.
-func (h *handler) deterministic() bool {
-	switch h.hook.Hook {
-	case "GeneratePatches", "ValidateTopology", "DiscoverVariables":
-		return true
-	}
-	return false
 }
 
 // maxObject is the size of the largest object that the API server stores.
@@ -154,7 +145,7 @@ func (s *session) some(ctx context.Context, v *verdict, n, size int) []*handler 
 			continue
 		}
 		seen[h.hook.Hook] = true
-		if h.deterministic() && h.hook.Hook != "DiscoverVariables" {
+		if h.hook.Deterministic() && h.hook.Hook != "DiscoverVariables" {
 			chosen = append(chosen, h)
 		} else {
 			rest = append(rest, h)

@@ -7,10 +7,7 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/hookgate/hookgate/catalog"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/answercache"
 	"github.com/hookgate/hookgate/internal/calls/extension"
@@ -34,7 +31,7 @@ func cache(extensions *extensionstate.States, o *observe.Observer) extension.Lin
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			ttl := cacheTTL(c.Handler)
-			if ttl == 0 || !isDeterministic(c.Request) || c.PolicyError != nil || c.Comparison {
+			if ttl == 0 || !c.Hook.Deterministic() || c.PolicyError != nil || c.Comparison {
 				return next(ctx, c)
 			}
 			key, ok, err := keyOf(ctx, c)
@@ -145,17 +142,6 @@ func keptResult(k *answercache.Request, c extension.Call, a *answercache.Answer)
 		return extension.Result{}, hook.Errorf(hook.Internal, "kept answer cannot be read").WithCause(err)
 	}
 	return extension.Result{Response: response, Lost: a.Lost}, nil
-}
-
-// isDeterministic reports whether the hook of a request is deterministic by its contract: equal requests have equal
-// answers, whatever is the case elsewhere.
-func isDeterministic(request proto.Message) bool {
-	switch request.(type) {
-	case *hooksv1alpha1.GeneratePatchesRequest, *hooksv1alpha1.ValidateTopologyRequest,
-		*hooksv1alpha1.DiscoverVariablesRequest:
-		return true
-	}
-	return false
 }
 
 // cacheKeyOf returns the key of a call of a deterministic hook. It reports whether there is one: UIDs that are not

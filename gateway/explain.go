@@ -260,7 +260,7 @@ func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *regist
 	if e.config.Objects != nil {
 		x.ClusterAPIVersion = h.Handler.ClusterAPIVersion
 	}
-	if isDeterministic(e.r.Message) {
+	if e.r.Hook.Deterministic() {
 		x.CacheSeconds = int64(cacheTTL(h) / time.Second)
 	}
 	if h.Policy != nil {

@@ -22,10 +22,9 @@ import (
 // ExplainCall is Explain, and then calls the handlers as Dispatch does, and adds their answers. It refuses hooks whose
 // handlers act.
 func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, error) {
-	if !r.Hook.Asks() {
-		return nil, hook.Errorf(hook.InvalidRequest, "handlers of %s act, and are not called to explain a call: that is for "+
-			"GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and "+
-			"GenerateUpgradePlan", r.Hook.Hook)
+	if !r.Hook.ReadOnly() {
+		return nil, hook.Errorf(hook.InvalidRequest, "handlers of %s act, and are not called to explain a call: that is for %s",
+			r.Hook.Hook, d.config.Catalog.ReadOnlyNames())
 	}
 	x, targets, err := d.explain(ctx, d.config.Registry.Snapshot(), r)
 	if err != nil || x.Failure != nil {

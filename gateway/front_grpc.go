@@ -36,7 +36,7 @@ func GRPCOptions() []grpc.ServerOption {
 // RegisterGRPC registers the services, which d answers, with a gRPC server, as the gateway's front: it admits callers
 // before it receives their messages, checks the raw objects of requests, maps errors to codes and recovers panics. d
 // needs an Observer, and the server the GRPCOptions.
-func RegisterGRPC(server grpc.ServiceRegistrar, d *Dispatcher, services GroupServices) {
+func RegisterGRPC(server grpc.ServiceRegistrar, d *Dispatcher, services *Services) {
 	services.RegisterGRPC(&grpcFront{server: server, config: d.config})
 }
 

@@ -37,7 +37,7 @@ type REST struct {
 }
 
 // NewREST returns the front over the services, which d answers. d needs an Observer.
-func NewREST(d *Dispatcher, services GroupServices) (*REST, error) {
+func NewREST(d *Dispatcher, services *Services) (*REST, error) {
 	f := &REST{config: d.config, dispatcher: d, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
 	var err error
 	f.mux, err = newRESTMux(d.config.Catalog, services.RegisterREST, f.routingError,

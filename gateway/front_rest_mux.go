@@ -38,7 +38,7 @@ type probe struct {
 
 // newRESTMux returns a mux with the services that register adds. It calls notFound for a path without a method.
 func newRESTMux(
-	hooks *catalog.Catalog, register func(context.Context, *runtime.ServeMux) error,
+	hooks *catalog.Catalog, register func(*runtime.ServeMux) error,
 	notFound runtime.RoutingErrorHandlerFunc, options ...runtime.ServeMuxOption,
 ) (*restMux, error) {
 	m := &restMux{bindings: map[*catalog.Hook]bindings{}}
@@ -60,8 +60,7 @@ func newRESTMux(
 			}
 		}),
 	)...)
-	// The mux outlives any call, and has no connection to close.
-	if err := register(context.Background(), m.mux); err != nil {
+	if err := register(m.mux); err != nil {
 		return nil, err
 	}
 	for _, h := range hooks.Hooks() {

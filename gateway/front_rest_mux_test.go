@@ -27,7 +27,7 @@ func TestRESTMuxFindsWhatTheMuxHas(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "%s %v", name, params)
 		}
 	}
-	m, err := newRESTMux(hooks, func(_ context.Context, mux *runtime.ServeMux) error {
+	m, err := newRESTMux(hooks, func(mux *runtime.ServeMux) error {
 		for _, h := range hooks.Hooks() {
 			if h == missing {
 				continue

@@ -291,7 +291,7 @@ func TestRequestsAreCounted(t *testing.T) {
 // The services answer only what a front has received.
 func TestServicesWantAFront(t *testing.T) {
 	s := NewServices(newDispatcher(filled(t), fixedNamespaces{}, answers{}))
-	_, err := s.BeforeClusterCreate(t.Context(), &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+	_, err := s.answer(t.Context(), &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 	if hook.KindOf(err) != hook.Internal || err == nil {
 		t.Errorf("got %v, want an error of kind Internal", err)
 	}

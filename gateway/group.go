@@ -4,11 +4,7 @@
 package gateway
 
 import (
-	"context"
 	"maps"
-
-	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"google.golang.org/grpc"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hookversion"
@@ -22,13 +18,6 @@ type Group struct {
 	Versions []catalog.Source
 	// Spokes convert between Versions. A group of one version has none.
 	Spokes hookversion.Spokes
-}
-
-// GroupServices are the services of a group.
-type GroupServices interface {
-	// RegisterGRPC registers the services with a gRPC server, and RegisterREST with the mux of the REST front.
-	RegisterGRPC(g grpc.ServiceRegistrar)
-	RegisterREST(ctx context.Context, mux *runtime.ServeMux) error
 }
 
 // Hooks returns the catalog of Cluster API's hooks and of the groups, and the conversions between their versions. The

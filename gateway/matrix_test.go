@@ -114,7 +114,7 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 			f.audited = append(f.audited, fmt.Sprintf("%s of %s/%s: %s", rule, namespace, cluster, message))
 		},
 	})
-	services := NewServices(dispatcher, Infrastructure())
+	services := NewServices(dispatcher)
 	front, err := NewREST(dispatcher, services)
 	if err != nil {
 		t.Fatal(err)

@@ -124,7 +124,7 @@ func jsonOf(t *testing.T, text []byte) (v any) {
 func (g *passGateway) answer(t *testing.T, handler, body string) (proto.Message, error) {
 	t.Helper()
 	ctx := withCall(t.Context(), &call{Call: observe.Call{Hook: hookOf(t, "GeneratePatches")}, isJSON: true, body: []byte(body)})
-	return answerCall[proto.Message](ctx, g.Dispatcher, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler})
+	return NewServices(g.Dispatcher).answer(ctx, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler})
 }
 
 // holds returns what is held now, without the times.

@@ -163,7 +163,7 @@ func (d *Dispatcher) answered(ctx context.Context, r Request, t target, answer p
 		case kind == hook.Unreachable, kind == hook.Timeout, kind == hook.BadResponse, kind == hook.Conversion:
 			of.Assignment.Answered(true)
 		}
-	case err == nil && r.Hook.Asks():
+	case err == nil && r.Hook.ReadOnly():
 		of.Assignment.Compare(registry.Comparison{
 			Namespace: of.namespace, Cluster: of.cluster, Labels: of.labels, Handler: t.entry.Handler.Name,
 			Bytes: kept(r, answer), Keep: keepMemory(ctx),
@@ -176,7 +176,7 @@ func (d *Dispatcher) answered(ctx context.Context, r Request, t target, answer p
 // member's failure was ignored, so that the answers could not be compared. What a chain holds because of
 // onPartialCoverage is no failure: all its steps were asked.
 func (d *Dispatcher) failed(s *registry.Snapshot, r Request) {
-	if len(s.Rollouts()) == 0 || r.trial != nil || !r.Hook.Asks() {
+	if len(s.Rollouts()) == 0 || r.trial != nil || !r.Hook.ReadOnly() {
 		return
 	}
 	message := r.Message

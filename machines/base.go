@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
@@ -21,7 +22,6 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/hook"
 )
 
 // base is what the controllers share.
@@ -42,12 +42,11 @@ func (b *base) setUp(ctx context.Context, mgr manager.Manager) error {
 	)
 }
 
-// hook returns a hook of Machines by its name.
-func (b *base) hook(name string) (*catalog.Hook, error) {
-	gvh := hook.GroupVersionHook{Group: hook.MachinesGroup, Version: hook.MachinesVersion, Hook: name}
-	h, ok := b.config.Catalog.Lookup(gvh)
+// hook returns the hook of a request.
+func (b *base) hook(request proto.Message) (*catalog.Hook, error) {
+	h, ok := b.config.Catalog.ByRequest(request)
 	if !ok {
-		return nil, fmt.Errorf("the catalog has no hook %s", gvh)
+		return nil, fmt.Errorf("the catalog has no hook of %s", request.ProtoReflect().Descriptor().FullName())
 	}
 	return h, nil
 }
@@ -114,8 +113,8 @@ const (
 	slowest   = time.Minute // after failures
 )
 
-// asked returns when to call again a handler that has said so.
-func asked(seconds int32) reconcile.Result {
+// requeueAfter returns when to call again a handler that has said so.
+func requeueAfter(seconds int32) reconcile.Result {
 	return reconcile.Result{RequeueAfter: min(max(time.Duration(seconds)*time.Second, leastWait), mostWait)}
 }
 

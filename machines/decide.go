@@ -54,14 +54,14 @@ type decision struct {
 	next    reconcile.Result
 }
 
-// asked decides by what handlers of BeforeMachineRemediation say.
-func (d *decision) asked(o *remediationv1.HookgateRemediation, out outcome, now time.Time) {
+// approve decides by what handlers of BeforeMachineRemediation say.
+func (d *decision) approve(o *remediationv1.HookgateRemediation, out outcome, now time.Time) {
 	d.status.Phase, d.message = remediationv1.Pending, out.message
 	switch {
 	case out.failed, out.refused:
 		d.next = failing(o.CreationTimestamp.Time, now)
 	case out.retry > 0:
-		d.next = asked(out.retry)
+		d.next = requeueAfter(out.retry)
 	default:
 		d.begin(1, now)
 		d.message = "handlers of RemediateMachine are called"
@@ -86,7 +86,7 @@ func (d *decision) remediated(o *remediationv1.HookgateRemediation, out outcome,
 	case out.refused:
 		d.fail(o, out.message, now)
 	case out.retry > 0:
-		d.next = asked(out.retry)
+		d.next = requeueAfter(out.retry)
 	default:
 		d.status.Phase = remediationv1.Verifying
 		d.message = "the Machine was remediated, and is to become healthy"

@@ -117,7 +117,7 @@ func TestDecisions(t *testing.T) {
 			case remediationv1.Verifying:
 				d.timedOut(o, now)
 			default:
-				d.asked(o, outcomeOf(c.answer, c.holders, c.err), now)
+				d.approve(o, outcomeOf(c.answer, c.holders, c.err), now)
 			}
 			if d.status.Phase != c.wantPhase || d.status.Attempt != c.wantAttempt || d.message != c.wantMessage {
 				t.Errorf("got %s, attempt %d, %q; want %s, attempt %d, %q", d.status.Phase, d.status.Attempt, d.message,

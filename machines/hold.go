@@ -28,8 +28,8 @@ import (
 // says who holds it. A Machine that nobody holds does not have it.
 const HeldCondition = "HeldByHook"
 
-// delete calls the hook that Cluster API waits for.
-func (r *lifecycle) delete(ctx context.Context, s *subject) (reconcile.Result, error) {
+// reconcileDelete calls the hook that Cluster API waits for.
+func (r *lifecycle) reconcileDelete(ctx context.Context, s *subject) (reconcile.Result, error) {
 	reason := ""
 	if c := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineDeletingCondition); c != nil {
 		reason = c.Reason
@@ -69,7 +69,7 @@ func (r *lifecycle) hold(ctx context.Context, s *subject, p *phase) (reconcile.R
 		if !ok || blocking.GetRetryAfterSeconds() == 0 {
 			return r.letGo(ctx, s, p, "")
 		}
-		next = asked(blocking.GetRetryAfterSeconds())
+		next = requeueAfter(blocking.GetRetryAfterSeconds())
 	}
 	message := said(answer, holders, err)
 	if limit := r.config.MaxHold; limit > 0 {

@@ -48,7 +48,7 @@ type lifecycle struct {
 func (b *base) newLifecycle() (*lifecycle, error) {
 	r := &lifecycle{base: b}
 	var err error
-	if r.provisioned, err = b.hook("AfterMachineProvisioned"); err != nil {
+	if r.provisioned, err = b.hook(&machinesv1alpha1.AfterMachineProvisionedRequest{}); err != nil {
 		return nil, err
 	}
 	r.phases = []phase{{
@@ -64,8 +64,8 @@ func (b *base) newLifecycle() (*lifecycle, error) {
 		},
 		since: func(d *clusterv1.MachineDeletionStatus) time.Time { return d.WaitForPreTerminateHookStartTime.Time },
 	}}
-	for i, name := range []string{"BeforeMachineDrain", "BeforeMachineTerminate"} {
-		if r.phases[i].hook, err = b.hook(name); err != nil {
+	for i := range r.phases {
+		if r.phases[i].hook, err = b.hook(r.phases[i].request(&subject{})); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (r *lifecycle) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		return reconcile.Result{}, err
 	}
 	if !m.DeletionTimestamp.IsZero() {
-		return r.delete(ctx, s)
+		return r.reconcileDelete(ctx, s)
 	}
 	if err := r.annotate(ctx, s); err != nil {
 		return reconcile.Result{}, err

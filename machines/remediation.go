@@ -73,10 +73,10 @@ func (b *base) setUpRemediation(mgr manager.Manager) error {
 		return fmt.Errorf("look for %s: %w", kind.Kind, err)
 	}
 	r := &remediation{base: b}
-	if r.before, err = b.hook("BeforeMachineRemediation"); err != nil {
+	if r.before, err = b.hook(&machinesv1alpha1.BeforeMachineRemediationRequest{}); err != nil {
 		return err
 	}
-	if r.remediate, err = b.hook("RemediateMachine"); err != nil {
+	if r.remediate, err = b.hook(&machinesv1alpha1.RemediateMachineRequest{}); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("machine-remediation").
@@ -124,7 +124,7 @@ func (r *remediation) Reconcile(ctx context.Context, req reconcile.Request) (rec
 		state.timedOut(o, r.now())
 	default:
 		answer, holders, err := r.ask(ctx, o, s)
-		state.asked(o, outcomeOf(answer, holders, err), r.now())
+		state.approve(o, outcomeOf(answer, holders, err), r.now())
 	}
 	if state.status.Phase == remediationv1.OwnerRemediating {
 		if state.next, err = r.handOver(ctx, o, m); err != nil {

@@ -86,7 +86,7 @@ func newFixture(t *testing.T) *fixture {
 		Namespaces: namespaces{},
 		Transport:  w.transports.Call, Observer: observer,
 	})
-	services := gateway.DescribedServices(dispatcher, Sources()...)
+	services := gateway.NewServices(dispatcher)
 	front, err := gateway.NewREST(dispatcher, services)
 	if err != nil {
 		t.Fatal(err)

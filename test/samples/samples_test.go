@@ -6,7 +6,10 @@ package samples_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,13 +17,15 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	golden "github.com/hookgate/hookgate/proto"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
 func TestEveryHookHasASample(t *testing.T) {
 	known := map[string]bool{}
-	for _, hook := range samples.Hooks() {
-		known[hook] = true
+	for _, name := range samples.Hooks() {
+		known[name] = true
 	}
 	for _, h := range catalog.New().Hooks() {
 		if h.Singleton() {
@@ -32,6 +37,32 @@ func TestEveryHookHasASample(t *testing.T) {
 		}
 		if got := samples.Lifecycle(h.Hook); got != h.Mergeable {
 			t.Errorf("Lifecycle(%q) = %v, the catalog says %v", h.Hook, got, h.Mergeable)
+		}
+	}
+}
+
+// TestEveryHookHasItsFiles names what the recipe for a hook in CONTRIBUTING.md wants besides the code.
+func TestEveryHookHasItsFiles(t *testing.T) {
+	hooks, err := catalog.With(catalog.Own()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]string{hook.InfrastructureGroup: "infrastructure.md", hook.MachinesGroup: "machines.md"}
+	words := regexp.MustCompile("([a-z])([A-Z])")
+	for _, h := range hooks.Hubs() {
+		want := map[string]string{ // with what is to be done
+			filepath.Join("../../proto/testdata", golden.Directory(h.GroupVersionHook), strings.ToLower(h.Hook)+".request.json"): "run make generate",
+		}
+		name := strings.ToLower(words.ReplaceAllString(h.Hook, "$1-$2")) + ".yaml"
+		want[filepath.Join("../../examples/requests", name)] = "write a request that hookgate call sends"
+		if page, own := pages[h.Group]; own && !h.Singleton() {
+			want[filepath.Join("../../docs", page)] = "describe the hook"
+		}
+		for name, todo := range want {
+			text, err := os.ReadFile(name)
+			if err != nil || !bytes.Contains(text, []byte(h.Hook)) {
+				t.Errorf("hook %s: %s does not name it: %s (error: %v)", h.Hook, name, todo, err)
+			}
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // AlwaysWritten reports whether a field of the contract's messages is a member of their JSON even when it is empty. All
@@ -19,14 +21,10 @@ func AlwaysWritten(fd protoreflect.FieldDescriptor) bool {
 	case "status", "retryAfterSeconds": // of every answer that has them; a status within is like any other member
 		return strings.HasSuffix(string(message), "Response")
 	}
+	if isLifecycleRequest(fd.ContainingMessage()) {
+		return member == "cluster" || strings.HasSuffix(strings.ToLower(member), "kubernetesversion")
+	}
 	switch message {
-	case "BeforeClusterCreateRequest", "AfterControlPlaneInitializedRequest", "BeforeClusterUpgradeRequest",
-		"BeforeControlPlaneUpgradeRequest", "AfterControlPlaneUpgradeRequest", "BeforeWorkersUpgradeRequest",
-		"AfterWorkersUpgradeRequest", "AfterClusterUpgradeRequest", "BeforeClusterDeleteRequest":
-		switch member {
-		case "cluster", "fromKubernetesVersion", "toKubernetesVersion", "kubernetesVersion":
-			return true
-		}
 	case "GeneratePatchesRequest", "ValidateTopologyRequest":
 		return member == "items"
 	case "GeneratePatchesRequestItem", "ValidateTopologyRequestItem":
@@ -41,6 +39,16 @@ func AlwaysWritten(fd protoreflect.FieldDescriptor) bool {
 		return member == "name" || member == "requestHook"
 	}
 	return false
+}
+
+// isLifecycleRequest reports whether a message is the request of one of Cluster API's lifecycle hooks.
+func isLifecycleRequest(md protoreflect.MessageDescriptor) bool {
+	service := md.ParentFile().Services().ByName(protoreflect.Name(catalog.Lifecycle + "Service"))
+	if service == nil || !strings.HasPrefix(string(service.FullName()), "hookgate.hooks.") {
+		return false
+	}
+	method := service.Methods().ByName(protoreflect.Name(strings.TrimSuffix(string(md.Name()), "Request")))
+	return method != nil && method.Input() == md
 }
 
 // EnumTexts returns the strings in JSON for the values of an enum, by number; 0 is always the absent value, "". A

@@ -37,26 +37,16 @@ type aboutSubject interface {
 
 // Check returns an error if a request lacks the object that its hook is about.
 func Check(req proto.Message) error {
-	switch r := req.(type) {
-	case aboutSubject:
+	if r, ok := req.(aboutSubject); ok {
 		if r.GetSubject().GetExternalId() == "" {
 			return hook.Errorf(hook.InvalidRequest, "subject.externalId: required")
 		}
-	case aboutMachine:
-		return checkObject("machine", r.GetMachine())
-	case aboutCluster:
-		return checkObject("cluster", r.GetCluster())
-	case *hooksv1alpha1.CanUpdateMachineRequest:
-		return checkObject("current.machine", r.GetCurrent().GetMachine())
-	case *hooksv1alpha1.CanUpdateMachineSetRequest:
-		return checkObject("current.machineSet", r.GetCurrent().GetMachineSet())
-	case *hooksv1alpha1.UpdateMachineRequest:
-		return checkObject("desired.machine", r.GetDesired().GetMachine())
+		return nil
 	}
-	return nil
-}
-
-func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
+	member, object := objectOf(req)
+	if member == "" {
+		return nil
+	}
 	raw := bytes.TrimLeft(object.GetRaw(), " \t\r\n")
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return hook.Errorf(hook.InvalidRequest, "%s: required", member)
@@ -77,7 +67,9 @@ func Namespaces(req proto.Message, skipped []string) (namespaces []string, err e
 			namespaces = append(namespaces, n)
 		}
 	}
-	addOf := func(member string, object *hooksv1alpha1.RawExtension) {
+	if r, ok := req.(aboutSubject); ok {
+		add(r.GetSubject().GetNamespace())
+	} else if member, object := objectOf(req); member != "" {
 		value, ambiguous := jsonscan.Lookup(object.GetRaw(), "metadata", "namespace")
 		if ambiguous != nil {
 			err = hook.Errorf(hook.InvalidRequest, "%s.%s", member, ambiguous)
@@ -85,40 +77,28 @@ func Namespaces(req proto.Message, skipped []string) (namespaces []string, err e
 		n, _ := jsonscan.String(value)
 		add(n)
 	}
-	switch r := req.(type) {
-	case aboutSubject:
-		add(r.GetSubject().GetNamespace())
-	case aboutMachine:
-		addOf("machine", r.GetMachine())
-	case aboutCluster:
-		addOf("cluster", r.GetCluster())
-	case *hooksv1alpha1.GeneratePatchesRequest:
-		for _, item := range r.GetItems() {
-			add(item.GetHolderReference().GetNamespace())
-		}
-	case *hooksv1alpha1.ValidateTopologyRequest:
-		for _, item := range r.GetItems() {
-			add(item.GetHolderReference().GetNamespace())
-		}
-	case *hooksv1alpha1.CanUpdateMachineRequest:
-		addOf("current.machine", r.GetCurrent().GetMachine())
-	case *hooksv1alpha1.CanUpdateMachineSetRequest:
-		addOf("current.machineSet", r.GetCurrent().GetMachineSet())
-	case *hooksv1alpha1.UpdateMachineRequest:
-		addOf("desired.machine", r.GetDesired().GetMachine())
+	n, item := Items(req)
+	for i := range n {
+		add(item(i).GetHolderReference().GetNamespace())
 	}
 	return append(namespaces, skipped...), err
 }
 
-// Items returns the number of items of a request, which may be of different namespaces.
-func Items(req proto.Message) int {
+// Item is a template of a request, and the object that uses it.
+type Item interface {
+	GetHolderReference() *hooksv1alpha1.HolderReference
+	GetObject() *hooksv1alpha1.RawExtension
+}
+
+// Items returns the number of items of a request, which may be of different namespaces, and what returns one of them.
+func Items(req proto.Message) (n int, item func(i int) Item) {
 	switch r := req.(type) {
 	case *hooksv1alpha1.GeneratePatchesRequest:
-		return len(r.GetItems())
+		return len(r.GetItems()), func(i int) Item { return r.GetItems()[i] }
 	case *hooksv1alpha1.ValidateTopologyRequest:
-		return len(r.GetItems())
+		return len(r.GetItems()), func(i int) Item { return r.GetItems()[i] }
 	}
-	return 0
+	return 0, nil
 }
 
 // Cluster returns the Cluster that a request is about, or an empty name.
@@ -128,51 +108,40 @@ func Cluster(req proto.Message) (namespace, name string) {
 		s, _ := jsonscan.String(value)
 		return s
 	}
-	ofMachine := func(object *hooksv1alpha1.RawExtension) (namespace, name string) {
-		return at(object, "metadata", "namespace"), at(object, "spec", "clusterName")
-	}
 	switch r := req.(type) {
 	case aboutSubject:
 		s := r.GetSubject()
 		return s.GetNamespace(), cmp.Or(at(s.GetCluster(), "metadata", "name"), s.GetClusterName())
-	case aboutMachine:
-		return ofMachine(r.GetMachine())
-	case aboutCluster:
-		return at(r.GetCluster(), "metadata", "namespace"), at(r.GetCluster(), "metadata", "name")
 	case aboutTopology:
 		builtin := variable(r, Builtin)
 		return at(builtin, "cluster", "namespace"), at(builtin, "cluster", "name")
-	case *hooksv1alpha1.CanUpdateMachineRequest:
-		return ofMachine(r.GetCurrent().GetMachine())
-	case *hooksv1alpha1.CanUpdateMachineSetRequest:
-		return ofMachine(r.GetCurrent().GetMachineSet())
-	case *hooksv1alpha1.UpdateMachineRequest:
-		return ofMachine(r.GetDesired().GetMachine())
 	}
-	return "", ""
+	switch member, object := objectOf(req); member {
+	case "":
+		return "", ""
+	case "cluster":
+		return at(object, "metadata", "namespace"), at(object, "metadata", "name")
+	default:
+		return at(object, "metadata", "namespace"), at(object, "spec", "clusterName")
+	}
 }
 
 // Object returns the object that a request is about: the Machine or MachineSet of hooks about one, or else the Cluster.
 // The kind depends on the hook alone, and is empty if the hook is about no object of Cluster API.
 func Object(req proto.Message) (kind, namespace, name string) {
-	switch req.(type) {
-	case aboutSubject:
-		return "", "", ""
-	case aboutMachine:
-		kind = "Machine"
-	case aboutCluster:
+	member, object := objectOf(req)
+	_, ofTopology := req.(aboutTopology)
+	switch {
+	case member == "cluster", ofTopology:
 		kind = "Cluster"
-	case *hooksv1alpha1.GeneratePatchesRequest, *hooksv1alpha1.ValidateTopologyRequest:
-		kind = "Cluster"
-	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+	case strings.HasSuffix(member, "machineSet"):
 		kind = "MachineSet"
-	case *hooksv1alpha1.CanUpdateMachineRequest, *hooksv1alpha1.UpdateMachineRequest:
+	case member != "":
 		kind = "Machine"
 	default:
 		return "", "", ""
 	}
 	if namespace, name = Cluster(req); kind != "Cluster" {
-		_, object := machine(req)
 		value, _ := jsonscan.Lookup(object.GetRaw(), "metadata", "name")
 		name, _ = jsonscan.String(value)
 	}
@@ -183,6 +152,18 @@ func Object(req proto.Message) (kind, namespace, name string) {
 func OfMachine(req proto.Message) bool {
 	_, object := machine(req)
 	return object != nil
+}
+
+// objectOf returns the Machine, MachineSet or Cluster that a request has as an object, and the member that it is, or
+// nil for other requests.
+func objectOf(req proto.Message) (member string, object *hooksv1alpha1.RawExtension) {
+	if member, object = machine(req); member != "" {
+		return member, object
+	}
+	if r, ok := req.(aboutCluster); ok {
+		return "cluster", r.GetCluster()
+	}
+	return "", nil
 }
 
 // machine returns the Machine or MachineSet that a request is about, and the member that it is, or nil for other
@@ -269,18 +250,11 @@ func Labels(req proto.Message) (labels.Set, error) {
 	switch r := req.(type) {
 	case aboutSubject:
 		return labelsOfSubject(r.GetSubject())
-	case aboutMachine:
-		return labelsIn("machine", r.GetMachine())
-	case aboutCluster:
-		return labelsIn("cluster", r.GetCluster())
 	case aboutTopology:
 		return labelsAt(variable(r, Builtin).GetRaw(), "variable builtin: ", "cluster", "metadata", "labels")
-	case *hooksv1alpha1.CanUpdateMachineRequest:
-		return labelsIn("current.machine", r.GetCurrent().GetMachine())
-	case *hooksv1alpha1.CanUpdateMachineSetRequest:
-		return labelsIn("current.machineSet", r.GetCurrent().GetMachineSet())
-	case *hooksv1alpha1.UpdateMachineRequest:
-		return labelsIn("desired.machine", r.GetDesired().GetMachine())
+	}
+	if member, object := objectOf(req); member != "" {
+		return labelsIn(member, object)
 	}
 	return nil, nil
 }

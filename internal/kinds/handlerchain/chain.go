@@ -32,7 +32,7 @@ func Compile(c *v1alpha1.HandlerChain, hooks *catalog.Catalog) (registry.Chain, 
 	inPlace, covers := false, false
 	if h != nil {
 		inPlace = h.Category == catalog.InPlaceUpdate
-		covers = inPlace && h.Hook != "UpdateMachine"
+		covers = inPlace && h.ReadOnly()
 		chain.Hook, chain.Sole, chain.Strict = h.GroupHook(), h.Sole, inPlace
 	}
 	switch at := path.Child("onPartialCoverage"); c.Spec.OnPartialCoverage {

@@ -27,9 +27,7 @@ import (
 // inPlace is what rules of the hooks may say that ask whether an update in place is possible.
 func inPlace() category {
 	return category{
-		hooks: func(h *catalog.Hook) bool {
-			return h.Category == catalog.InPlaceUpdate && h.Hook != "UpdateMachine"
-		},
+		hooks:   func(h *catalog.Hook) bool { return h.Category == catalog.InPlaceUpdate && h.ReadOnly() },
 		fields:  []string{"allow"},
 		compile: compileInPlace,
 	}

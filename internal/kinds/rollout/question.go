@@ -67,10 +67,11 @@ func short(k answercache.Key) string { return hex.EncodeToString(k[:16]) }
 // some.
 func identifyObjects(d answercache.Digest, request proto.Message) bool {
 	var all []answercache.Key
-	add := func(holder *hooksv1alpha1.HolderReference, object *hooksv1alpha1.RawExtension) {
-		kind := textOf(object.GetRaw(), "kind")
+	n, item := subject.Items(request)
+	for i := range n {
+		holder, kind := item(i).GetHolderReference(), textOf(item(i).GetObject().GetRaw(), "kind")
 		if kind == "" || holder.GetKind() == "" || holder.GetName() == "" {
-			return // nothing that Cluster API has
+			continue // nothing that Cluster API has
 		}
 		one := answercache.NewDigest()
 		for _, part := range []string{
@@ -80,16 +81,7 @@ func identifyObjects(d answercache.Digest, request proto.Message) bool {
 		}
 		all = append(all, one.Key())
 	}
-	switch r := request.(type) {
-	case *hooksv1alpha1.GeneratePatchesRequest:
-		for _, item := range r.GetItems() {
-			add(item.GetHolderReference(), item.GetObject())
-		}
-	case *hooksv1alpha1.ValidateTopologyRequest:
-		for _, item := range r.GetItems() {
-			add(item.GetHolderReference(), item.GetObject())
-		}
-	default:
+	if item == nil { // the hook is about one object, or none
 		kind, namespace, name := subject.Object(request)
 		d.Text(kind)
 		d.Text(namespace)

@@ -55,19 +55,13 @@ const ProbePrefix = "hookgate-render-probe-"
 
 var _ runtimeclient.Client = (*Client)(nil)
 
-// asked are the hooks that change nothing.
-var asked = []string{
-	"GeneratePatches", "ValidateTopology", "DiscoverVariables", "GenerateUpgradePlan",
-	"CanUpdateMachine", "CanUpdateMachineSet",
-}
-
 // GetAllExtensions returns the handlers that the server has for a hook, as Cluster API would name them; none for a
 // lifecycle hook.
 func (c *Client) GetAllExtensions(
 	ctx context.Context, h runtimecatalog.Hook, _ client.Object,
 ) ([]string, error) {
 	name := runtimecatalog.HookName(h)
-	if !slices.Contains(asked, name) || c.Server == nil {
+	if of, ok := c.Hooks.ByName(name); !ok || !of.ReadOnly() || c.Server == nil {
 		return nil, nil
 	}
 	if err := c.discover(ctx); err != nil {
@@ -114,7 +108,7 @@ func (c *Client) call(
 	response runtimehooksv1.ResponseObject,
 ) error {
 	h, ok := c.Hooks.ByName(hookName)
-	if !ok || !slices.Contains(asked, hookName) {
+	if !ok || !h.ReadOnly() {
 		return errors.New("the hook is not asked by a render")
 	}
 	handler, err := c.resolve(ctx, hookName, name)
