@@ -113,7 +113,7 @@ func (f *fakeServer) startGRPC(options ...grpc.ServerOption) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	server := grpc.NewServer(append(options, grpc.UnknownServiceHandler(f.serveGRPC), grpc.MaxRecvMsgSize(gateway.MaxBodyBytes))...)
+	server := grpc.NewServer(append(options, grpc.UnknownServiceHandler(f.serveGRPC), grpc.MaxRecvMsgSize(gateway.BodyBytes))...)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(listener) }()
 	f.t.Cleanup(func() { server.Stop(); <-done })

@@ -18,7 +18,6 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/extension"
@@ -273,9 +272,7 @@ func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Cat
 	if !o.discover {
 		return survey.Directory(ctx, o.extensionConfigs, hooks, nil)
 	}
-	transports := extension.NewProtocols(extension.Config{
-		Catalog: hooks, Codec: codec.New(hooks), MaxBytes: gateway.MaxBodyBytes,
-	})
+	transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: codec.New(hooks)})
 	defer transports.Close()
 	return survey.Directory(ctx, o.extensionConfigs, hooks, transports)
 }

@@ -79,7 +79,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	endpoints := controllers.NewEndpoints()
 	self := o.ownID(in.cluster)
 	transports := extension.NewProtocols(extension.Config{
-		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, Memory: calls,
+		Catalog: hooks, Codec: mandated, Memory: calls,
 		MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Allowed: in.allowed, Endpoints: endpoints,
 		MaxIdleConnections: idleConnections(calls.Usage().Limit),
 		ClientCertificate:  certificateOf(in.clientCertificate), Propagator: gateway.Propagator(), Gateway: self,

@@ -30,7 +30,7 @@ import (
 // instead of gRPC's 4 MiB, and a codec that bounds the elements of messages and inflates them in the memory of their
 // calls.
 func GRPCOptions() []grpc.ServerOption {
-	return append(wire.ServerOptions(), grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(MaxBodyBytes))
+	return append(wire.ServerOptions(), grpc.MaxRecvMsgSize(BodyBytes), grpc.MaxSendMsgSize(BodyBytes))
 }
 
 // RegisterGRPC registers the services, which d answers, with a gRPC server, as the gateway's front: it admits callers
@@ -109,7 +109,7 @@ func (f *grpcFront) send(in *call, resp any) (any, error) {
 	}
 	sized := wire.SizeOf(answer)
 	in.Sent = int64(sized.Size)
-	if in.Sent > MaxBodyBytes {
+	if in.Sent > BodyBytes {
 		return nil, answerTooLarge()
 	}
 	if in.Sent > reserveFrom {
@@ -189,7 +189,7 @@ func receiveError(ctx context.Context, err error) error {
 	}
 	switch code {
 	case codes.ResourceExhausted:
-		return hook.Errorf(hook.TooLarge, "request is larger than %d MiB", MaxBodyBytes>>20).WithCause(err)
+		return hook.Errorf(hook.TooLarge, "request is larger than %d MiB", BodyBytes>>20).WithCause(err)
 	case codes.Canceled:
 		return hook.Errorf(hook.Canceled, "the caller left before its request was read").WithCause(err)
 	case codes.DeadlineExceeded:

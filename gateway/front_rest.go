@@ -38,7 +38,7 @@ type REST struct {
 
 // NewREST returns the front over the services, which d answers. d needs an Observer.
 func NewREST(d *Dispatcher, services *Services) (*REST, error) {
-	f := &REST{config: d.config, dispatcher: d, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
+	f := &REST{config: d.config, dispatcher: d, bodies: body.Reader{Max: BodyBytes, Pool: &body.Pool{}}}
 	var err error
 	f.mux, err = newRESTMux(d.config.Catalog, services.RegisterREST, f.routingError,
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{d.config.Codec}),
@@ -200,8 +200,8 @@ func (w *restWriter) addWarnings() {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *restWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// MaxBodyBytes is the size of the largest request or answer on every transport, after decompression.
-const MaxBodyBytes = limits.BodyBytes
+// BodyBytes is the size of the largest request or answer on every transport, after decompression.
+const BodyBytes = limits.BodyBytes
 
 // readBody reads and decompresses the request's body. Errors are of kind TooLarge, Overloaded, InvalidRequest and
 // Canceled.

@@ -96,7 +96,7 @@ func TestAnswersReachCallersOverHTTP2(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for _, size := range []int{100 << 10, 40 << 20} {
-		path := map[bool]string{true: createPath, false: "/x"}[size > MaxBodyBytes]
+		path := map[bool]string{true: createPath, false: "/x"}[size > BodyBytes]
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.rest.URL+path, spaces(size))
 		if err != nil {
 			t.Fatal(err)

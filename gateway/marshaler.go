@@ -72,7 +72,7 @@ func (m marshaler) Marshal(v any) ([]byte, error) {
 	if !ok {
 		return nil, notAMessage(v)
 	}
-	body, err := m.codec.EncodeWithin(msg, MaxBodyBytes, guard)
+	body, err := m.codec.EncodeWithin(msg, BodyBytes, guard)
 	if errors.Is(err, codec.ErrTooLarge) {
 		return nil, answerTooLarge()
 	}
@@ -91,7 +91,7 @@ func (m marshaler) Marshal(v any) ([]byte, error) {
 
 // answerTooLarge returns the error of an answer that has outgrown the limit on its way to the caller.
 func answerTooLarge() *hook.Error {
-	return hook.Errorf(hook.BadResponse, "answer is larger than %d MiB as the caller would get it", MaxBodyBytes>>20)
+	return hook.Errorf(hook.BadResponse, "answer is larger than %d MiB as the caller would get it", BodyBytes>>20)
 }
 
 // ContentType returns application/json.

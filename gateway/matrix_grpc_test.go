@@ -45,7 +45,7 @@ func (f *fixture) registerGRPC(t testing.TB, serve func(*grpc.Server), handlers 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(64<<20))
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(BodyBytes), grpc.MaxSendMsgSize(64<<20))
 	serve(server)
 	go func() { _ = server.Serve(l) }() // until it is stopped
 	t.Cleanup(server.Stop)

@@ -134,7 +134,7 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	f.stop, f.server = server.GracefulStop, server
 	f.conn, err = grpc.NewClient("passthrough:///gateway", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxBodyBytes), grpc.MaxCallSendMsgSize(MaxBodyBytes)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(BodyBytes), grpc.MaxCallSendMsgSize(BodyBytes)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -251,7 +251,7 @@ func TestGRPCMessagesAreInflatedWithinTheBudget(t *testing.T) {
 			t.Errorf("%d bytes: got %s: %s", size, code, text)
 		}
 	}
-	if code, text, _ := call(MaxBodyBytes, time.Minute); code != codes.ResourceExhausted || text != "request is larger than 20 MiB" {
+	if code, text, _ := call(BodyBytes, time.Minute); code != codes.ResourceExhausted || text != "request is larger than 20 MiB" {
 		t.Errorf("beyond the limit: got %s: %s", code, text)
 	}
 	other, err := f.memory.Reserve(t.Context(), budget.Caller("other"), f.memory.Usage().Limit*9/10)
@@ -286,10 +286,10 @@ func TestAnswersThatGrow(t *testing.T) {
 	const refusal = "answer is larger than 20 MiB as the caller would get it"
 	unknown = func(int64) (string, string) { return "x", "1" }
 	overhead := len(f.post(t, createPath+"/v.acme", createBody).body) - 1
-	for n, allowed := range map[int]bool{MaxBodyBytes - overhead: true, MaxBodyBytes - overhead + 1: false} {
+	for n, allowed := range map[int]bool{BodyBytes - overhead: true, BodyBytes - overhead + 1: false} {
 		unknown = func(int64) (string, string) { return strings.Repeat("\x01", n/6) + strings.Repeat("x", n%6), "1" }
 		resp := f.post(t, createPath+"/v.acme", createBody)
-		if allowed && (resp.code != http.StatusOK || len(resp.body) != MaxBodyBytes) ||
+		if allowed && (resp.code != http.StatusOK || len(resp.body) != BodyBytes) ||
 			!allowed && (resp.code != http.StatusBadGateway || !strings.Contains(string(resp.body), refusal)) {
 			t.Errorf("REST, %d bytes: got %s, %d bytes: %.200s", n+overhead, resp.status, len(resp.body), resp.body)
 		}

@@ -68,7 +68,7 @@ func TestStalledMessagesReserveMemory(t *testing.T) {
 	ended := make(chan string, 1)
 	go func() { ended <- stall(ctx) }()
 	process.Eventually(t, "a message of the largest size is reserved", func() bool {
-		return f.memory.Usage().Used == callBytes+MaxBodyBytes
+		return f.memory.Usage().Used == callBytes+BodyBytes
 	})
 	leave()
 	<-ended

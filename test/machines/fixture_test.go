@@ -251,7 +251,7 @@ func (w *fixture) newGateway() {
 	mandated := codec.New(hooks)
 	w.registry = registry.New(hooks.Merged()...)
 	w.metrics = prometheus.NewRegistry()
-	transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes})
+	transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: mandated})
 	w.t.Cleanup(transports.Close)
 	logger := slog.New(slog.DiscardHandler)
 	d := gateway.NewDispatcher(gateway.Config{

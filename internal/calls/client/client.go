@@ -92,7 +92,7 @@ func New(config Config) (*Client, error) {
 	var err error
 	c.grpc, err = connect.NewGRPC(connect.GRPCConfig{
 		Scheme: "passthrough", Network: config.Endpoint.Network, Address: config.Endpoint.Address,
-		Authority: config.Endpoint.Authority, TLS: secure, Failures: failures, MaxAnswer: limits.BodyBytes,
+		Authority: config.Endpoint.Authority, TLS: secure, Failures: failures, BodyBytes: limits.BodyBytes,
 		UserAgent: config.UserAgent,
 		Options:   options,
 	})

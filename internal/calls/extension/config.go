@@ -32,8 +32,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Codec reads, writes and checks the JSON.
 	Codec *codec.Codec
-	// MaxBytes bounds each body or message, an answer before and after its decompression. 0 means 20 MiB.
-	MaxBytes int64
+	// BodyBytes bounds each body or message, an answer before and after its decompression. 0 means 20 MiB.
+	BodyBytes int64
 	// Memory bounds what answers to discovery take; a Call brings its own. Nil bounds nothing.
 	Memory *budget.Budget
 	// PreferHTTP2 offers HTTP/2 to every extension that speaks JSON. By default, only those that refuse HTTP/1.1 are
@@ -92,8 +92,8 @@ func (c *Config) setDefaults() {
 	if c.bucket == nil {
 		c.bucket = overhead.NewBucket(limits.OverheadBytes)
 	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = limits.BodyBytes
+	if c.BodyBytes == 0 {
+		c.BodyBytes = limits.BodyBytes
 	}
 	if c.MaxConnectionAge == 0 {
 		c.MaxConnectionAge = defaultMaxConnectionAge

@@ -123,8 +123,8 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 ) {
 	x.rpc = &connect.RPC{}
 	size := int64(in.Size)
-	if size > g.config.MaxBytes {
-		return nil, false, x.tooLarge(size, g.config.MaxBytes)
+	if size > g.config.BodyBytes {
+		return nil, false, x.tooLarge(size, g.config.BodyBytes)
 	}
 	if failed := x.grow(size); failed != nil {
 		return nil, false, failed
@@ -150,7 +150,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	case answer.Err != nil && ctx.Err() != nil:
 		return nil, false, x.ended(ctx, answer.Err)
 	case errors.Is(answer.Err, body.ErrTooLarge):
-		return nil, false, x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", g.config.MaxBytes), nil)
+		return nil, false, x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", g.config.BodyBytes), nil)
 	case errors.Is(answer.Err, body.ErrGzip):
 		return nil, false, x.fail(hook.BadResponse, "answer is not valid gzip", answer.Err)
 	case answer.Err != nil:
@@ -193,7 +193,7 @@ func (g *GRPC) send(ctx context.Context, c *channel, x *request, in wire.Sized) 
 	again := newRetries(c.budget)
 	for {
 		answer := &wire.Message{
-			Message: x.hook.Response.New().Interface(), Max: g.config.MaxBytes, Reserve: x.reserve, Work: x.begin(ctx),
+			Message: x.hook.Response.New().Interface(), Max: g.config.BodyBytes, Reserve: x.reserve, Work: x.begin(ctx),
 		}
 		err := c.conn.Invoke(x.rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, answer, grpc.StaticMethod())
 		if answer.Size > 0 {

@@ -113,7 +113,7 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 	}
 	gc := connect.GRPCConfig{
 		Scheme: hostScheme, Network: e.Network, Address: e.Address, Authority: e.Authority,
-		Failures: resolvers.failures, MaxAnswer: config.MaxBytes, UserAgent: "hookgate",
+		Failures: resolvers.failures, BodyBytes: config.BodyBytes, UserAgent: "hookgate",
 		Bucket: config.bucket,
 		Options: append([]grpc.DialOption{
 			grpc.WithResolvers(resolvers),

@@ -432,7 +432,7 @@ func TestGRPCCompressedAnswer(t *testing.T) {
 			) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 				return answer, grpc.SetSendCompressor(ctx, "gzip")
 			}}, nil)
-			g := newGRPC(t, Config{MaxBytes: limit})
+			g := newGRPC(t, Config{BodyBytes: limit})
 			x := callRequest(newCall(cc))
 			left := tc.memory
 			x.reserve = func(n int64) error {

@@ -53,7 +53,7 @@ func TestRequestsAtTheLimit(t *testing.T) {
 	}
 	size := body.Size()
 	for _, more := range []int64{0, 1} {
-		m, err := call(t.Context(), newREST(t, Config{MaxBytes: size - more}), newCall(rest))
+		m, err := call(t.Context(), newREST(t, Config{BodyBytes: size - more}), newCall(rest))
 		if more > 0 {
 			wantError(t, "REST", m, err, hook.TooLarge, fmt.Sprintf(`handler "v.acme": call extension: request has more than %d bytes as JSON`, size-more))
 		} else if err != nil {
@@ -62,7 +62,7 @@ func TestRequestsAtTheLimit(t *testing.T) {
 	}
 	size = int64(proto.Size(catalog.WithHandler(newCall(grpc).Request, "v")))
 	for _, more := range []int64{0, 1} {
-		m, err := callGRPC(t.Context(), newGRPC(t, Config{MaxBytes: size - more}), newCall(grpc))
+		m, err := callGRPC(t.Context(), newGRPC(t, Config{BodyBytes: size - more}), newCall(grpc))
 		if more > 0 {
 			wantError(t, "gRPC", m, err, hook.TooLarge, fmt.Sprintf(`handler "v.acme": call extension: request has %d bytes, which is more than %d`, size, size-more))
 		} else if err != nil {
@@ -77,10 +77,10 @@ func TestGRPCAnswersAtTheLimit(t *testing.T) {
 	m.Message = strings.Repeat("x", 1000)
 	size := int64(proto.Size(m))
 	cc := newAuthor(t, a, says(m, nil), nil)
-	if _, err := callGRPC(t.Context(), newGRPC(t, Config{MaxBytes: size}), newCall(cc)); err != nil {
+	if _, err := callGRPC(t.Context(), newGRPC(t, Config{BodyBytes: size}), newCall(cc)); err != nil {
 		t.Errorf("as large as allowed: %v", err)
 	}
-	got, err := callGRPC(t.Context(), newGRPC(t, Config{MaxBytes: size - 1}), newCall(cc))
+	got, err := callGRPC(t.Context(), newGRPC(t, Config{BodyBytes: size - 1}), newCall(cc))
 	wantError(t, "a byte too many", got, err, hook.BadResponse,
 		fmt.Sprintf(`handler "v.acme": call extension: answer is larger than %d bytes`, size-1))
 }

@@ -24,7 +24,7 @@ type REST struct {
 // NewREST returns a REST without connections.
 func NewREST(config Config) *REST {
 	config.setDefaults()
-	r := &REST{config: config, bodies: body.Reader{Max: config.MaxBytes, Pool: &body.Pool{}, Keep: true}, now: time.Now}
+	r := &REST{config: config, bodies: body.Reader{Max: config.BodyBytes, Pool: &body.Pool{}, Keep: true}, now: time.Now}
 	r.routes.config = &r.config
 	return r
 }

@@ -50,7 +50,7 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	switch {
 	case err == nil:
 	case errors.Is(err, body.ErrTooLarge):
-		return nil, x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", r.config.MaxBytes), nil)
+		return nil, x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", r.config.BodyBytes), nil)
 	case errors.Is(err, body.ErrEncoding):
 		encoding := strings.ToLower(encodings)
 		return nil, x.fail(hook.BadResponse,

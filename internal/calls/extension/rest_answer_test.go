@@ -199,7 +199,7 @@ func TestEveryAnswerIsCapped(t *testing.T) {
 					tc.serve(w, req)
 				}, func(s *httptest.Server) { s.EnableHTTP2 = true })
 				c := newCall(s.cc)
-				result, err := newREST(t, Config{MaxBytes: limit, PreferHTTP2: h2}).Call(t.Context(), c)
+				result, err := newREST(t, Config{BodyBytes: limit, PreferHTTP2: h2}).Call(t.Context(), c)
 				if tc.want != "" {
 					wantError(t, tc.reason, result.Response, err, hook.BadResponse, `handler "v.acme": call extension: `+tc.want)
 				} else if err != nil {

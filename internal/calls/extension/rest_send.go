@@ -88,12 +88,12 @@ func (r *REST) encode(x *restRequest, in proto.Message) (codec.Body, *hook.Error
 	if x.encoded != nil {
 		return codec.BodyOf(x.encoded), nil // it kept to the same limit when it came
 	}
-	body, err := r.config.Codec.EncodeWithin(in, r.config.MaxBytes, codec.Guard{Reserve: x.reserve})
+	body, err := r.config.Codec.EncodeWithin(in, r.config.BodyBytes, codec.Guard{Reserve: x.reserve})
 	if failed := x.beyond(err); failed != nil {
 		return body, failed
 	}
 	if errors.Is(err, codec.ErrTooLarge) {
-		return body, hook.Errorf(hook.TooLarge, "%s: request has more than %d bytes as JSON", x.operation, r.config.MaxBytes)
+		return body, hook.Errorf(hook.TooLarge, "%s: request has more than %d bytes as JSON", x.operation, r.config.BodyBytes)
 	}
 	if err != nil {
 		if wrong, ok := errors.AsType[*codec.Error](err); ok {

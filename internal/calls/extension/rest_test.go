@@ -159,7 +159,7 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 	s := newServer(t, newAuthority(t), answer(success), nil)
 	large, none := newCall(s.cc), newCall(s.cc)
 	none.Request = nil
-	if m, err := call(t.Context(), newREST(t, Config{MaxBytes: 100}), large); hook.KindOf(err) != hook.TooLarge {
+	if m, err := call(t.Context(), newREST(t, Config{BodyBytes: 100}), large); hook.KindOf(err) != hook.TooLarge {
 		t.Errorf("the limit holds for requests: got %v, %v", m, err)
 	}
 	m, err := call(t.Context(), newREST(t, Config{}), none)

@@ -91,9 +91,7 @@ func New(
 	references *convert.References,
 ) (*Gateway, *registry.Registry) {
 	reg := registry.New(hooks.Merged()...)
-	transports := extension.NewProtocols(extension.Config{
-		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes,
-	})
+	transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: mandated})
 	return &Gateway{transports: transports, Dispatcher: gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: versions, Codec: mandated, Registry: reg, Namespaces: labels,
 		Transport: transports.Call, Objects: convert.NewObjects(references),

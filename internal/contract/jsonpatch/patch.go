@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -75,7 +77,7 @@ func mergesWithin(changes any, at string, places []string) bool {
 		return false
 	}
 	for name, value := range members {
-		if !mergesWithin(value, at+"/"+name, places) {
+		if !mergesWithin(value, at+"/"+jsonpointer.Escape(name), places) {
 			return false
 		}
 	}
@@ -185,9 +187,6 @@ type container struct {
 	at place // of the container itself; zero for root
 }
 
-// unescaped decodes a part of a path.
-var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
-
 // find returns the container that a path leads to, which is not empty.
 func (p *patcher) find(path string) (container, error) {
 	_, rest, ok := strings.Cut(path, "/")
@@ -205,7 +204,7 @@ func (p *patcher) find(path string) (container, error) {
 		}
 		part, after, more := strings.Cut(rest, "/")
 		if strings.Contains(part, "~") {
-			part = unescaped.Replace(part)
+			part = jsonpointer.Unescape(part)
 		}
 		c.place = place{key: part}
 		if c.object, ok = in.(map[string]any); !ok {

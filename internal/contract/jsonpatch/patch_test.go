@@ -125,6 +125,32 @@ func comparePatched(t *testing.T, kind hooksv1alpha1.PatchType, text string, got
 	}
 }
 
+// A patch is within places if it changes what they name, whatever its own names have in them.
+func TestWithin(t *testing.T) {
+	for text, want := range map[string]bool{
+		`[{"op":"add","path":"/spec/template/spec/a","value":1},{"op":"test","path":"/kind","value":"x"}]`: true,
+		`[{"op":"replace","path":"/spec/template/spec","value":{}}]`:                                       true,
+		`[{"op":"remove","path":"/spec/template/spec"}]`:                                                   false,
+		`[{"op":"add","path":"/spec/template/specs","value":1}]`:                                           false,
+		`[{"op":"add","path":"/spec/template/spec~1a","value":1}]`:                                         false,
+		`[{"op":"add","path":"/spec~1template/spec/a","value":1}]`:                                         false,
+		`[{"op":"move","path":"/spec/template/spec/a","from":"/spec/template"}]`:                           false,
+		`{"spec":{"template":{"spec":{"a":null}}}}`:                                                        true,
+		`{"spec":{"template":{"spec":null}}}`:                                                              false,
+		`{"spec":{"template":{"metadata":{}}}}`:                                                            false,
+		`{"spec/template/spec":{"a":1}}`:                                                                   false,
+		`{"spec":{"template/spec":{"a":1}}}`:                                                               false,
+	} {
+		kind := mergePatch
+		if text[0] == '[' {
+			kind = jsonPatch
+		}
+		if got := Within(kind, mustParse(t, []byte(text)), []string{"/spec/template/spec"}); got != want {
+			t.Errorf("%s: got %t, want %t", text, got, want)
+		}
+	}
+}
+
 func mustParse(t *testing.T, text []byte) any {
 	t.Helper()
 	v, err := Guard{}.Parse(text)

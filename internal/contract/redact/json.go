@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
+
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/bulk"
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -384,7 +386,7 @@ func (w *walker) along(path string) places {
 	at := w.patterns.anywhere()
 	if len(at.open) > 0 {
 		for token := range strings.SplitSeq(path[1:], "/") {
-			at = w.patterns.next(at, unescaped.Replace(token))
+			at = w.patterns.next(at, jsonpointer.Unescape(token))
 		}
 	}
 	return at

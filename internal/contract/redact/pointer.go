@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
+
 	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
@@ -20,8 +22,6 @@ const (
 	anyMany = "**"
 )
 
-var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
-
 // parsePattern returns the pattern that a text is.
 func parsePattern(s string) (pattern, error) {
 	switch {
@@ -32,7 +32,7 @@ func parsePattern(s string) (pattern, error) {
 	}
 	p := pattern(strings.Split(s[1:], "/"))
 	for i := range p {
-		p[i] = unescaped.Replace(p[i])
+		p[i] = jsonpointer.Unescape(p[i])
 	}
 	return p, nil
 }
@@ -62,7 +62,7 @@ func ParsePatterns(texts []string) (Patterns, error) {
 func (p Patterns) Matches(pointer string) bool {
 	at := p.start()
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if at = p.next(at, unescaped.Replace(token)); at.whole {
+		if at = p.next(at, jsonpointer.Unescape(token)); at.whole {
 			return true
 		}
 	}

@@ -8,13 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
+
 	"github.com/hookgate/hookgate/internal/contract/jsonpatch"
 )
-
-// escaped encodes a name for a JSON pointer.
-var escaped = strings.NewReplacer("~", "~0", "/", "~1")
-
-var unescaped = strings.NewReplacer("~0", "~", "~1", "/")
 
 // missing stands for a value that does not exist, which is not null.
 type missing struct{}
@@ -39,7 +36,7 @@ func differences(found []string, at string, a, b any, m *jsonpatch.Meter) ([]str
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		below := at + "/" + escaped.Replace(name)
+		below := at + "/" + jsonpointer.Escape(name)
 		err := m.Pointer(len(below))
 		if err == nil {
 			found, err = differences(found, below, member(inA, name), member(inB, name), m)
@@ -93,7 +90,7 @@ func textAt(v any, pointer string) string {
 	if pointer != "" {
 		for name := range strings.SplitSeq(pointer[1:], "/") {
 			object, _ := v.(map[string]any)
-			below, ok := object[unescaped.Replace(name)]
+			below, ok := object[jsonpointer.Unescape(name)]
 			if !ok {
 				return ""
 			}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -51,9 +52,6 @@ type allowedPath struct {
 	affects bool     // availability
 }
 
-// unescaped decodes a name in a JSON pointer.
-var unescaped = strings.NewReplacer("~0", "~", "~1", "/")
-
 func compileInPlace(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Path) answerer {
 	at, compared := path.Child("allow"), "/spec"
 	if in.hook.Hook == "CanUpdateMachineSet" {
@@ -93,7 +91,7 @@ func compileInPlace(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Pa
 		in.noOverlap(spec.Allow[:i], place, at)
 		names := strings.Split(place, "/")[2:]
 		for i := range names {
-			names[i] = unescaped.Replace(names[i])
+			names[i] = jsonpointer.Unescape(names[i])
 		}
 		affects := spec.Allow[i].AffectsAvailability
 		rule.objects[object].paths = append(rule.objects[object].paths, allowedPath{
@@ -240,15 +238,11 @@ func lookup(v any, names []string) (last any, depth int, isObject bool) {
 	}
 }
 
-// escaped encodes a name for a JSON pointer.
-var escaped = strings.NewReplacer("~", "~0", "/", "~1")
-
 // pointer returns the JSON pointer of names.
 func pointer(names []string) string {
 	var b strings.Builder
 	for _, name := range names {
-		b.WriteByte('/')
-		_, _ = escaped.WriteString(&b, name)
+		b.WriteString("/" + jsonpointer.Escape(name))
 	}
 	return b.String()
 }

@@ -46,7 +46,7 @@ type GRPCConfig struct {
 	// Control is net.Dialer.Control; nil for none.
 	Control   func(network, address string, c syscall.RawConn) error
 	Failures  *Failures
-	MaxAnswer int64 // bytes
+	BodyBytes int64 // of an answer
 	UserAgent string
 	Bucket    *overhead.Bucket // shared with other connections; nil for one of its own
 	Options   []grpc.DialOption
@@ -56,7 +56,7 @@ type GRPCConfig struct {
 type GRPC struct {
 	*grpc.ClientConn
 	failures  *Failures
-	maxAnswer int64
+	bodyBytes int64
 }
 
 // NewGRPC returns a connection, which is made when it is first used.
@@ -81,7 +81,7 @@ func NewGRPC(c GRPCConfig) (*GRPC, error) {
 		grpc.WithTransportCredentials(newHandshakes(c.TLS, c.Failures, c.Bucket)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(redial),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(c.MaxAnswer))),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(c.BodyBytes))),
 		grpc.WithMaxHeaderListSize(MaxHeaderBytes),
 		grpc.WithStatsHandler(rpcWatcher{}),
 		grpc.WithUserAgent(c.UserAgent),
@@ -89,7 +89,7 @@ func NewGRPC(c GRPCConfig) (*GRPC, error) {
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	return &GRPC{ClientConn: conn, failures: c.Failures, maxAnswer: c.MaxAnswer}, nil
+	return &GRPC{ClientConn: conn, failures: c.Failures, bodyBytes: c.BodyBytes}, nil
 }
 
 // Services returns the names of the server's services, in order, as its server reflection lists them. The error is
@@ -183,8 +183,8 @@ func (g *GRPC) Classify(r *RPC, err error) *Failure {
 		return bad(NotGRPC, "the server does not speak gRPC")
 	// Without the header, the server says so of the request.
 	case r.header.Load() && strings.HasPrefix(text, "grpc: received message") &&
-		strings.Contains(text, strconv.FormatInt(g.maxAnswer, 10)):
-		return bad(Other, fmt.Sprintf("answer is larger than %d bytes", g.maxAnswer))
+		strings.Contains(text, strconv.FormatInt(g.bodyBytes, 10)):
+		return bad(Other, fmt.Sprintf("answer is larger than %d bytes", g.bodyBytes))
 	case !r.trailer.Load() && strings.Contains(text, "failed to unmarshal"):
 		return bad(Other, "answer is not a message of the contract")
 	case r.trailer.Load():

@@ -45,7 +45,7 @@ func TestCallsAreNoOverhead(t *testing.T) {
 	defer server.Stop()
 	c, err := NewGRPC(GRPCConfig{
 		Scheme: "passthrough", Network: "tcp", Address: l.Addr().String(), Authority: "a", Failures: &Failures{},
-		MaxAnswer: 8 << 20, Bucket: new(overhead.Bucket), // a connection that needs tokens is closed
+		BodyBytes: 8 << 20, Bucket: new(overhead.Bucket), // a connection that needs tokens is closed
 	})
 	if err != nil {
 		t.Fatal(err)
