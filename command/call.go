@@ -4,7 +4,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/examples/requests"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/seeing/render"
@@ -110,7 +108,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 			return err
 		}
 	}
-	if err := server.checkParameters(cmd.Context(), hooks, h, o.handler, request); err != nil {
+	if err := checkParameters(cmd.Context(), server, hooks, h, o.handler, request); err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}
 	a, err := server.call(cmd.Context(), h, o.handler, request)
@@ -146,59 +144,4 @@ func (o *callOptions) printExample(cmd *cobra.Command, h *catalog.Hook) error {
 		return fmt.Errorf("print example: %w", err)
 	}
 	return nil
-}
-
-// checkStatus returns an error unless the answer has the status Success. An answer without a status is an error, too.
-func checkStatus(h *catalog.Hook, a *answer) error {
-	common, ok := a.message.(interface {
-		GetStatus() hooksv1alpha1.ResponseStatus
-		GetMessage() string
-	})
-	if !ok {
-		return fmt.Errorf("call %s: answer %T has no status", h.Hook, a.message)
-	}
-	id := ""
-	if a.callID != "" {
-		id = " (call id " + text.Printable(a.callID) + ")"
-	}
-	switch common.GetStatus() {
-	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS:
-		return nil
-	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE:
-		if common.GetMessage() == "" {
-			return fmt.Errorf("call %s: the extension answered Failure, without a message%s", h.Hook, id)
-		}
-		return fmt.Errorf("call %s: the extension answered Failure: %s%s", h.Hook, text.Printable(common.GetMessage()), id)
-	default:
-		return errors.New("call " + h.Hook + ": the answer has no status: it must be Success or Failure" + id)
-	}
-}
-
-func hookNames(c *catalog.Catalog) string {
-	var names []string
-	for _, h := range c.Hooks() {
-		names = append(names, h.Hook)
-	}
-	return strings.Join(names, ", ")
-}
-
-// hookNamed returns the hook with a name, in any letter case.
-func hookNamed(hooks *catalog.Catalog, name string) (*catalog.Hook, error) {
-	h, ok := hooks.ByName(name)
-	if !ok {
-		return nil, usagef("no hook %q, did you mean %s? The hooks are %s",
-			name, nearestHook(hooks, name), hookNames(hooks))
-	}
-	return h, nil
-}
-
-// nearestHook returns the hook whose name takes the fewest edits to reach; the first by name of several.
-func nearestHook(c *catalog.Catalog, name string) string {
-	nearest, least := "", -1
-	for _, h := range c.Hooks() {
-		if d := text.EditDistance(strings.ToLower(name), strings.ToLower(h.Hook)); least < 0 || d < least {
-			nearest, least = h.Hook, d
-		}
-	}
-	return nearest
 }

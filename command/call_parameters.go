@@ -20,8 +20,8 @@ import (
 
 // checkParameters returns an error if the request for a hook of infrastructure has parameters that the controllers
 // would not send, because they do not match the schema that the extension announces. Deletions take every parameter.
-func (s *server) checkParameters(
-	ctx context.Context, hooks *catalog.Catalog, h *catalog.Hook, handler string, request proto.Message,
+func checkParameters(
+	ctx context.Context, s *server, hooks *catalog.Catalog, h *catalog.Hook, handler string, request proto.Message,
 ) error {
 	var announced func(*infrahooksv1alpha1.DiscoverInfrastructureResponse) *hooksv1alpha1.JSON
 	switch request.(type) {

@@ -6,7 +6,6 @@ package command
 import (
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -113,11 +112,4 @@ func (o *serveOptions) checkCallers(gate *auth.Gate) error {
 		}
 	}
 	return nil
-}
-
-// isLoopback reports whether only programs on this machine can reach the address, as far as its text says.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }

@@ -115,19 +115,6 @@ func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths
 	return o.results.print(cmd.OutOrStdout(), results)
 }
 
-// onlyOneGateway returns an error if the flags name both a gateway and a directory.
-func onlyOneGateway(cmd *cobra.Command) error {
-	if !cmd.Flags().Changed("extension-configs") {
-		return nil
-	}
-	for _, flag := range []string{"server", "gateway", "context", "kubeconfig"} {
-		if cmd.Flags().Changed(flag) {
-			return usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them out", flag)
-		}
-	}
-	return nil
-}
-
 // chainCaller calls a chain.
 type chainCaller func(ctx context.Context, h *catalog.Hook, chain string, request proto.Message) (proto.Message, error)
 

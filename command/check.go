@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -252,5 +253,18 @@ func (o *checkOptions) printChecks(w io.Writer) error {
 			t.Row(c.ID, string(c.Level), c.Rule)
 		}
 		return t.Flush()
+	})
+}
+
+// completeChecks completes the identifiers of checks, and their families.
+func completeChecks() completion {
+	return complete(func(*cobra.Command, []string) []string {
+		var names []string
+		for _, c := range conformance.Checks() {
+			family, _, _ := strings.Cut(c.ID, ".")
+			names = append(names, c.ID, family)
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
 	})
 }

@@ -147,9 +147,6 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
 }
 
-// inCluster reports whether the process runs in a Pod.
-func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
-
 func (o *clusterOptions) check() error {
 	if o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup {
 		return usagef("--extension-config-group: want %s or %s, got %q",
@@ -239,7 +236,7 @@ func (o *clusterOptions) newSource(at connection, c controllers.Config) (source,
 	}
 	found, err := controllers.New(c)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{Err: err}
 	}
 	return found, nil
 }

@@ -12,13 +12,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -26,16 +23,14 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
-// The exit statuses.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
+// version and commit are set by the linker, as the Makefile does: -ldflags "-X
+// github.com/hookgate/hookgate/command.version=v1.2.3".
+var linkedVersion, linkedCommit string
 
 // Main runs hookgate with the arguments of the process, and ends the process. All commands know Cluster API's hooks,
 // Hookgate's own, and those of the groups.
 func Main(groups ...gateway.Group) {
+	Stamp(linkedVersion, linkedCommit)
 	os.Exit(runAs(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
 
@@ -55,20 +50,6 @@ func untilSignal() context.Context {
 	}()
 	return ctx
 }
-
-// usageError is a mistake in the command line.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-// incompleteError is why a command could not do all that it was asked for, so that what it found may not be all.
-type incompleteError struct{ err error }
-
-func (e incompleteError) Error() string { return e.err.Error() }
-func (e incompleteError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // runAs runs the program under a name, by which kubectl finds its plug-ins.
 func runAs(
@@ -129,7 +110,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: err} })
 	wrapHelp(root, nil)
 	root.Version = currentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
@@ -144,41 +125,4 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		newLintCommand(hooks), newInitCommand(), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil
-}
-
-// environmentName returns the name of the variable that sets a flag.
-func environmentName(flag string) string {
-	return "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that
-// exists. If the command line says where to ask, variables that say it in another way have no effect.
-func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
-	var errs []error
-	overruled := overruledFlags(flags)
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := environmentName(f.Name)
-		value, ok := lookupEnv(name)
-		if !ok || f.Changed || f.Name == "help" || slices.Contains(overruled, f.Name) {
-			return
-		}
-		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, usagef("environment variable %s: %w", name, err))
-		}
-	})
-	return errors.Join(errs...)
-}
-
-// overruledFlags returns the flags of client commands that say where to ask in another way than the command line does.
-func overruledFlags(flags *pflag.FlagSet) []string {
-	addresses, cluster := []string{"server", "diagnostics"}, []string{"gateway", "context", "kubeconfig"}
-	switch {
-	case !slices.ContainsFunc(addresses, func(name string) bool { return flags.Lookup(name) != nil }):
-		return nil // not a client of a gateway
-	case slices.ContainsFunc(addresses, flags.Changed):
-		return append(addresses, cluster...)
-	case slices.ContainsFunc(cluster, flags.Changed):
-		return addresses
-	}
-	return nil
 }

@@ -65,7 +65,7 @@ func (o *dashboardOptions) serve(cmd *cobra.Command, c *statusClient) error {
 		return fmt.Errorf("listen for the browser (--port): %w", err)
 	}
 	address := listener.Addr().String()
-	server := &http.Server{Handler: c.forward(address), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{Handler: forward(c, address), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	page := "http://" + address + "/"
 	_, _ = fmt.Fprintln(cmd.OutOrStdout(), page)
@@ -89,7 +89,7 @@ var passed = []string{
 
 // forward returns a handler that asks the gateway. It answers only what is asked of address, so that a page of another
 // site, whose name leads here, learns nothing, and passes on only what reads.
-func (c *statusClient) forward(address string) http.Handler {
+func forward(c *statusClient, address string) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Transport: c.http.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -44,7 +44,7 @@ func newDescribeCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what, names := toDescribe(args)
-			return o.describe(cmd, what, names[0], output)
+			return describe(&o, cmd, what, names[0], output)
 		},
 	}
 	f := o.addFlags(cmd)
@@ -121,7 +121,7 @@ func toDescribe(args []string) (what describable, names []string) {
 	return what, args
 }
 
-func (o *statusOptions) describe(cmd *cobra.Command, what describable, name, output string) error {
+func describe(o *statusOptions, cmd *cobra.Command, what describable, name, output string) error {
 	show, err := listPrinter(output)
 	if err != nil || output == formatName {
 		return usagef("--output %q: want table, wide, yaml or json", output)

@@ -143,3 +143,16 @@ func podFlag(pod *corev1.Pod, flag string) string {
 	}
 	return ""
 }
+
+// onlyOneGateway returns an error if the flags name both a gateway and a directory.
+func onlyOneGateway(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("extension-configs") {
+		return nil
+	}
+	for _, flag := range []string{"server", "gateway", "context", "kubeconfig"} {
+		if cmd.Flags().Changed(flag) {
+			return usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them out", flag)
+		}
+	}
+	return nil
+}

@@ -5,9 +5,7 @@ package command
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -90,36 +88,6 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	return nil
-}
-
-// handlers returns the handlers of every group of hooks that the server has, in the newest version that it has of each.
-func (s *server) handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooksv1alpha1.ExtensionHandler, error) {
-	var handlers []*hooksv1alpha1.ExtensionHandler
-	var first error // of a group that the server does not have
-	answered := false
-	for _, versions := range hooks.Discoveries() {
-		for _, h := range versions {
-			a, err := s.call(ctx, h, "", h.Request.New().Interface())
-			var refused *callError
-			if errors.As(err, &refused) && refused.absent {
-				first = cmp.Or(first, err)
-				continue
-			}
-			if err == nil {
-				err = checkStatus(h, a)
-			}
-			if err != nil {
-				return nil, err
-			}
-			answered = true
-			handlers = append(handlers, catalog.HandlersOf(a.message)...)
-			break
-		}
-	}
-	if !answered {
-		return nil, first
-	}
-	return handlers, nil
 }
 
 // list is what the formats of a list show.

@@ -88,7 +88,7 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	from := statusOptions{o.clientOptions}
+	from := statusOptions{clientOptions: o.clientOptions}
 	from.server, from.serverFlag = o.diagnostics, "--diagnostics"
 	return from.ask(cmd, func(c *statusClient) error {
 		g, _, err := c.get(cmd.Context(), "")

@@ -37,7 +37,7 @@ func newGetListedCommand(kind listed) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.getListed(cmd, &kind, output) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return getListed(&o, cmd, &kind, output) },
 	}
 	f := o.addFlags(cmd)
 	f.StringVarP(&output, "output", "o", formatTable, "format: table, wide, with "+kind.inWide+", name, yaml or json")
@@ -45,7 +45,7 @@ func newGetListedCommand(kind listed) *cobra.Command {
 	return cmd
 }
 
-func (o *statusOptions) getListed(cmd *cobra.Command, kind *listed, output string) error {
+func getListed(o *statusOptions, cmd *cobra.Command, kind *listed, output string) error {
 	show, err := listPrinter(output)
 	if err != nil {
 		return err

@@ -15,9 +15,6 @@ import (
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
-// clusterKind is the parameter of the status that asks for a Cluster.
-const clusterKind = "cluster"
-
 func newGetRoutesCommand() *cobra.Command {
 	var o statusOptions
 	var output string
@@ -44,7 +41,7 @@ func newGetRoutesCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.getRoutes(cmd, args[0], output) },
+		RunE: func(cmd *cobra.Command, args []string) error { return getRoutes(&o, cmd, args[0], output) },
 	}
 	f := o.addFlags(cmd)
 	f.StringVarP(&output, "output", "o", formatTable,
@@ -64,7 +61,7 @@ func waitingClusters(g *status.Gateway) []string {
 	return slices.Compact(names)
 }
 
-func (o *statusOptions) getRoutes(cmd *cobra.Command, cluster, output string) error {
+func getRoutes(o *statusOptions, cmd *cobra.Command, cluster, output string) error {
 	show, err := listPrinter(output)
 	if err != nil {
 		return err

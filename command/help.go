@@ -24,13 +24,8 @@ const helpWidth = 100
 // are any.
 func wrapHelp(of *cobra.Command, groups []flagGroup) {
 	of.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		width := widthFor(cmd.OutOrStdout())
-		var b strings.Builder
-		b.WriteString(reflow(cmp.Or(cmd.Long, cmd.Short), width) + "\n")
-		if cmd.Runnable() || cmd.HasSubCommands() {
-			writeUsage(&b, cmd, groups, width)
-		}
-		_, _ = io.WriteString(cmd.OutOrStdout(), b.String()) // a reader who has left wants no help
+		out := cmd.OutOrStdout()
+		_, _ = io.WriteString(out, helpOf(cmd, groups, widthFor(out))) // a reader who has left wants no help
 	})
 	of.SetUsageFunc(func(cmd *cobra.Command) error {
 		var b strings.Builder
@@ -38,6 +33,16 @@ func wrapHelp(of *cobra.Command, groups []flagGroup) {
 		_, err := io.WriteString(cmd.OutOrStderr(), b.String())
 		return err
 	})
+}
+
+// helpOf returns the help of a command in lines of a width.
+func helpOf(cmd *cobra.Command, groups []flagGroup, width int) string {
+	var b strings.Builder
+	b.WriteString(reflow(cmp.Or(cmd.Long, cmd.Short), width) + "\n")
+	if cmd.Runnable() || cmd.HasSubCommands() {
+		writeUsage(&b, cmd, groups, width)
+	}
+	return b.String()
 }
 
 func widthFor(out io.Writer) int {
@@ -168,3 +173,12 @@ func flagsOf(cmd *cobra.Command, groups []flagGroup) []titledFlags {
 	}
 	return slices.DeleteFunc(all, func(of titledFlags) bool { return !of.flags.HasAvailableFlags() })
 }
+
+// flagGroup is flags about one topic, in the order in which help shows them.
+type flagGroup struct {
+	title string
+	flags []string
+}
+
+// groupFlags makes help show the flags of a command in groups.
+func groupFlags(cmd *cobra.Command, groups []flagGroup) { wrapHelp(cmd, groups) }

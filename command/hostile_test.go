@@ -148,7 +148,7 @@ func TestDashboardPassesOnLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.close)
-	h := c.forward("127.0.0.1:1")
+	h := forward(c, "127.0.0.1:1")
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", nil)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

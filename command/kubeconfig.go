@@ -5,7 +5,10 @@ package command
 
 import (
 	"fmt"
+	"os"
+	"slices"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,3 +41,24 @@ func (o *kubeOptions) load() (*rest.Config, error) {
 	}
 	return rest.AddUserAgent(config, "hookgate"), nil
 }
+
+// completeContexts completes the contexts of the kubeconfig.
+func completeContexts(o *kubeOptions) completion {
+	return complete(func(*cobra.Command, []string) []string {
+		rules := clientcmd.NewDefaultClientConfigLoadingRules()
+		rules.ExplicitPath = o.kubeconfig
+		config, err := rules.Load()
+		if err != nil {
+			return nil
+		}
+		var names []string
+		for name := range config.Contexts {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names
+	})
+}
+
+// inCluster reports whether the process runs in a Pod.
+func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }

@@ -59,25 +59,25 @@ func (o *machinesOptions) check(wantsCluster bool) error {
 
 // machinesGroups has each flag of hookgate machines once. They mean what they mean for hookgate serve.
 var machinesGroups = []flagGroup{
-	{"Machines", []string{"machines-namespace", "machines-max-hold", "machine-concurrency"}},
-	{"Where registrations come from", []string{"kubeconfig", "resync"}},
-	{"Calls to extensions", []string{
+	{title: "Machines", flags: []string{"machines-namespace", "machines-max-hold", "machine-concurrency"}},
+	{title: "Where registrations come from", flags: []string{"kubeconfig", "resync"}},
+	{title: "Calls to extensions", flags: []string{
 		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
 		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
 	}},
-	{"ExtensionConfigs of a cluster", []string{
+	{title: "ExtensionConfigs of a cluster", flags: []string{
 		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
 		"kube-api-qps", "kube-api-burst",
 	}},
-	{"Jobs of HookJobs", []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
-	{"Replicas", []string{
+	{title: "Jobs of HookJobs", flags: []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
+	{title: "Replicas", flags: []string{
 		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},
-	{"Health, metrics and traces", []string{
+	{title: "Health, metrics and traces", flags: []string{
 		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "cert-dir",
 		"tls-min-version", "tls-cipher-suites", "otlp-endpoint", "otlp-insecure", "trace-ratio",
 	}},
-	{"The process", []string{"log-format", "log-level", "memory-budget", "help"}},
+	{title: "The process", flags: []string{"log-format", "log-level", "memory-budget", "help"}},
 }
 
 func newMachinesCommand(

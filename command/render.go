@@ -39,7 +39,7 @@ func runRender(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
 			return cmd.Help()
 		}
-		return incompleteError{fmt.Errorf("%s is not there: install the file %s-%s-%s of the release of this version (%s) "+
+		return incompleteError{Err: fmt.Errorf("%s is not there: install the file %s-%s-%s of the release of this version (%s) "+
 			"as %s beside hookgate, or in $PATH", renderProgram, renderProgram, runtime.GOOS, runtime.GOARCH,
 			currentBuild().Version, renderProgram)}
 	}
@@ -69,8 +69,3 @@ func findProgram(name string) (string, error) {
 	}
 	return exec.LookPath(name)
 }
-
-// exitError is the exit status of a program that has said why.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

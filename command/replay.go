@@ -116,7 +116,7 @@ func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []
 	r := replay.New(config)
 	for _, name := range names {
 		if err := replayFile(cmd, r, name); err != nil {
-			return incompleteError{fmt.Errorf("replay %s: %w", inputName(name), err)}
+			return incompleteError{Err: fmt.Errorf("replay %s: %w", inputName(name), err)}
 		}
 	}
 	body, err := json.Marshal(r.Result)
@@ -129,11 +129,11 @@ func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []
 	}
 	switch calls := r.Equal + r.Different; {
 	case r.Failed > 0:
-		return incompleteError{fmt.Errorf("%s could not be replayed", text.Plural(r.Failed, "call"))}
+		return incompleteError{Err: fmt.Errorf("%s could not be replayed", text.Plural(r.Failed, "call"))}
 	case r.Different > 0:
 		return fmt.Errorf("%d of %s differ", r.Different, text.Plural(calls, "call"))
 	case calls == 0:
-		return incompleteError{errors.New("no call was replayed")}
+		return incompleteError{Err: errors.New("no call was replayed")}
 	}
 	return nil
 }

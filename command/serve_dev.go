@@ -199,13 +199,3 @@ The certificates are in %s; the next start uses them again. Commands to copy:
 		_, _ = fmt.Fprintf(w, "\nThe page about the extensions is at http://%s/.\n", diagnostics)
 	}
 }
-
-// shellWord returns a word for a shell, in quotes if it needs some.
-func shellWord(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool {
-		return !strings.ContainsRune("/._-+@%:,=", r) && (r < '0' || r > '9' && r < 'A' || r > 'Z' && r < 'a' || r > 'z')
-	}) {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
-}

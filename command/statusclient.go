@@ -282,3 +282,26 @@ func every(ctx context.Context, interval time.Duration, f func() error) error {
 		}
 	}
 }
+
+// completeStatus completes names in the status of the gateway that the flags name.
+func completeStatus(o *statusOptions, names func(g *status.Gateway) []string) completion {
+	return complete(func(cmd *cobra.Command, args []string) []string {
+		if len(args) > 0 {
+			return nil
+		}
+		defer briefly(cmd)()
+		o.timeout = completionTimeout
+		var found []string
+		_ = o.ask(cmd, func(c *statusClient) error { // a gateway that cannot be asked completes nothing
+			g, _, err := c.get(cmd.Context(), "")
+			if err == nil {
+				found = names(g)
+			}
+			return err
+		})
+		return found
+	})
+}
+
+// clusterKind is the parameter of the status that asks for a Cluster.
+const clusterKind = "cluster"

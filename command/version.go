@@ -4,61 +4,13 @@
 package command
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-
-	"github.com/hookgate/hookgate/hook"
 )
-
-// version and commit are set by the linker, as the Makefile does: -ldflags "-X
-// github.com/hookgate/hookgate/command.version=v1.2.3".
-var version, commit string
-
-// buildInfo describes the build of this binary.
-type buildInfo struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit"`
-	Modified bool   `json:"modified"` // there were uncommitted changes
-	Go       string `json:"goVersion"`
-	Platform string `json:"platform"`
-	HooksAPI string `json:"hooksAPIVersion"`
-}
-
-// currentBuild reads the build information that the linker and the go command put into the binary.
-func currentBuild() buildInfo {
-	b := buildInfo{
-		Version: version, Commit: cmp.Or(commit, "unknown"), Go: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		HooksAPI: hook.APIVersion,
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if b.Version == "" {
-			b.Version = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Commit = cmp.Or(commit, s.Value)
-			case "vcs.modified":
-				b.Modified = s.Value == "true"
-			}
-		}
-	}
-	if b.Version == "" {
-		b.Version = "(devel)"
-	}
-	return b
-}
-
-// userAgent returns the User-Agent of the client.
-func userAgent() string { return "hookgate/" + currentBuild().Version }
 
 func newVersionCommand() *cobra.Command {
 	var output string
