@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/tunnel/tunneltest"
 	"github.com/hookgate/hookgate/test/certificates"
 )
@@ -93,7 +94,7 @@ func TestBugReport(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "report.zip")
 	got := hookgate(t, "", "bug-report", "--kubeconfig", g.kubeconfig, "--token", token, "-f", file)
-	if got.code != exitDone || got.errOut != "" {
+	if got.code != cmdline.ExitDone || got.errOut != "" {
 		t.Fatalf("exit status %d: %s%s", got.code, got.out, got.errOut)
 	}
 	files := unzip(t, file)
@@ -138,7 +139,7 @@ func TestBugReportOfPart(t *testing.T) {
 	s := serveStatus(t, gatewayStatus)
 	file := filepath.Join(t.TempDir(), "report.zip")
 	got := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
-	if got.code != exitDone || !strings.Contains(got.out, "could not be read") {
+	if got.code != cmdline.ExitDone || !strings.Contains(got.out, "could not be read") {
 		t.Fatalf("%+v", got)
 	}
 	files := unzip(t, file)
@@ -146,11 +147,11 @@ func TestBugReportOfPart(t *testing.T) {
 		t.Errorf("got %v", files)
 	}
 	again := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
-	if again.code != exitFailed || !strings.Contains(again.errOut, "file exists") || len(unzip(t, file)) != len(files) {
+	if again.code != cmdline.ExitFailed || !strings.Contains(again.errOut, "file exists") || len(unzip(t, file)) != len(files) {
 		t.Errorf("over a file that exists: %+v", again)
 	}
 	down := filepath.Join(t.TempDir(), "down.zip")
-	if got := hookgate(t, "", "bug-report", "--diagnostics", "http://127.0.0.1:1", "-f", down); got.code != exitDone {
+	if got := hookgate(t, "", "bug-report", "--diagnostics", "http://127.0.0.1:1", "-f", down); got.code != cmdline.ExitDone {
 		t.Errorf("of a gateway that is down: %+v", got)
 	}
 	if info, err := os.Stat(down); err != nil || info.Mode().Perm() != 0o600 {
@@ -170,7 +171,7 @@ func TestBugReportHasNoValuesOfTemplates(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.zip")
 	got := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
 	reported := unzip(t, file)["status.json"]
-	if got.code != exitDone || !strings.Contains(reported, "/variables/0/required") || strings.Contains(reported, "pl4nted") {
+	if got.code != cmdline.ExitDone || !strings.Contains(reported, "/variables/0/required") || strings.Contains(reported, "pl4nted") {
 		t.Errorf("exit status %d, %s:\n%s", got.code, got.errOut, reported)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
@@ -95,12 +96,12 @@ func TestCallInfrastructureWithTheSamples(t *testing.T) {
 		}
 		got := hookgate(t, "", args...)
 		if c.want == nil {
-			if got.code == exitDone || !strings.Contains(got.out+got.errOut, "Unimplemented") {
+			if got.code == cmdline.ExitDone || !strings.Contains(got.out+got.errOut, "Unimplemented") {
 				t.Errorf("%s: exit status %d, %s%s, want Unimplemented", c.sample, got.code, got.out, got.errOut)
 			}
 			continue
 		}
-		if got.code != exitDone {
+		if got.code != cmdline.ExitDone {
 			t.Fatalf("%s: exit status %d: %s%s", c.sample, got.code, got.out, got.errOut)
 		}
 		for _, want := range c.want {
@@ -139,7 +140,7 @@ func TestCallRefusesWhatTheControllersRefuse(t *testing.T) {
 		request := "{subject: {externalId: m, clusterExternalId: c, namespace: default, name: m, clusterName: c, parameters: " +
 			c.parameters + "}}"
 		got := hookgate(t, request, "call", c.hook, "--handler", c.handler, "--server", url, "--ca", ca, "-f", "-")
-		if c.want == "" && got.code != exitDone || c.want != "" && (got.code != exitFailed || !strings.Contains(got.errOut, c.want)) {
+		if c.want == "" && got.code != cmdline.ExitDone || c.want != "" && (got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, c.want)) {
 			t.Errorf("%s with %s: exit status %d, %s, want %q", c.hook, c.parameters, got.code, got.errOut, c.want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 func decodeInto[T any](t *testing.T, text string, value *T) *T {
@@ -49,7 +50,7 @@ func TestCallOutput(t *testing.T) {
 			answer: `"status":"Success","message":"wait for \u001b[31mred\nand more","retryAfterSeconds":30,"addedLater":{"n":9007199254740993}`,
 		},
 		"Failure": {
-			hook: "BeforeClusterDelete", args: []string{"--handler", "veto.acme"}, request: aCluster, code: exitFailed,
+			hook: "BeforeClusterDelete", args: []string{"--handler", "veto.acme"}, request: aCluster, code: cmdline.ExitFailed,
 			answer: `"status":"Failure","message":"not on Fridays","retryAfterSeconds":0`,
 		},
 		"GeneratePatches": {
@@ -100,7 +101,7 @@ func TestCallOutput(t *testing.T) {
 						t.Errorf("%s, %s: exit status %d, want %d; stderr: %s", transport, format, got.code, tt.code, got.errOut)
 					}
 					golden(t, "call/"+name+"."+format, got.out)
-					if tt.code != exitDone {
+					if tt.code != cmdline.ExitDone {
 						golden(t, "call/"+name+".stderr", got.errOut)
 					} else if got.errOut != "" {
 						t.Errorf("%s, %s: stderr of a success: %s", transport, format, got.errOut)
@@ -121,7 +122,7 @@ func TestCallSendsTheRequest(t *testing.T) {
 	for _, input := range []string{yaml, json, "\ufeff" + json} {
 		for transport, server := range f.servers() {
 			got := hookgate(t, "", append([]string{"call", "beforeClusterCREATE", "--handler", "One.acme", "-f", writeFile(t, "request", input)}, server...)...)
-			if got.code != exitDone {
+			if got.code != cmdline.ExitDone {
 				t.Fatalf("%s: exit status %d: %s", transport, got.code, got.errOut)
 			}
 			path, handler, body := f.asked()
@@ -157,7 +158,7 @@ func TestCallErrorsOfTheServer(t *testing.T) {
 	}
 	for transport, server := range f.servers() {
 		got := hookgate(t, aCluster, append([]string{"call", "BeforeClusterCreate", "-f", "-"}, server...)...)
-		if diff := cmp.Diff(outcome{exitFailed, "", want[transport]}, got, cmp.AllowUnexported(outcome{})); diff != "" {
+		if diff := cmp.Diff(outcome{cmdline.ExitFailed, "", want[transport]}, got, cmp.AllowUnexported(outcome{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", transport, diff)
 		}
 	}
@@ -181,7 +182,7 @@ func TestCallBadAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeServer(t, map[string]fakeReply{"BeforeClusterCreate": tt.reply})
 			got := hookgate(t, aCluster, append([]string{"call", "BeforeClusterCreate", "-f", "-", "-o", "json"}, f.servers()["https"]...)...)
-			if got.code != exitFailed || !strings.Contains(got.errOut, tt.want) {
+			if got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, tt.want) {
 				t.Errorf("%s:\n got %d %s\nwant %s", tt.reason, got.code, got.errOut, tt.want)
 			}
 		})
@@ -197,7 +198,7 @@ func TestCallAnExtensionWithoutHandler(t *testing.T) {
 		"x": "The answer is not a gateway's. Is --server right?\n",
 	} {
 		got := hookgate(t, aCluster, append([]string{"call", "BeforeClusterCreate", "-f", "-", "--handler", handler}, server...)...)
-		if got.code != exitFailed || !strings.HasSuffix(got.errOut, want) || !strings.Contains(got.errOut, "HTTP 404 Not Found: the body is 404 page not found\n") {
+		if got.code != cmdline.ExitFailed || !strings.HasSuffix(got.errOut, want) || !strings.Contains(got.errOut, "HTTP 404 Not Found: the body is 404 page not found\n") {
 			t.Errorf("handler %q: got %d %s\nwant %s", handler, got.code, got.errOut, want)
 		}
 	}
@@ -213,31 +214,31 @@ func TestCallRefusesInput(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"UnknownHook": {"a misspelt hook gets the nearest, and all names", []string{"call", "BeforClusterCreat", "-f", "-"}, "", exitUsage,
+		"UnknownHook": {"a misspelt hook gets the nearest, and all names", []string{"call", "BeforClusterCreat", "-f", "-"}, "", cmdline.ExitUsage,
 			`no hook "BeforClusterCreat", did you mean BeforeClusterCreate? The hooks are AfterClusterUpgrade, AfterControlPlaneInitialized, `},
-		"NoHook":          {"no hook at all", []string{"call"}, "", exitUsage, "want one hook, got 0 arguments"},
-		"NoFile":          {"no -f", []string{"call", "GeneratePatches"}, "", exitUsage, "-f is required: a file with the request of GeneratePatches"},
-		"MissingFile":     {"a file that is not there", []string{"call", "GeneratePatches", "-f", missing}, "", exitFailed, "read request: open " + missing + ": no such file or directory"},
-		"Empty":           {"an empty file", []string{"call", "GeneratePatches", "-f", "-"}, " \n", exitFailed, "read request standard input: it is empty"},
-		"YAML":            {"the line of an error in YAML", []string{"call", "GeneratePatches", "-f", "-"}, "items:\n  - a\n b: 1\n", exitFailed, "read request standard input: line 3: did not find expected key"},
-		"JSON":            {"the line of an error in JSON", []string{"call", "GeneratePatches", "-f", "-"}, "{\n\"items\": [\n}\n", exitFailed, "read request standard input: line 3: invalid character '}'"},
-		"WrongKind":       {"a request of another hook", []string{"call", "GeneratePatches", "-f", "-"}, "kind: BeforeClusterCreateRequest\n", exitFailed, "it is no GeneratePatchesRequest: kind: "},
-		"WrongVersion":    {"another API version", []string{"call", "GeneratePatches", "-f", "-"}, "apiVersion: v1\n", exitFailed, "it is no GeneratePatchesRequest: apiVersion: "},
-		"WrongMember":     {"the member that is wrong", []string{"call", "GeneratePatches", "-f", "-"}, "items:\n- uid: 7\n", exitFailed, "it is no GeneratePatchesRequest: items[0].uid: "},
-		"TooLarge":        {"more than the limit", []string{"call", "GeneratePatches", "-f", "-"}, strings.Repeat(" ", 20<<20) + "a: 1", exitFailed, "it is larger than the 20 MiB that a request may have"},
-		"HTTP":            {"hooks are never called over HTTP without TLS", []string{"call", "Discovery", "--server", "http://a:1"}, "", exitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "http"`},
-		"Scheme":          {"another scheme", []string{"call", "Discovery", "--server", "ftp://a:1"}, "", exitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "ftp"`},
-		"NoScheme":        {"no scheme", []string{"call", "Discovery", "--server", "localhost:9443"}, "", exitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "localhost"`},
-		"NoPort":          {"gRPC has no port of its own", []string{"call", "Discovery", "--server", "grpcs://a"}, "", exitUsage, "must have a port; a gateway's gRPC port is 9090 by default: grpcs://a:9090"},
-		"Path":            {"gRPC has no paths", []string{"call", "Discovery", "--server", "grpcs://a:1/b"}, "", exitUsage, "must not have a path: gRPC"},
-		"Query":           {"a query", []string{"call", "Discovery", "--server", "https://a:1/?x=1"}, "", exitUsage, "must not have a query"},
-		"PlaintextWithCA": {"a CA where nothing is encrypted", []string{"call", "Discovery", "--server", "grpc://a:1", "--ca", "x"}, "", exitUsage, "--ca, --cert and --key need TLS: want --server grpcs://a:1"},
-		"CertWithoutKey":  {"half a pair", []string{"call", "Discovery", "--cert", "x"}, "", exitUsage, "--cert and --key are needed together"},
-		"MissingCA":       {"a CA file that is not there", []string{"call", "Discovery", "--ca", missing}, "", exitFailed, "read --ca: open " + missing},
-		"NoPEM":           {"a CA file without a certificate", []string{"call", "Discovery", "--ca", "call_test.go"}, "", exitFailed, "read --ca: call_test.go has no certificate in PEM"},
-		"Timeout":         {"no time", []string{"call", "Discovery", "--timeout", "0s"}, "", exitUsage, "--timeout: want more than 0, got 0s"},
-		"Output":          {"another format", []string{"call", "Discovery", "-o", "xml"}, "", exitUsage, `--output "xml": want table, yaml or json`},
-		"DiscoveryOfOne":  {"discovery is of the extension", []string{"call", "discovery", "--handler", "x"}, "", exitUsage, "Discovery has no handlers: want no --handler"},
+		"NoHook":          {"no hook at all", []string{"call"}, "", cmdline.ExitUsage, "want one hook, got 0 arguments"},
+		"NoFile":          {"no -f", []string{"call", "GeneratePatches"}, "", cmdline.ExitUsage, "-f is required: a file with the request of GeneratePatches"},
+		"MissingFile":     {"a file that is not there", []string{"call", "GeneratePatches", "-f", missing}, "", cmdline.ExitFailed, "read request: open " + missing + ": no such file or directory"},
+		"Empty":           {"an empty file", []string{"call", "GeneratePatches", "-f", "-"}, " \n", cmdline.ExitFailed, "read request standard input: it is empty"},
+		"YAML":            {"the line of an error in YAML", []string{"call", "GeneratePatches", "-f", "-"}, "items:\n  - a\n b: 1\n", cmdline.ExitFailed, "read request standard input: line 3: did not find expected key"},
+		"JSON":            {"the line of an error in JSON", []string{"call", "GeneratePatches", "-f", "-"}, "{\n\"items\": [\n}\n", cmdline.ExitFailed, "read request standard input: line 3: invalid character '}'"},
+		"WrongKind":       {"a request of another hook", []string{"call", "GeneratePatches", "-f", "-"}, "kind: BeforeClusterCreateRequest\n", cmdline.ExitFailed, "it is no GeneratePatchesRequest: kind: "},
+		"WrongVersion":    {"another API version", []string{"call", "GeneratePatches", "-f", "-"}, "apiVersion: v1\n", cmdline.ExitFailed, "it is no GeneratePatchesRequest: apiVersion: "},
+		"WrongMember":     {"the member that is wrong", []string{"call", "GeneratePatches", "-f", "-"}, "items:\n- uid: 7\n", cmdline.ExitFailed, "it is no GeneratePatchesRequest: items[0].uid: "},
+		"TooLarge":        {"more than the limit", []string{"call", "GeneratePatches", "-f", "-"}, strings.Repeat(" ", 20<<20) + "a: 1", cmdline.ExitFailed, "it is larger than the 20 MiB that a request may have"},
+		"HTTP":            {"hooks are never called over HTTP without TLS", []string{"call", "Discovery", "--server", "http://a:1"}, "", cmdline.ExitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "http"`},
+		"Scheme":          {"another scheme", []string{"call", "Discovery", "--server", "ftp://a:1"}, "", cmdline.ExitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "ftp"`},
+		"NoScheme":        {"no scheme", []string{"call", "Discovery", "--server", "localhost:9443"}, "", cmdline.ExitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "localhost"`},
+		"NoPort":          {"gRPC has no port of its own", []string{"call", "Discovery", "--server", "grpcs://a"}, "", cmdline.ExitUsage, "must have a port; a gateway's gRPC port is 9090 by default: grpcs://a:9090"},
+		"Path":            {"gRPC has no paths", []string{"call", "Discovery", "--server", "grpcs://a:1/b"}, "", cmdline.ExitUsage, "must not have a path: gRPC"},
+		"Query":           {"a query", []string{"call", "Discovery", "--server", "https://a:1/?x=1"}, "", cmdline.ExitUsage, "must not have a query"},
+		"PlaintextWithCA": {"a CA where nothing is encrypted", []string{"call", "Discovery", "--server", "grpc://a:1", "--ca", "x"}, "", cmdline.ExitUsage, "--ca, --cert and --key need TLS: want --server grpcs://a:1"},
+		"CertWithoutKey":  {"half a pair", []string{"call", "Discovery", "--cert", "x"}, "", cmdline.ExitUsage, "--cert and --key are needed together"},
+		"MissingCA":       {"a CA file that is not there", []string{"call", "Discovery", "--ca", missing}, "", cmdline.ExitFailed, "read --ca: open " + missing},
+		"NoPEM":           {"a CA file without a certificate", []string{"call", "Discovery", "--ca", "call_test.go"}, "", cmdline.ExitFailed, "read --ca: call_test.go has no certificate in PEM"},
+		"Timeout":         {"no time", []string{"call", "Discovery", "--timeout", "0s"}, "", cmdline.ExitUsage, "--timeout: want more than 0, got 0s"},
+		"Output":          {"another format", []string{"call", "Discovery", "-o", "xml"}, "", cmdline.ExitUsage, `--output "xml": want table, yaml or json`},
+		"DiscoveryOfOne":  {"discovery is of the extension", []string{"call", "discovery", "--handler", "x"}, "", cmdline.ExitUsage, "Discovery has no handlers: want no --handler"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestChainsAreHandlers calls and checks chains of a gateway as any handler. Of a hook of which Cluster API takes one,
@@ -63,12 +65,12 @@ func TestChainsAreHandlers(t *testing.T) {
 	got = hookgate(t, "", "call", "GeneratePatches", "--handler", "patches", "--kubeconfig", g.kubeconfig, "--ca", g.ca,
 		"-f", filepath.Join("..", "examples", "requests", "generate-patches.yaml"))
 	mu.Lock()
-	if got.code != exitDone || !strings.Contains(got.out, "patches") || !cmp.Equal(called, []string{"generatepatches/b", "generatepatches/a"}) {
+	if got.code != cmdline.ExitDone || !strings.Contains(got.out, "patches") || !cmp.Equal(called, []string{"generatepatches/b", "generatepatches/a"}) {
 		t.Errorf("called %v: %+v", called, got)
 	}
 	mu.Unlock()
 	got = hookgate(t, "", "check", "https://"+g.Ports["9443"], "--ca", g.ca)
-	if got.code != exitDone || !strings.Contains(got.out, " 0 failed") {
+	if got.code != cmdline.ExitDone || !strings.Contains(got.out, " 0 failed") {
 		t.Errorf("exit status %d: %s%s", got.code, got.out, got.errOut)
 	}
 	rows := columns(hookgate(t, "", "get", "chains", "--diagnostics", "http://"+g.address).out)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // chainTestFile writes a test of the chain platform, with a request in a file of its own, and returns its path.
@@ -50,11 +52,11 @@ func TestChainTest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hookgate(t, "", append([]string{"chain", "test", good}, server...)...)
-			if got.code != exitDone {
+			if got.code != cmdline.ExitDone {
 				t.Errorf("exit status %d: %s\n%s", got.code, got.errOut, got.out)
 			}
 			got = hookgate(t, "", append([]string{"chain", "test", good, bad}, server...)...)
-			if got.code != exitFailed || !strings.HasSuffix(got.errOut, "hookgate: chain test: 1 of 4 cases failed\n") {
+			if got.code != cmdline.ExitFailed || !strings.HasSuffix(got.errOut, "hookgate: chain test: 1 of 4 cases failed\n") {
 				t.Errorf("exit status %d: %s", got.code, got.errOut)
 			}
 			golden(t, "chain/test.table", strings.ReplaceAll(got.out, filepath.Dir(bad)+string(filepath.Separator), ""))
@@ -69,11 +71,11 @@ func TestChainTestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		"Nothing":  {[]string{"chain"}, exitUsage, "say what to do with chains: test"},
-		"NoFile":   {[]string{"chain", "test"}, exitUsage, "want files with HandlerChainTests"},
-		"Absent":   {[]string{"chain", "test", "none.yaml"}, exitFailed, "none.yaml"},
-		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, exitUsage, "--extension-configs and --server"},
-		"Mistaken": {[]string{"chain", "test", writeFile(t, "t.yaml", acmeManifest)}, exitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
+		"Nothing":  {[]string{"chain"}, cmdline.ExitUsage, "say what to do with chains: test"},
+		"NoFile":   {[]string{"chain", "test"}, cmdline.ExitUsage, "want files with HandlerChainTests"},
+		"Absent":   {[]string{"chain", "test", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},
+		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
+		"Mistaken": {[]string{"chain", "test", writeFile(t, "t.yaml", acmeManifest)}, cmdline.ExitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
 	} {
 		got := hookgate(t, "", tt.args...)
 		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {

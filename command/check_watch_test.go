@@ -22,6 +22,8 @@ import (
 	"github.com/hookgate/hookgate/conformance"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -85,7 +87,7 @@ func TestCheckWatch(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.ExitCode(t); code != exitDone {
+	if code := p.ExitCode(t); code != cmdline.ExitDone {
 		t.Errorf("exit status %d, want that of the last results\n%s", code, p.Output())
 	}
 }
@@ -102,7 +104,7 @@ func TestRestarts(t *testing.T) {
 			}
 		})
 	})
-	o := checkOptions{clientOptions: clientOptions{server: url, ca: ca}}
+	o := checkOptions{ClientOptions: target.ClientOptions{Server: url, CA: ca}}
 	r, err := o.newRestarts(allHooks)
 	if err != nil {
 		t.Fatal(err)
@@ -125,10 +127,10 @@ func TestCheckWatchRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"https://127.0.0.1:1", "-o", "json"}, exitUsage, "--watch prints for people: want --output table, got json"},
-		{[]string{"ftp://127.0.0.1:1"}, exitUsage, `not with "ftp"`},
-		{[]string{"grpc://acme.example:1"}, exitUsage, "must be on loopback"},
-		{[]string{"https://127.0.0.1:1", "--only", "none"}, exitUsage, `there is no check "none"`},
+		{[]string{"https://127.0.0.1:1", "-o", "json"}, cmdline.ExitUsage, "--watch prints for people: want --output table, got json"},
+		{[]string{"ftp://127.0.0.1:1"}, cmdline.ExitUsage, `not with "ftp"`},
+		{[]string{"grpc://acme.example:1"}, cmdline.ExitUsage, "must be on loopback"},
+		{[]string{"https://127.0.0.1:1", "--only", "none"}, cmdline.ExitUsage, `there is no check "none"`},
 	} {
 		got := hookgate(t, "", append([]string{"check", "--watch"}, tt.args...)...)
 		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || got.out != "" {
@@ -155,7 +157,7 @@ func TestCheckInterrupted(t *testing.T) {
 	var out, errOut strings.Builder
 	code := run(ctx, []string{"check", url, "--ca", ca, "--only", "discovery,answers", "-v"}, strings.NewReader(""), &out, &errOut,
 		func(string) (string, bool) { return "", false })
-	if code != exitFailed || !strings.Contains(errOut.String(), ": interrupted\n") || !strings.Contains(out.String(), "pass  discovery.") ||
+	if code != cmdline.ExitFailed || !strings.Contains(errOut.String(), ": interrupted\n") || !strings.Contains(out.String(), "pass  discovery.") ||
 		!strings.Contains(out.String(), "ERROR answers.retry: not run: interrupted\n") {
 		t.Errorf("exit status %d\n%s%s", code, out.String(), errOut.String())
 	}

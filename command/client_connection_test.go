@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
 )
@@ -24,7 +25,7 @@ import (
 func discover(t *testing.T, reason, want string, flags ...string) {
 	t.Helper()
 	got := hookgate(t, "", append([]string{"call", "Discovery", "--timeout", "20s"}, flags...)...)
-	if got.code != exitFailed || got.out != "" || got.errOut != "hookgate: call Discovery: "+want+"\n" {
+	if got.code != cmdline.ExitFailed || got.out != "" || got.errOut != "hookgate: call Discovery: "+want+"\n" {
 		t.Errorf("%s:\n got %d %s%s\nwant %s", reason, got.code, got.out, got.errOut, want)
 	}
 }
@@ -94,7 +95,7 @@ func TestClientCertificate(t *testing.T) {
 			"--server", server, "--ca", f.caFile)
 		got := hookgate(t, "", "call", "Discovery", "--server", server, "--ca", f.caFile,
 			"--cert", filepath.Join(dir, devcert.CertFile), "--key", filepath.Join(dir, devcert.KeyFile))
-		if got.code != exitDone {
+		if got.code != cmdline.ExitDone {
 			t.Errorf("%s: with a certificate: %+v", server, got)
 		}
 	}
@@ -140,7 +141,7 @@ func TestTimeout(t *testing.T) {
 	for _, scheme := range []string{"https://", "grpcs://", "grpc://"} {
 		server := scheme + listener.Addr().String()
 		got := hookgate(t, "", "call", "Discovery", "--server", server, "--timeout", "50ms")
-		if want := "hookgate: call Discovery: server " + server + ": no answer within 50ms\n"; got.code != exitFailed || got.errOut != want {
+		if want := "hookgate: call Discovery: server " + server + ": no answer within 50ms\n"; got.code != cmdline.ExitFailed || got.errOut != want {
 			t.Errorf("got %d %s\nwant %s", got.code, got.errOut, want)
 		}
 	}

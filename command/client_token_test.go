@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestTokensAreSent tests that call and get send the token of the flags over both protocols, and nothing without one.
@@ -26,7 +27,7 @@ func TestTokensAreSent(t *testing.T) {
 		} {
 			for _, command := range [][]string{{"call", "Discovery"}, {"get", "handlers"}} {
 				got := hookgate(t, "", append(append(append(command, "--server", server), ca...), flags...)...)
-				if got.code != exitDone || f.bearer != want {
+				if got.code != cmdline.ExitDone || f.bearer != want {
 					t.Errorf("%v %s %v: exit status %d, sent %q, want %q\n%s", command, server, flags, got.code, f.bearer, want, got.errOut)
 				}
 				if strings.Contains(got.out+got.errOut, "secret") {
@@ -45,15 +46,15 @@ func TestBadTokensAreNotPrinted(t *testing.T) {
 		want  string
 		code  int
 	}{
-		"Both":      {[]string{"--token", "secret", "--token-file", writeFile(t, "a", "secret")}, "--token and --token-file: give one of them", exitUsage},
-		"NoFile":    {[]string{"--token-file", "/none/of/it"}, "read --token-file: open /none/of/it", exitFailed},
-		"EmptyFile": {[]string{"--token-file", writeFile(t, "b", " \n")}, "b is empty", exitFailed},
-		"TwoLines":  {[]string{"--token-file", writeFile(t, "c", "secret\nsecret")}, "the token has a character that no token has", exitUsage},
-		"Control":   {[]string{"--token", "secret\x01"}, "the token has a character that no token has", exitUsage},
-		"TooLong":   {[]string{"--token", strings.Repeat("secret", limits.TokenBytes)}, "the token is longer than 16384 bytes", exitUsage},
+		"Both":      {[]string{"--token", "secret", "--token-file", writeFile(t, "a", "secret")}, "--token and --token-file: give one of them", cmdline.ExitUsage},
+		"NoFile":    {[]string{"--token-file", "/none/of/it"}, "read --token-file: open /none/of/it", cmdline.ExitFailed},
+		"EmptyFile": {[]string{"--token-file", writeFile(t, "b", " \n")}, "b is empty", cmdline.ExitFailed},
+		"TwoLines":  {[]string{"--token-file", writeFile(t, "c", "secret\nsecret")}, "the token has a character that no token has", cmdline.ExitUsage},
+		"Control":   {[]string{"--token", "secret\x01"}, "the token has a character that no token has", cmdline.ExitUsage},
+		"TooLong":   {[]string{"--token", strings.Repeat("secret", limits.TokenBytes)}, "the token is longer than 16384 bytes", cmdline.ExitUsage},
 		"FileTooLong": {[]string{"--token-file", writeFile(t, "d", strings.Repeat("s", limits.TokenBytes+1))},
-			"the token is longer than 16384 bytes", exitUsage},
-		"NoTLS": {[]string{"--token", "secret", "--server", "grpc://192.0.2.1:9090"}, "--token and --token-file need TLS: want --server grpcs://192.0.2.1:9090", exitUsage},
+			"the token is longer than 16384 bytes", cmdline.ExitUsage},
+		"NoTLS": {[]string{"--token", "secret", "--server", "grpc://192.0.2.1:9090"}, "--token and --token-file need TLS: want --server grpcs://192.0.2.1:9090", cmdline.ExitUsage},
 	} {
 		got := hookgate(t, "", append([]string{"call", "Discovery", "--ca", f.caFile, "--server", f.http.URL}, tt.flags...)...)
 		if name == "NoTLS" {

@@ -20,17 +20,18 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
 // version and commit are set by the linker, as the Makefile does: -ldflags "-X
 // github.com/hookgate/hookgate/command.version=v1.2.3".
-var linkedVersion, linkedCommit string
+var version, commit string
 
 // Main runs hookgate with the arguments of the process, and ends the process. All commands know Cluster API's hooks,
 // Hookgate's own, and those of the groups.
 func Main(groups ...gateway.Group) {
-	Stamp(linkedVersion, linkedCommit)
+	cmdline.Stamp(version, commit)
 	os.Exit(runAs(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
 
@@ -44,9 +45,9 @@ func untilSignal() context.Context {
 		<-signals
 		stop()
 		second := <-signals
-		time.AfterFunc(time.Second, func() { os.Exit(exitFailed) }) // nothing may read what is printed
+		time.AfterFunc(time.Second, func() { os.Exit(cmdline.ExitFailed) }) // nothing may read what is printed
 		_, _ = fmt.Fprintf(os.Stderr, "hookgate: stopped at once by a second signal (%s)\n", second)
-		os.Exit(exitFailed)
+		os.Exit(cmdline.ExitFailed)
 	}()
 	return ctx
 }
@@ -59,11 +60,11 @@ func runAs(
 	started := false
 	root, err := newRootCommand(func(cmd *cobra.Command) error {
 		started = true
-		return flagsFromEnvironment(cmd.Flags(), lookupEnv)
+		return cmdline.FlagsFromEnvironment(cmd.Flags(), lookupEnv)
 	}, groups...)
 	if err != nil {
 		_, _ = fmt.Fprintf(errOut, "hookgate: the groups of hooks that this program was built with: %s\n", err)
-		return exitFailed
+		return cmdline.ExitFailed
 	}
 	if isPlugin(program) {
 		asPlugin(root)
@@ -74,23 +75,23 @@ func runAs(
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitDone
+		return cmdline.ExitDone
 	}
-	if exit, ok := errors.AsType[exitError](err); ok {
+	if exit, ok := errors.AsType[cmdline.ExitError](err); ok {
 		return int(exit)
 	}
 	// A server may have sent parts of it, such as the reason of a status.
 	shown := redact.Bounded(err.Error(), limits.MergedMessageBytes)
 	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(shown))
-	var usage usageError
+	var usage cmdline.UsageError
 	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
 		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
-		return exitUsage
+		return cmdline.ExitUsage
 	}
-	if incomplete := (incompleteError{}); errors.As(err, &incomplete) {
-		return exitUsage
+	if incomplete := (cmdline.IncompleteError{}); errors.As(err, &incomplete) {
+		return cmdline.ExitUsage
 	}
-	return exitFailed
+	return cmdline.ExitFailed
 }
 
 // newRootCommand returns the command with all others. The error is a mistake in the groups.
@@ -110,9 +111,9 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: err} })
-	wrapHelp(root, nil)
-	root.Version = currentBuild().Version
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cmdline.UsageError{Err: err} })
+	cmdline.WrapHelp(root, nil)
+	root.Version = cmdline.CurrentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newMachinesCommand(hooks, versions, groups),

@@ -12,6 +12,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
@@ -19,10 +21,10 @@ import (
 // completeHandlers completes the handlers of the hook that is the first argument, or of all hooks. A gateway says them
 // at its diagnostics address, which on this machine needs no credentials, under the names that they are registered with
 // and those that it offers. Servers that the flags name are asked for what they offer.
-func (o *callOptions) completeHandlers(hooks *catalog.Catalog) completion {
-	return complete(func(cmd *cobra.Command, args []string) []string {
-		defer briefly(cmd)()
-		o.timeout = completionTimeout
+func (o *callOptions) completeHandlers(hooks *catalog.Catalog) cmdline.Completion {
+	return cmdline.Complete(func(cmd *cobra.Command, args []string) []string {
+		defer cmdline.Briefly(cmd)()
+		o.Timeout = cmdline.CompletionTimeout
 		var names []string
 		add := func(hook string, more ...string) {
 			if len(args) == 0 || strings.EqualFold(hook, args[0]) {
@@ -43,10 +45,10 @@ func (o *callOptions) completeHandlers(hooks *catalog.Catalog) completion {
 
 // registeredHandlers adds the names of the handlers in the status of a gateway; none if it cannot be asked.
 func (o *callOptions) registeredHandlers(cmd *cobra.Command, add func(hook string, names ...string)) {
-	from := statusOptions{clientOptions: o.clientOptions}
-	from.server, from.serverFlag = defaultDiagnostics, "--diagnostics"
-	_ = from.ask(cmd, func(c *statusClient) error {
-		g, _, err := c.get(cmd.Context(), "")
+	from := target.StatusOptions{ClientOptions: o.ClientOptions}
+	from.Server, from.ServerFlag = target.DefaultDiagnostics, "--diagnostics"
+	_ = from.Ask(cmd, func(c *target.StatusClient) error {
+		g, _, err := c.Get(cmd.Context(), "")
 		if err != nil {
 			return err
 		}
@@ -61,17 +63,17 @@ func (o *callOptions) registeredHandlers(cmd *cobra.Command, add func(hook strin
 func (o *callOptions) offeredHandlers(
 	cmd *cobra.Command, hooks *catalog.Catalog, add func(hook string, names ...string),
 ) {
-	closeTunnel, err := o.reach(cmd)
+	closeTunnel, err := o.Reach(cmd)
 	if err != nil {
 		return
 	}
 	defer closeTunnel()
-	server, err := o.open(codec.New(hooks), io.Discard)
+	server, err := o.Open(codec.New(hooks), io.Discard)
 	if err != nil {
 		return
 	}
-	defer server.client.Close()
-	handlers, err := server.handlers(cmd.Context(), hooks)
+	defer server.Client.Close()
+	handlers, err := server.Handlers(cmd.Context(), hooks)
 	if err != nil {
 		return
 	}

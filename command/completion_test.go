@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -17,7 +19,7 @@ import (
 func completions(t *testing.T, args ...string) []string {
 	t.Helper()
 	got := hookgate(t, "", append([]string{"__complete"}, args...)...)
-	if got.code != exitDone {
+	if got.code != cmdline.ExitDone {
 		t.Fatalf("%v: %+v", args, got)
 	}
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
@@ -31,9 +33,9 @@ func completions(t *testing.T, args ...string) []string {
 }
 
 func TestCompletion(t *testing.T) {
-	before := completionTimeout
-	t.Cleanup(func() { completionTimeout = before })
-	completionTimeout = process.Patience // a busy machine answers later than a person would wait
+	before := cmdline.CompletionTimeout
+	t.Cleanup(func() { cmdline.CompletionTimeout = before })
+	cmdline.CompletionTimeout = process.Patience // a busy machine answers later than a person would wait
 	s := serveStatus(t, gatewayStatus)
 	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: discoveryBody}})
 	g := newClusterGateway(t, acmeManifest)
@@ -75,10 +77,10 @@ func TestCompletion(t *testing.T) {
 // TestHandlersOfTheDefaultGateway completes --handler without flags that say where to ask: with the names of a gateway on
 // this machine, those that it offers among them, and without one with nothing.
 func TestHandlersOfTheDefaultGateway(t *testing.T) {
-	before, address := completionTimeout, defaultDiagnostics
-	t.Cleanup(func() { completionTimeout, defaultDiagnostics = before, address })
-	completionTimeout = process.Patience
-	defaultDiagnostics = serveStatus(t, chainsStatus).URL
+	before, address := cmdline.CompletionTimeout, target.DefaultDiagnostics
+	t.Cleanup(func() { cmdline.CompletionTimeout, target.DefaultDiagnostics = before, address })
+	cmdline.CompletionTimeout = process.Patience
+	target.DefaultDiagnostics = serveStatus(t, chainsStatus).URL
 	for _, tt := range []struct {
 		args []string
 		want []string
@@ -91,7 +93,7 @@ func TestHandlersOfTheDefaultGateway(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", tt.args, got, tt.want)
 		}
 	}
-	defaultDiagnostics = "http://127.0.0.1:1"
+	target.DefaultDiagnostics = "http://127.0.0.1:1"
 	if got := completions(t, "call", "BeforeClusterUpgrade", "--server", "https://127.0.0.1:1", "--handler", ""); len(got) > 0 {
 		t.Errorf("without a gateway: %v", got)
 	}
@@ -109,8 +111,8 @@ func TestCompletionDoesNotHang(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	// Without a limit, it would wait for as long as hookgate may take at all in a test.
-	if took := time.Since(began); took < completionTimeout || took > programPatience/2 {
-		t.Errorf("took %s, want %s", took, completionTimeout)
+	if took := time.Since(began); took < cmdline.CompletionTimeout || took > programPatience/2 {
+		t.Errorf("took %s, want %s", took, cmdline.CompletionTimeout)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestDashboard opens the page of a gateway in a cluster, in a program that stands for the browser of the desktop.
@@ -57,7 +59,7 @@ func TestDashboard(t *testing.T) {
 				}
 			}
 			stop()
-			if code := <-done; code != exitDone {
+			if code := <-done; code != cmdline.ExitDone {
 				t.Errorf("ended with status %d", code)
 			}
 			if _, err := os.Stat(opened); (err == nil) != (browser == "true") {
@@ -99,10 +101,10 @@ func checkPage(t *testing.T, page string) {
 func TestDashboardFails(t *testing.T) {
 	s := serveStatus(t, gatewayStatus) // which has no page
 	got := hookgate(t, "", "dashboard", "--diagnostics", s.URL, "--browser=false")
-	if got.code != exitFailed || !strings.Contains(got.errOut, "has no page: it runs with --ui=false") {
+	if got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, "has no page: it runs with --ui=false") {
 		t.Errorf("%+v", got)
 	}
-	if got = hookgate(t, "", "dashboard", "--diagnostics", "http://127.0.0.1:1"); got.code != exitFailed || !strings.Contains(got.errOut, "Is the gateway running") {
+	if got = hookgate(t, "", "dashboard", "--diagnostics", "http://127.0.0.1:1"); got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, "Is the gateway running") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/test/certificates"
 )
 
@@ -130,14 +131,14 @@ func TestExplainDirectory(t *testing.T) {
 		code int
 		want string // of stderr
 	}{
-		"audits":    {[]string{"ValidateTopology", "-f", request, "--extension-configs", audits, "--call"}, exitDone, ""},
-		"lifecycle": {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", known}, exitDone, ""},
-		"chain":     {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", known}, exitDone, ""},
+		"audits":    {[]string{"ValidateTopology", "-f", request, "--extension-configs", audits, "--call"}, cmdline.ExitDone, ""},
+		"lifecycle": {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", known}, cmdline.ExitDone, ""},
+		"chain":     {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", known}, cmdline.ExitDone, ""},
 		"undiscovered": {
-			[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", unknown}, exitFailed,
+			[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", unknown}, cmdline.ExitFailed,
 			"hookgate: explain BeforeClusterCreate: the call fails with NotReady\n",
 		},
-		"called": {[]string{"GeneratePatches", "-f", request, "--extension-configs", live, "--call"}, exitDone,
+		"called": {[]string{"GeneratePatches", "-f", request, "--extension-configs", live, "--call"}, cmdline.ExitDone,
 			"ExtensionConfig \"red\": discover handlers: connection refused\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestExplainAsksAGateway(t *testing.T) {
 		}
 		got := hookgate(t, "", args...)
 		x := decodeInto(t, got.out, &gateway.Explanation{})
-		if got.code != exitDone || len(x.Handlers) != 3 || x.Handlers[0].Name != "platform" || len(x.Handlers[0].Steps) != 3 || (x.Answer != nil) != called {
+		if got.code != cmdline.ExitDone || len(x.Handlers) != 3 || x.Handlers[0].Name != "platform" || len(x.Handlers[0].Steps) != 3 || (x.Answer != nil) != called {
 			t.Fatalf("call %t: exit status %d, %s\n%s", called, got.code, got.errOut, got.out)
 		}
 		if !called {
@@ -188,17 +189,17 @@ func TestExplainUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		"Older":         {[]string{"BeforeClusterCreate", "-f", cluster, "--server", f.http.URL, "--ca", f.caFile}, exitFailed, "Does the gateway explain calls?"},
-		"GRPC":          {[]string{"BeforeClusterCreate", "-f", cluster, "--server", "grpc://" + f.grpc}, exitUsage, "calls are explained over HTTPS"},
-		"NoHook":        {[]string{"BeforeClusterCreat", "-f", cluster}, exitUsage, `no hook "BeforeClusterCreat", did you mean BeforeClusterCreate?`},
-		"NoFile":        {[]string{"BeforeClusterCreate"}, exitUsage, "-f is required: a file with the request of BeforeClusterCreate, or with a Cluster"},
-		"Discovery":     {[]string{"Discovery", "-f", cluster}, exitUsage, "Discovery is answered by the gateway itself"},
-		"NoCluster":     {[]string{"UpdateMachine", "-f", cluster, "--extension-configs", dir}, exitUsage, "a Cluster is not enough for a request of UpdateMachine: give the request"},
-		"CallOfCluster": {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", dir, "--call"}, exitUsage, "handlers of GeneratePatches are called with a whole request"},
-		"Acts":          {[]string{"UpdateMachine", "-f", writeFile(t, "r.yaml", "desired: {machine: {kind: Machine}}\n"), "--extension-configs", dir, "--call"}, exitFailed, "handlers of UpdateMachine act"},
-		"Both":          {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", dir, "--server", "https://127.0.0.1:1"}, exitUsage, "--extension-configs and --server"},
-		"NoDirectory":   {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", filepath.Join(dir, "none")}, exitFailed, "read directory"},
-		"NotARequest":   {[]string{"BeforeClusterCreate", "-f", writeFile(t, "r.yaml", "kind: X\n"), "--extension-configs", dir}, exitFailed, "it is no BeforeClusterCreateRequest"},
+		"Older":         {[]string{"BeforeClusterCreate", "-f", cluster, "--server", f.http.URL, "--ca", f.caFile}, cmdline.ExitFailed, "Does the gateway explain calls?"},
+		"GRPC":          {[]string{"BeforeClusterCreate", "-f", cluster, "--server", "grpc://" + f.grpc}, cmdline.ExitUsage, "calls are explained over HTTPS"},
+		"NoHook":        {[]string{"BeforeClusterCreat", "-f", cluster}, cmdline.ExitUsage, `no hook "BeforeClusterCreat", did you mean BeforeClusterCreate?`},
+		"NoFile":        {[]string{"BeforeClusterCreate"}, cmdline.ExitUsage, "-f is required: a file with the request of BeforeClusterCreate, or with a Cluster"},
+		"Discovery":     {[]string{"Discovery", "-f", cluster}, cmdline.ExitUsage, "Discovery is answered by the gateway itself"},
+		"NoCluster":     {[]string{"UpdateMachine", "-f", cluster, "--extension-configs", dir}, cmdline.ExitUsage, "a Cluster is not enough for a request of UpdateMachine: give the request"},
+		"CallOfCluster": {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", dir, "--call"}, cmdline.ExitUsage, "handlers of GeneratePatches are called with a whole request"},
+		"Acts":          {[]string{"UpdateMachine", "-f", writeFile(t, "r.yaml", "desired: {machine: {kind: Machine}}\n"), "--extension-configs", dir, "--call"}, cmdline.ExitFailed, "handlers of UpdateMachine act"},
+		"Both":          {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", dir, "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
+		"NoDirectory":   {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", filepath.Join(dir, "none")}, cmdline.ExitFailed, "read directory"},
+		"NotARequest":   {[]string{"BeforeClusterCreate", "-f", writeFile(t, "r.yaml", "kind: X\n"), "--extension-configs", dir}, cmdline.ExitFailed, "it is no BeforeClusterCreateRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hookgate(t, "", append([]string{"explain"}, tt.args...)...)

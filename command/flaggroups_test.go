@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestFlagGroups checks that each flag of the commands with groups is in one, and each group is in the help.
@@ -17,20 +19,20 @@ func TestFlagGroups(t *testing.T) {
 	t.Run("machines", func(t *testing.T) { checkGroups(t, newMachinesCommand(allHooks, nil, nil), machinesGroups) })
 }
 
-func checkGroups(t *testing.T, cmd *cobra.Command, groups []flagGroup) {
+func checkGroups(t *testing.T, cmd *cobra.Command, groups []cmdline.FlagGroup) {
 	t.Helper()
 	cmd.InitDefaultHelpFlag()
 	times := map[string]int{}
 	for _, g := range groups {
-		for _, name := range g.flags {
+		for _, name := range g.Flags {
 			times[name]++
 			if cmd.Flags().Lookup(name) == nil {
-				t.Errorf("group %q has --%s, which is no flag", g.title, name)
+				t.Errorf("group %q has --%s, which is no flag", g.Title, name)
 			}
 		}
 	}
 	got := hookgate(t, "", cmd.Name(), "--help")
-	if got.code != exitDone {
+	if got.code != cmdline.ExitDone {
 		t.Fatalf("%+v", got)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -43,8 +45,8 @@ func checkGroups(t *testing.T, cmd *cobra.Command, groups []flagGroup) {
 		}
 	})
 	for _, g := range groups {
-		if !strings.Contains(got.out, "\n"+g.title+":\n") {
-			t.Errorf("help lacks the group %q", g.title)
+		if !strings.Contains(got.out, "\n"+g.Title+":\n") {
+			t.Errorf("help lacks the group %q", g.Title)
 		}
 	}
 }

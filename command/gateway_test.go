@@ -16,6 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/network/tunnel/tunneltest"
 	"github.com/hookgate/hookgate/test/certificates"
 )
@@ -46,7 +48,7 @@ func newClusterGateway(t *testing.T, manifests string, podArgs ...string) *clust
 	}()
 	t.Cleanup(func() {
 		stop()
-		if code := <-done; code != exitDone {
+		if code := <-done; code != cmdline.ExitDone {
 			t.Errorf("the gateway ended with status %d: %s", code, log)
 		}
 	})
@@ -98,26 +100,26 @@ func TestGatewayInACluster(t *testing.T) {
 		code int
 		want string
 	}{
-		"Describe":        {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig}, exitDone, "acme"},
-		"Context":         {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig, "--context", "other"}, exitDone, "acme"},
-		"Gateway":         {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig, "--gateway", "hookgate-system/a"}, exitDone, "acme"},
-		"Address":         {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig, "--diagnostics", "http://127.0.0.1:8443"}, exitDone, "acme"},
-		"GetExtensions":   {[]string{"get", "extensions", "--kubeconfig", g.kubeconfig, "--gateway", "hookgate-system"}, exitDone, "acme"},
-		"GetHandlers":     {[]string{"get", "handlers", "--kubeconfig", g.kubeconfig}, exitDone, "hookgate-system/a has no handlers"},
-		"GetHolds":        {[]string{"get", "holds", "--kubeconfig", g.kubeconfig}, exitDone, "No Cluster waits for a handler of hookgate-system/a."},
-		"Call":            {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "-o", "json"}, exitDone, `"status": "Success"`},
-		"CallGRPC":        {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "-o", "json", "--server", "grpcs://hookgate.hookgate-system.svc:9090"}, exitDone, `"status": "Success"`},
-		"Discover":        {[]string{"get", "handlers", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "--server", "https://hookgate.hookgate-system.svc:9443", "-o", "json"}, exitDone, `"status": "Success"`},
-		"Untrusted":       {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig}, exitFailed, "--ca FILE"},
-		"OtherPort":       {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--diagnostics", "http://127.0.0.1:8444"}, exitFailed, "nothing listens on port 8444 of Pod a"},
-		"CallOtherPort":   {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "--server", "https://hookgate.hookgate-system.svc:9444"}, exitFailed, "nothing listens on port 9444 of Pod a"},
-		"UnknownContext":  {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--context", "none"}, exitFailed, `context "none" does not exist`},
-		"NoKubeconfig":    {[]string{"get", "holds", "--kubeconfig", "none"}, exitFailed, "kubeconfig: "},
-		"OtherNamespace":  {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "none"}, exitFailed, "namespace none has no Pod of a gateway"},
-		"NotReady":        {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "elsewhere"}, exitFailed, "no Pod of a gateway that is ready"},
-		"NoNamespace":     {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "/a"}, exitUsage, `--gateway "/a": want NAMESPACE or NAMESPACE/POD`},
-		"NoPod":           {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "a/"}, exitUsage, `--gateway "a/": want NAMESPACE or NAMESPACE/POD`},
-		"TokenInTheClear": {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--diagnostics", "http://hookgate:8443", "--token", "x"}, exitUsage, "need TLS"},
+		"Describe":        {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig}, cmdline.ExitDone, "acme"},
+		"Context":         {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig, "--context", "other"}, cmdline.ExitDone, "acme"},
+		"Gateway":         {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig, "--gateway", "hookgate-system/a"}, cmdline.ExitDone, "acme"},
+		"Address":         {[]string{"describe", "acme", "--kubeconfig", g.kubeconfig, "--diagnostics", "http://127.0.0.1:8443"}, cmdline.ExitDone, "acme"},
+		"GetExtensions":   {[]string{"get", "extensions", "--kubeconfig", g.kubeconfig, "--gateway", "hookgate-system"}, cmdline.ExitDone, "acme"},
+		"GetHandlers":     {[]string{"get", "handlers", "--kubeconfig", g.kubeconfig}, cmdline.ExitDone, "hookgate-system/a has no handlers"},
+		"GetHolds":        {[]string{"get", "holds", "--kubeconfig", g.kubeconfig}, cmdline.ExitDone, "No Cluster waits for a handler of hookgate-system/a."},
+		"Call":            {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "-o", "json"}, cmdline.ExitDone, `"status": "Success"`},
+		"CallGRPC":        {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "-o", "json", "--server", "grpcs://hookgate.hookgate-system.svc:9090"}, cmdline.ExitDone, `"status": "Success"`},
+		"Discover":        {[]string{"get", "handlers", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "--server", "https://hookgate.hookgate-system.svc:9443", "-o", "json"}, cmdline.ExitDone, `"status": "Success"`},
+		"Untrusted":       {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig}, cmdline.ExitFailed, "--ca FILE"},
+		"OtherPort":       {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--diagnostics", "http://127.0.0.1:8444"}, cmdline.ExitFailed, "nothing listens on port 8444 of Pod a"},
+		"CallOtherPort":   {[]string{"call", "Discovery", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "--server", "https://hookgate.hookgate-system.svc:9444"}, cmdline.ExitFailed, "nothing listens on port 9444 of Pod a"},
+		"UnknownContext":  {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--context", "none"}, cmdline.ExitFailed, `context "none" does not exist`},
+		"NoKubeconfig":    {[]string{"get", "holds", "--kubeconfig", "none"}, cmdline.ExitFailed, "kubeconfig: "},
+		"OtherNamespace":  {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "none"}, cmdline.ExitFailed, "namespace none has no Pod of a gateway"},
+		"NotReady":        {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "elsewhere"}, cmdline.ExitFailed, "no Pod of a gateway that is ready"},
+		"NoNamespace":     {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "/a"}, cmdline.ExitUsage, `--gateway "/a": want NAMESPACE or NAMESPACE/POD`},
+		"NoPod":           {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--gateway", "a/"}, cmdline.ExitUsage, `--gateway "a/": want NAMESPACE or NAMESPACE/POD`},
+		"TokenInTheClear": {[]string{"get", "holds", "--kubeconfig", g.kubeconfig, "--diagnostics", "http://hookgate:8443", "--token", "x"}, cmdline.ExitUsage, "need TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hookgate(t, "", tt.args...)
@@ -150,10 +152,10 @@ func TestAddressesOfAPod(t *testing.T) {
 				pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: key, Value: value})
 			}
 			pod.Spec.Containers = append([]corev1.Container{{Name: "other", Args: []string{"--diagnostics-address=:9"}}}, pod.Spec.Containers...)
-			if got := diagnosticsOf(&pod); got != tt.diagnostics {
+			if got := target.DiagnosticsOf(&pod); got != tt.diagnostics {
 				t.Errorf("diagnostics %s, want %s", got, tt.diagnostics)
 			}
-			if got := serverOf(&pod); got != tt.server {
+			if got := target.ServerOf(&pod); got != tt.server {
 				t.Errorf("server %s, want %s", got, tt.server)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // chainsStatus is gatewayStatus with chains: one that is ready, and one that is not.
@@ -58,7 +59,7 @@ func TestGetChains(t *testing.T) {
 		"name": {{"gates"}, {"updates-of-machines"}},
 	} {
 		got := hookgate(t, "", "get", "chains", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != more {
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || got.errOut != more {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
 		}
 		for line := range strings.Lines(got.out) {
@@ -70,7 +71,7 @@ func TestGetChains(t *testing.T) {
 	none := serveStatus(t, gatewayStatus)
 	for format, want := range map[string]string{"table": "", "json": "{\n  \"chains\": []\n}\n"} {
 		got := hookgate(t, "", "get", "chain", "--diagnostics", none.URL, "-o", format)
-		if got.out != want || got.errOut != none.URL+" has no chains.\n" || got.code != exitDone {
+		if got.out != want || got.errOut != none.URL+" has no chains.\n" || got.code != cmdline.ExitDone {
 			t.Errorf("without any, %s: %+v", format, got)
 		}
 	}
@@ -120,13 +121,13 @@ func TestDescribeChain(t *testing.T) {
 		for _, args := range []string{"chain " + name, "chain/" + name, "chains/" + name} {
 			got := hookgate(t, "", append(strings.Fields("describe "+args), "--diagnostics", s.URL)...)
 			rows := columns(got.out)
-			if diff := cmp.Diff(want, rows[:min(len(want), len(rows))]); diff != "" || got.code != exitDone {
+			if diff := cmp.Diff(want, rows[:min(len(want), len(rows))]); diff != "" || got.code != cmdline.ExitDone {
 				t.Errorf("%s: exit status %d, %s; -want +got\n%s", args, got.code, got.errOut, diff)
 			}
 		}
 	}
 	got := hookgate(t, "", "describe", "chain", "nope", "--diagnostics", s.URL)
-	if want := "HTTP 404: there is no such chain\nSee \"hookgate get chains\"."; got.code != exitFailed || !strings.Contains(got.errOut, want) {
+	if want := "HTTP 404: there is no such chain\nSee \"hookgate get chains\"."; got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, want) {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	if got := completions(t, "describe", "chain", "--diagnostics", s.URL, "g"); !cmp.Equal(got, []string{"gates"}) {
@@ -148,7 +149,7 @@ func TestGetHandlersWithChains(t *testing.T) {
 		{"beforeclusterupgrade", "gates", "BeforeClusterUpgrade", "Slow", "10s", "Fail", "-", "as sent", "-", "5", "1", "1ms", "2ms", "-", "-"},
 		{"updates-of-machines", "updates-of-machines", "CanUpdateMachineSet", "Down", "0s", "Fail", "-", "as sent", "-", "0", "0", "-", "-", "-", "-"},
 	}
-	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
+	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone {
 		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
 	}
 }

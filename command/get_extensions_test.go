@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // extensionConfig returns an ExtensionConfig with a handler and conditions, each a type, a status, a reason and a
@@ -49,19 +51,19 @@ func TestGetExtensions(t *testing.T) {
 		{"good", "1", "True", "True", "-"},
 		{"new", "1", "-", "-", "-"},
 	}
-	if diff := cmp.Diff(want, rows); diff != "" || got.code != exitDone || got.errOut != "" {
+	if diff := cmp.Diff(want, rows); diff != "" || got.code != cmdline.ExitDone || got.errOut != "" {
 		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
 	}
 	one := hookgate(t, "", "get", "extensions", "new", "--kubeconfig", apiServer(t, lists))
-	if one.code != exitDone || len(columns(one.out)) != 2 || !strings.Contains(one.out, "\nnew ") {
+	if one.code != cmdline.ExitDone || len(columns(one.out)) != 2 || !strings.Contains(one.out, "\nnew ") {
 		t.Errorf("one of them: %+v", one)
 	}
 	one = hookgate(t, "", "get", "extensions", "nwe", "--kubeconfig", apiServer(t, lists))
-	if one.code != exitFailed || !strings.Contains(one.errOut, `there is no ExtensionConfig "nwe"`) {
+	if one.code != cmdline.ExitFailed || !strings.Contains(one.errOut, `there is no ExtensionConfig "nwe"`) {
 		t.Errorf("one that is not there: %+v", one)
 	}
 	none := hookgate(t, "", "get", "extensions", "--kubeconfig", apiServer(t, map[string][]any{listedConfigs: nil}))
-	if none.code != exitDone || none.out != "" || none.errOut != "There are no ExtensionConfigs.\n" {
+	if none.code != cmdline.ExitDone || none.out != "" || none.errOut != "There are no ExtensionConfigs.\n" {
 		t.Errorf("without any: %+v", none)
 	}
 }
@@ -72,10 +74,10 @@ func TestGetExtensionsFails(t *testing.T) {
 		code int
 		want string
 	}{
-		"Group":   {[]string{"--kubeconfig", "x", "--extension-config-group", "y"}, exitUsage, `--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev, got "y"`},
-		"Timeout": {[]string{"--kubeconfig", "x", "--timeout", "0s"}, exitUsage, "--timeout: want more than 0, got 0s"},
-		"NoFile":  {[]string{"--kubeconfig", "none"}, exitFailed, "kubeconfig: "},
-		"NoKind":  {[]string{"--kubeconfig", apiServer(t, nil)}, exitFailed, "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2; install Cluster API or the gateway"},
+		"Group":   {[]string{"--kubeconfig", "x", "--extension-config-group", "y"}, cmdline.ExitUsage, `--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev, got "y"`},
+		"Timeout": {[]string{"--kubeconfig", "x", "--timeout", "0s"}, cmdline.ExitUsage, "--timeout: want more than 0, got 0s"},
+		"NoFile":  {[]string{"--kubeconfig", "none"}, cmdline.ExitFailed, "kubeconfig: "},
+		"NoKind":  {[]string{"--kubeconfig", apiServer(t, nil)}, cmdline.ExitFailed, "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2; install Cluster API or the gateway"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hookgate(t, "", append([]string{"get", "extensions"}, tt.args...)...)

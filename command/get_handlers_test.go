@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // handlersStatus returns the status of a gateway with a hook of three handlers, and a handler on its own.
@@ -51,7 +52,7 @@ func TestGetHandlersOfAGateway(t *testing.T) {
 		"name": {{"z.other"}, {"gate.acme"}, {"a.other"}, {"patch.other"}},
 	} {
 		got := hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != "" {
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || got.errOut != "" {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
 		}
 	}
@@ -71,7 +72,7 @@ func TestGetHandlersOfAGatewayWithoutAny(t *testing.T) {
 	s := serveStatus(t, func() *status.Gateway { return &status.Gateway{Now: time.Now()} })
 	for format, want := range map[string]string{"table": "", "wide": "", "name": "", "json": "{\n  \"handlers\": []\n}\n", "yaml": "handlers: []\n"} {
 		got := hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", format)
-		if got.out != want || got.errOut != s.URL+" has no handlers.\n" || got.code != exitDone {
+		if got.out != want || got.errOut != s.URL+" has no handlers.\n" || got.code != cmdline.ExitDone {
 			t.Errorf("%s: %+v, want %q", format, got, want)
 		}
 	}
@@ -100,12 +101,12 @@ func TestGetHandlersAsksOne(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--ca", ca, "--diagnostics", "https://127.0.0.1:1"}, exitFailed, "gateway https://127.0.0.1:1"},
-		{[]string{"--server", "https://127.0.0.1:1"}, exitFailed, "https://127.0.0.1:1"},
-		{[]string{"--server", "https://127.0.0.1:1", "--diagnostics", "http://127.0.0.1:1"}, exitUsage, "leave the other out"},
-		{[]string{"--server", "https://127.0.0.1:1", "-o", "wide"}, exitFailed, "https://127.0.0.1:1"},
-		{[]string{"-o", "xml"}, exitUsage, "want table, wide, name, yaml or json"},
-		{[]string{"--timeout", "0s"}, exitUsage, "--timeout: want more than 0"},
+		{[]string{"--ca", ca, "--diagnostics", "https://127.0.0.1:1"}, cmdline.ExitFailed, "gateway https://127.0.0.1:1"},
+		{[]string{"--server", "https://127.0.0.1:1"}, cmdline.ExitFailed, "https://127.0.0.1:1"},
+		{[]string{"--server", "https://127.0.0.1:1", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitUsage, "leave the other out"},
+		{[]string{"--server", "https://127.0.0.1:1", "-o", "wide"}, cmdline.ExitFailed, "https://127.0.0.1:1"},
+		{[]string{"-o", "xml"}, cmdline.ExitUsage, "want table, wide, name, yaml or json"},
+		{[]string{"--timeout", "0s"}, cmdline.ExitUsage, "--timeout: want more than 0"},
 	} {
 		got := hookgate(t, "", append([]string{"get", "handlers"}, tt.args...)...)
 		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {

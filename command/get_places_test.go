@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestGetPlaces lists the Clusters that wait, and those that have what they wait for.
@@ -57,7 +58,7 @@ func TestGetPlaces(t *testing.T) {
 	} {
 		s := serveStatus(t, placed(tt.holds...))
 		got := hookgate(t, "", append([]string{"get", "holds", "--diagnostics", s.URL}, tt.args...)...)
-		if diff := cmp.Diff(tt.want, columns(got.out)); diff != "" || got.code != exitDone || strings.ReplaceAll(got.errOut, s.URL, "URL") != tt.errOut {
+		if diff := cmp.Diff(tt.want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || strings.ReplaceAll(got.errOut, s.URL, "URL") != tt.errOut {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", name, got.code, got.errOut, diff)
 		}
 	}

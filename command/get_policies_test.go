@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestGetPolicies lists the policies in the status of a gateway in each format.
@@ -38,7 +39,7 @@ func TestGetPolicies(t *testing.T) {
 		"name": {{"first"}, {"typo"}},
 	} {
 		got := hookgate(t, "", "get", "policies", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != more {
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || got.errOut != more {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
 		}
 	}
@@ -50,7 +51,7 @@ func TestGetPolicies(t *testing.T) {
 	none := serveStatus(t, gatewayStatus)
 	for format, want := range map[string]string{"table": "", "json": "{\n  \"policies\": []\n}\n"} {
 		got := hookgate(t, "", "get", "policies", "--diagnostics", none.URL, "-o", format)
-		if got.out != want || got.errOut != none.URL+" has no policies.\n" || got.code != exitDone {
+		if got.out != want || got.errOut != none.URL+" has no policies.\n" || got.code != cmdline.ExitDone {
 			t.Errorf("without any, %s: %+v", format, got)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // rolloutsStatus is gatewayStatus with two rollouts: one that goes on, and one that is aborted. The extension of
@@ -67,7 +68,7 @@ func TestGetRollouts(t *testing.T) {
 		"name":  {{"patches"}, {"stopped"}},
 	} {
 		got := hookgate(t, "", "get", "rollouts", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || !strings.HasPrefix(got.errOut, "There are 2 more") {
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || !strings.HasPrefix(got.errOut, "There are 2 more") {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
 		}
 	}
@@ -103,7 +104,7 @@ func TestDescribeRollout(t *testing.T) {
 		nil,
 		{"and 7 more Clusters, which the gateway does not list"},
 	}
-	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
+	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone {
 		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
 	}
 	if got := completions(t, "describe", "rollout", "--diagnostics", s.URL, "p"); !cmp.Equal(got, []string{"patches"}) {

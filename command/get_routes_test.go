@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // routesOfProd returns a Cluster with a hook whose handlers have turns, one of which is a chain, and a hook whose
@@ -80,7 +81,7 @@ func TestGetRoutes(t *testing.T) {
 		"name": {{"gate.acme"}, {"rule.small"}, {"checks"}, {"a.acme"}, {"b.acme"}, {"patch.acme"}},
 	} {
 		got := hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != "" {
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || got.errOut != "" {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
 		}
 	}
@@ -107,12 +108,12 @@ func TestGetRoutesErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		"Unknown":     {[]string{"x/y"}, exitFailed, `HTTP 404: no call about a Cluster "x/y" has reached this process: ask the other replicas`},
-		"Older":       {[]string{"old/one"}, exitFailed, "does not say where the hooks of one Cluster go"},
-		"NoNamespace": {[]string{"prod"}, exitUsage, `want NAMESPACE/CLUSTER, such as default/my-cluster, got "prod"`},
-		"TwoSlashes":  {[]string{"a/b/c"}, exitUsage, "want NAMESPACE/CLUSTER"},
-		"Nothing":     {nil, exitUsage, "want one NAMESPACE/CLUSTER, got 0 arguments"},
-		"BadFormat":   {[]string{"x/y", "-o", "xml"}, exitUsage, `--output "xml": want table, wide, name, yaml or json`},
+		"Unknown":     {[]string{"x/y"}, cmdline.ExitFailed, `HTTP 404: no call about a Cluster "x/y" has reached this process: ask the other replicas`},
+		"Older":       {[]string{"old/one"}, cmdline.ExitFailed, "does not say where the hooks of one Cluster go"},
+		"NoNamespace": {[]string{"prod"}, cmdline.ExitUsage, `want NAMESPACE/CLUSTER, such as default/my-cluster, got "prod"`},
+		"TwoSlashes":  {[]string{"a/b/c"}, cmdline.ExitUsage, "want NAMESPACE/CLUSTER"},
+		"Nothing":     {nil, cmdline.ExitUsage, "want one NAMESPACE/CLUSTER, got 0 arguments"},
+		"BadFormat":   {[]string{"x/y", "-o", "xml"}, cmdline.ExitUsage, `--output "xml": want table, wide, name, yaml or json`},
 	} {
 		got := hookgate(t, "", append([]string{"get", "routes", "--diagnostics", s.URL}, tt.args...)...)
 		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
@@ -121,7 +122,7 @@ func TestGetRoutesErrors(t *testing.T) {
 	}
 	none := serveRoutes(t, &status.Cluster{Namespace: "a", Name: "b"})
 	got := hookgate(t, "", "get", "routes", "a/b", "--diagnostics", none.URL)
-	if got.out != "" || got.errOut != none.URL+" has no handlers for a/b.\n" || got.code != exitDone {
+	if got.out != "" || got.errOut != none.URL+" has no handlers for a/b.\n" || got.code != cmdline.ExitDone {
 		t.Errorf("without handlers: %+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 func TestGetHandlers(t *testing.T) {
@@ -21,7 +22,7 @@ func TestGetHandlers(t *testing.T) {
 	for transport, server := range f.servers() {
 		for _, format := range []string{"table", "yaml", "json"} {
 			got := hookgate(t, "", append([]string{"get", "handlers", "-o", format}, server...)...)
-			if got.code != exitDone || got.errOut != "" {
+			if got.code != cmdline.ExitDone || got.errOut != "" {
 				t.Errorf("%s, %s: exit status %d: %s", transport, format, got.code, got.errOut)
 			}
 			golden(t, "get/handlers."+format, got.out)
@@ -33,7 +34,7 @@ func TestGetHandlersWithoutAny(t *testing.T) {
 	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[]`)}})
 	for transport, server := range f.servers() {
 		got := hookgate(t, "", append([]string{"get", "handlers"}, server...)...)
-		if want := server[1] + " has no handlers.\n"; got.code != exitDone || got.out != "" || got.errOut != want {
+		if want := server[1] + " has no handlers.\n"; got.code != cmdline.ExitDone || got.out != "" || got.errOut != want {
 			t.Errorf("%s: got %+v, want stderr %q", transport, got, want)
 		}
 	}
@@ -58,7 +59,7 @@ func TestGetUsage(t *testing.T) {
 		{[]string{"get", "chains", "x"}, `want no names, got "x"`},
 		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope"},
 	} {
-		if got := hookgate(t, "", tt.args...); got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {
+		if got := hookgate(t, "", tt.args...); got.code != cmdline.ExitUsage || !strings.Contains(got.errOut, tt.want) {
 			t.Errorf("%v: got %d %q, want %q", tt.args, got.code, got.errOut, tt.want)
 		}
 	}

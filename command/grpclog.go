@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/grpclog"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // grpcLog writes what grpc-go logs. Its warnings are about connections, whose failures are reported with the call or
@@ -67,7 +69,7 @@ func (l *grpcLog) error(text string) {
 
 func (l *grpcLog) fatal(text string) {
 	l.log(slog.LevelError, func() string { return text })
-	os.Exit(exitFailed) // as grpclog.LoggerV2 wants
+	os.Exit(cmdline.ExitFailed) // as grpclog.LoggerV2 wants
 }
 
 func (l *grpcLog) Info(args ...any) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestHelpFits checks the help of every command at the widths of terminals. Examples are to be copied, so that they keep
@@ -23,11 +23,11 @@ func TestHelpFits(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, width := range []int{80, 100} {
-			groups := []flagGroup(nil)
+			groups := []cmdline.FlagGroup(nil)
 			if cmd.Name() == "serve" {
 				groups = serveGroups
 			}
-			help, examples, _ := strings.Cut(helpOf(cmd, groups, width), "\nExamples:\n")
+			help, examples, _ := strings.Cut(cmdline.HelpOf(cmd, groups, width), "\nExamples:\n")
 			if _, after, ok := strings.Cut(examples, "\n\n"); ok {
 				help += after
 			}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/alloctest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // answerRaw starts a server that answers each connection with a text, whatever it is asked, and returns its URL.
@@ -63,7 +65,7 @@ func TestErrorsDoNotControlTheTerminal(t *testing.T) {
 			{"call", "Discovery", "--server", url},
 		} {
 			got := hookgate(t, "", args...)
-			if got.code == exitDone || strings.ContainsAny(got.errOut+got.out, "\x1b\u202e") || len(got.errOut) > 32<<10 {
+			if got.code == cmdline.ExitDone || strings.ContainsAny(got.errOut+got.out, "\x1b\u202e") || len(got.errOut) > 32<<10 {
 				t.Errorf("%s, %v: %d bytes, %.200q", name, args, len(got.errOut), got.errOut)
 			}
 		}
@@ -105,7 +107,7 @@ func TestHostileStatuses(t *testing.T) {
 			url := statusOf(t, tt.status)
 			alloctest.Bound{Base: 1 << 30}.Check(t, 0, func() {
 				got := hookgate(t, "", append(tt.args, "--diagnostics", url)...)
-				if (got.code == exitDone) != (tt.want != "") || !strings.Contains(got.out, tt.want) || tt.want == "" && got.errOut == "" {
+				if (got.code == cmdline.ExitDone) != (tt.want != "") || !strings.Contains(got.out, tt.want) || tt.want == "" && got.errOut == "" {
 					t.Errorf("status %d, %.300s", got.code, got.errOut)
 				}
 			})
@@ -141,13 +143,13 @@ func TestDashboardPassesOnLittle(t *testing.T) {
 		_, _ = io.WriteString(w, "page")
 	}))
 	t.Cleanup(gateway.Close)
-	var o statusOptions
-	o.server, o.timeout = gateway.URL, time.Minute
-	c, err := o.open()
+	var o target.StatusOptions
+	o.Server, o.Timeout = gateway.URL, time.Minute
+	c, err := o.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	h := forward(c, "127.0.0.1:1")
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", nil)
 	w := httptest.NewRecorder()

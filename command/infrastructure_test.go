@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // Mistakes in the flags of hookgate infrastructure end it before it calls anything, with a text that names the flag.
@@ -27,7 +29,7 @@ func TestInfrastructureUsage(t *testing.T) {
 		var out, errOut bytes.Buffer
 		code := run(t.Context(), append([]string{"infrastructure"}, c.args...), strings.NewReader(""), &out, &errOut,
 			func(string) (string, bool) { return "", false })
-		if code != exitUsage || !strings.Contains(errOut.String(), c.want) {
+		if code != cmdline.ExitUsage || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%q: exit status %d, %s, want %q", c.args, code, &errOut, c.want)
 		}
 	}

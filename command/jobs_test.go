@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // jobStatus is the status of a gateway with a HookJob, for which a Cluster waits.
@@ -38,7 +39,7 @@ func TestJobsAreShown(t *testing.T) {
 	ask := func(args ...string) [][]string {
 		t.Helper()
 		got := hookgate(t, "", append(args, "--diagnostics", s.URL)...)
-		if got.code != exitDone || got.errOut != "" {
+		if got.code != cmdline.ExitDone || got.errOut != "" {
 			t.Errorf("%v: exit status %d: %s", args, got.code, got.errOut)
 		}
 		return columns(got.out)
@@ -66,7 +67,7 @@ func TestJobUsage(t *testing.T) {
 		`--cluster: want NAMESPACE/NAME, got "a"`:                            {"rerun", "a", "--cluster", "a"},
 		`--cluster: want NAMESPACE/NAME, got "a/b/c"`:                        {"rerun", "a", "--cluster", "a/b/c"},
 	} {
-		if got := hookgate(t, "", append([]string{"job"}, args...)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
+		if got := hookgate(t, "", append([]string{"job"}, args...)...); got.code != cmdline.ExitUsage || !strings.Contains(got.errOut, want) {
 			t.Errorf("%q: exit status %d: %s, want %s", args, got.code, got.errOut, want)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 const lintConfig = `apiVersion: runtime.cluster.x-k8s.io/v1beta2
@@ -53,7 +55,7 @@ func TestLint(t *testing.T) {
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"bad/c.yaml": lintPolicy("second", "{name: other}", "request.x ==") + "---\n" + lintPolicy("third", "{name: other}", "true"),
 	})
-	if got := hookgate(t, "", "lint", "good"); got.code != exitDone || got.out+got.errOut != "" {
+	if got := hookgate(t, "", "lint", "good"); got.code != cmdline.ExitDone || got.out+got.errOut != "" {
 		t.Errorf("exit status %d: %s%s", got.code, got.out, got.errOut)
 	}
 	const place = "spec.matchConditions[0].expression: Invalid value: "
@@ -67,7 +69,7 @@ func TestLint(t *testing.T) {
 	}, "\n")
 	got := hookgate(t, "", "lint", "bad", "good/policy.yaml")
 	lines, wanted := strings.Split(got.out, "\n"), strings.Split(want, "\n")
-	if got.code != exitFailed || got.errOut != "hookgate: lint: 5 mistakes\n" {
+	if got.code != cmdline.ExitFailed || got.errOut != "hookgate: lint: 5 mistakes\n" {
 		t.Errorf("exit status %d: %s", got.code, got.errOut)
 	}
 	for i, prefix := range wanted[:4] {
@@ -78,7 +80,7 @@ func TestLint(t *testing.T) {
 
 	got = hookgate(t, "", "lint", "bad/a.yaml", "-o", "json")
 	var report struct{ Problems []lintProblem }
-	if err := json.Unmarshal([]byte(got.out), &report); err != nil || got.code != exitFailed || len(report.Problems) != 1 ||
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil || got.code != cmdline.ExitFailed || len(report.Problems) != 1 ||
 		report.Problems[0].Line != 8 || report.Problems[0].Level != "error" || report.Problems[0].File != "bad/a.yaml" {
 		t.Errorf("exit status %d: %v: %s", got.code, err, got.out)
 	}
@@ -95,11 +97,11 @@ func TestLint(t *testing.T) {
 func TestLintUsage(t *testing.T) {
 	lintFiles(t, nil)
 	for _, args := range [][]string{{"lint"}, {"lint", ".", "-o", "table"}} {
-		if got := hookgate(t, "", args...); got.code != exitUsage {
+		if got := hookgate(t, "", args...); got.code != cmdline.ExitUsage {
 			t.Errorf("%q: exit status %d: %s", args, got.code, got.errOut)
 		}
 	}
-	if got := hookgate(t, "", "lint", "absent.yaml"); got.code != exitFailed || !strings.Contains(got.errOut, "absent.yaml") {
+	if got := hookgate(t, "", "lint", "absent.yaml"); got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, "absent.yaml") {
 		t.Errorf("exit status %d: %s", got.code, got.errOut)
 	}
 }

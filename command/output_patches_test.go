@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // Patches are decoded where the contract has them, and nowhere else. All that is no JSON in base64 stays as it is.
@@ -47,10 +49,10 @@ func TestCallDecodesPatches(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"-o", "json"}, exitDone, `"patch": "` + encoded(`{"spec":{"image":"a"}}`) + `"`},
-		{[]string{"-o", "json", "--decode-patches"}, exitDone, "\"decodedPatch\": {\n        \"spec\": {\n"},
-		{[]string{"-o", "yaml", "--decode-patches"}, exitDone, "decodedPatch:\n      spec:\n        image: a\n"},
-		{[]string{"--decode-patches"}, exitUsage, "--decode-patches is for -o json and -o yaml"},
+		{[]string{"-o", "json"}, cmdline.ExitDone, `"patch": "` + encoded(`{"spec":{"image":"a"}}`) + `"`},
+		{[]string{"-o", "json", "--decode-patches"}, cmdline.ExitDone, "\"decodedPatch\": {\n        \"spec\": {\n"},
+		{[]string{"-o", "yaml", "--decode-patches"}, cmdline.ExitDone, "decodedPatch:\n      spec:\n        image: a\n"},
+		{[]string{"--decode-patches"}, cmdline.ExitUsage, "--decode-patches is for -o json and -o yaml"},
 	} {
 		args := append([]string{"call", "GeneratePatches", "-f", "-"}, tt.args...)
 		got := hookgate(t, patchesRequest, append(args, f.servers()["https"]...)...)
@@ -64,7 +66,7 @@ func TestCallDecodesPatches(t *testing.T) {
 func TestExplainDecodesPatches(t *testing.T) {
 	dir := manifestDir(t, newPatcher(t, patchReply(`{"spec":{"image":"a"}}`), patchReply(`{"spec":{"proxy":"b"}}`)))
 	got := hookgate(t, patchesRequest, "explain", "GeneratePatches", "-f", "-", "--extension-configs", dir, "--call", "-o", "json", "--decode-patches")
-	if got.code != exitDone || strings.Count(got.out, `"decodedPatch": `) < 3 || strings.Contains(got.out, `"patch": "`) {
+	if got.code != cmdline.ExitDone || strings.Count(got.out, `"decodedPatch": `) < 3 || strings.Contains(got.out, `"patch": "`) {
 		t.Errorf("exit status %d, %s\n%s", got.code, got.errOut, got.out)
 	}
 }

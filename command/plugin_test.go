@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 func TestIsPlugin(t *testing.T) {
@@ -42,16 +44,16 @@ func TestPlugin(t *testing.T) {
 		code int
 		want string
 	}{
-		"Help":        {[]string{"describe", "--help"}, exitDone, "kubectl hookgate describe EXTENSION"},
-		"Example":     {[]string{"describe", "--help"}, exitDone, "  kubectl hookgate describe acme\n"},
-		"Text":        {[]string{"call", "--help"}, exitDone, "kubectl hookgate call HOOK"},
-		"Usage":       {[]string{"describe"}, exitUsage, `Run "kubectl hookgate describe --help" to see how to use it.`},
-		"Version":     {[]string{"--version"}, exitDone, "kubectl hookgate "},
-		"Cluster":     {[]string{"describe", "acme"}, exitDone, "acme"},
-		"Extensions":  {[]string{"get", "extensions"}, exitDone, "acme"},
-		"Context":     {[]string{"get", "holds", "--context", "other"}, exitDone, "of hookgate-system/a."},
-		"Diagnostics": {[]string{"get", "extensions", "--diagnostics", s.URL}, exitDone, "other"},
-		"Server":      {[]string{"call", "Discovery", "--server", "https://127.0.0.1:1"}, exitFailed, "server https://127.0.0.1:1"},
+		"Help":        {[]string{"describe", "--help"}, cmdline.ExitDone, "kubectl hookgate describe EXTENSION"},
+		"Example":     {[]string{"describe", "--help"}, cmdline.ExitDone, "  kubectl hookgate describe acme\n"},
+		"Text":        {[]string{"call", "--help"}, cmdline.ExitDone, "kubectl hookgate call HOOK"},
+		"Usage":       {[]string{"describe"}, cmdline.ExitUsage, `Run "kubectl hookgate describe --help" to see how to use it.`},
+		"Version":     {[]string{"--version"}, cmdline.ExitDone, "kubectl hookgate "},
+		"Cluster":     {[]string{"describe", "acme"}, cmdline.ExitDone, "acme"},
+		"Extensions":  {[]string{"get", "extensions"}, cmdline.ExitDone, "acme"},
+		"Context":     {[]string{"get", "holds", "--context", "other"}, cmdline.ExitDone, "of hookgate-system/a."},
+		"Diagnostics": {[]string{"get", "extensions", "--diagnostics", s.URL}, cmdline.ExitDone, "other"},
+		"Server":      {[]string{"call", "Discovery", "--server", "https://127.0.0.1:1"}, cmdline.ExitFailed, "server https://127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plugin(t, nil, tt.args...)

@@ -18,6 +18,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // apiServer answers lists as an API server does, by the path of the resource, and returns a kubeconfig for it.
@@ -108,24 +110,24 @@ func TestPreflightOfACluster(t *testing.T) {
 		out   string
 		err   string
 	}{
-		"running v1.12": {registered(t, "v1.12.4"), nil, exitFailed,
+		"running v1.12": {registered(t, "v1.12.4"), nil, cmdline.ExitFailed,
 			"from cluster-api=v1.12 (Provider capi-system/cluster-api): ", "hookgate: cluster-api=v1.14: 2 findings of level break\n"},
-		"running v1.13": {registered(t, "v1.13.0"), nil, exitDone, "from cluster-api=v1.13 (Provider ", ""},
-		"--from wins": {registered(t, "v1.13.0"), []string{"--from", "cluster-api=v1.12.4"}, exitFailed,
+		"running v1.13": {registered(t, "v1.13.0"), nil, cmdline.ExitDone, "from cluster-api=v1.13 (Provider ", ""},
+		"--from wins": {registered(t, "v1.13.0"), []string{"--from", "cluster-api=v1.12.4"}, cmdline.ExitFailed,
 			"from cluster-api=v1.12 (--from): ", "2 findings of level break"},
-		"no Provider": {registered(t, ""), nil, exitDone, "not-stated",
+		"no Provider": {registered(t, ""), nil, cmdline.ExitDone, "not-stated",
 			"Which Cluster API runs now is not known: there is no Provider of clusterctl for Cluster API. Say it with --from cluster-api=VERSION.\n"},
-		"no ExtensionConfigs": {map[string][]any{listedConfigs: nil}, nil, exitFailed, "",
+		"no ExtensionConfigs": {map[string][]any{listedConfigs: nil}, nil, cmdline.ExitFailed, "",
 			"there is nothing to judge: the cluster has no ExtensionConfig in runtime.cluster.x-k8s.io and in runtime.hookgate.dev; is it the right cluster? If it is, give --allow-empty\n"},
-		"none is all right": {map[string][]any{listedConfigs: nil}, []string{"--allow-empty"}, exitDone, "", ""},
-		"none with the label": {map[string][]any{listedConfigs: nil}, []string{"--watch-filter", "blue", "--extension-config-group", "runtime.hookgate.dev"}, exitFailed, "",
+		"none is all right": {map[string][]any{listedConfigs: nil}, []string{"--allow-empty"}, cmdline.ExitDone, "", ""},
+		"none with the label": {map[string][]any{listedConfigs: nil}, []string{"--watch-filter", "blue", "--extension-config-group", "runtime.hookgate.dev"}, cmdline.ExitFailed, "",
 			"the API server has no ExtensionConfig in runtime.hookgate.dev/v1beta2; install Cluster API or the gateway, or name another group"},
-		"no such kind": {map[string][]any{}, nil, exitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"},
-		"a warning fails": {withLate(registered(t, "v1.13.0")), []string{"--fail-on", "warn"}, exitFailed, "not-discovered",
+		"no such kind": {map[string][]any{}, nil, cmdline.ExitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"},
+		"a warning fails": {withLate(registered(t, "v1.13.0")), []string{"--fail-on", "warn"}, cmdline.ExitFailed, "not-discovered",
 			"hookgate: cluster-api=v1.14: 1 finding of level warn\n"},
-		"undiscovered": {withLate(registered(t, "v1.13.0")), nil, exitFailed, "it has not been discovered",
+		"undiscovered": {withLate(registered(t, "v1.13.0")), nil, cmdline.ExitFailed, "it has not been discovered",
 			"hookgate: cluster-api=v1.14: 1 finding of level unknown\n"},
-		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, exitFailed,
+		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, cmdline.ExitFailed,
 			`cluster.x-k8s.io/watch-filter: "blue"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +177,7 @@ current-context: a
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
-	if got := preflight("--context", "c"); got.code != exitFailed || !strings.Contains(got.errOut, `context "c" does not exist`) {
+	if got := preflight("--context", "c"); got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, `context "c" does not exist`) {
 		t.Errorf("a context that does not exist: %+v", got)
 	}
 	t.Setenv("KUBECONFIG", "")
@@ -217,16 +219,16 @@ func TestPreflightFailsFromALevelOn(t *testing.T) {
 		failOn string
 		code   int
 	}{
-		"break at break":     {nil, "break", exitFailed},
-		"break at warn":      {nil, "warn", exitFailed},
-		"degrade at break":   {map[string]string{"p.yaml": forAll}, "break", exitDone},
-		"degrade at degrade": {map[string]string{"p.yaml": forAll}, "degrade", exitFailed},
-		"warn at degrade":    {map[string]string{"p.yaml": policies}, "degrade", exitDone},
-		"warn at warn":       {map[string]string{"p.yaml": policies}, "warn", exitFailed},
+		"break at break":     {nil, "break", cmdline.ExitFailed},
+		"break at warn":      {nil, "warn", cmdline.ExitFailed},
+		"degrade at break":   {map[string]string{"p.yaml": forAll}, "break", cmdline.ExitDone},
+		"degrade at degrade": {map[string]string{"p.yaml": forAll}, "degrade", cmdline.ExitFailed},
+		"warn at degrade":    {map[string]string{"p.yaml": policies}, "degrade", cmdline.ExitDone},
+		"warn at warn":       {map[string]string{"p.yaml": policies}, "warn", cmdline.ExitFailed},
 	} {
 		more := map[string]string{}
 		maps.Copy(more, tt.more)
-		for _, format := range []string{formatTable, formatJSON, formatSARIF, formatPolicies} {
+		for _, format := range []string{cmdline.FormatTable, cmdline.FormatJSON, formatSARIF, formatPolicies} {
 			got := hookgate(t, "", append([]string{"preflight", "--extension-configs", upgraded(t, more), "--fail-on", tt.failOn, "-o", format}, to114...)...)
 			if got.code != tt.code {
 				t.Errorf("%s, %s: exit status %d, want %d: %s", name, format, got.code, tt.code, got.errOut)
@@ -256,20 +258,20 @@ func TestPreflightOfExtensionsThatClusterAPICalls(t *testing.T) {
 		out   []string
 	}{
 		"the gateway reads the other group": {
-			map[string][]any{listedConfigs: {config("acme")}, beside: {config("other")}, listedPolicies: {policy}}, nil, exitFailed,
+			map[string][]any{listedConfigs: {config("acme")}, beside: {config("other")}, listedPolicies: {policy}}, nil, cmdline.ExitFailed,
 			[]string{"break   create.acme", "objects-change", "warn    acme", "policy-ignored", "Cluster API calls the extension of ExtensionConfig \"acme\" itself",
 				"put a gateway before it: register it in the group that the gateway reads instead"},
 		},
 		"it reads this one": {
-			map[string][]any{listedConfigs: {config("acme")}, listedPolicies: {policy}}, nil, exitDone, []string{"ok      create.acme"},
+			map[string][]any{listedConfigs: {config("acme")}, listedPolicies: {policy}}, nil, cmdline.ExitDone, []string{"ok      create.acme"},
 		},
 		"the same name in both": {
-			map[string][]any{listedConfigs: {config("acme")}, beside: {config("acme")}, listedPolicies: {policy}}, nil, exitFailed,
+			map[string][]any{listedConfigs: {config("acme")}, beside: {config("acme")}, listedPolicies: {policy}}, nil, cmdline.ExitFailed,
 			[]string{"break   create.acme of runtime.cluster.x-k8s.io", "ok      create.acme of runtime.hookgate.dev", "2 handlers of 2 ExtensionConfigs: 1 break, 0 degrade, 0 warn, 1 ok"},
 		},
 		"one of them is asked about": {
 			map[string][]any{listedConfigs: {config("acme")}, beside: {config("acme")}, listedPolicies: {policy}},
-			[]string{"--extension-config-group", "runtime.hookgate.dev"}, exitDone, []string{"ok      create.acme "},
+			[]string{"--extension-config-group", "runtime.hookgate.dev"}, cmdline.ExitDone, []string{"ok      create.acme "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

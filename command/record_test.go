@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -52,14 +53,14 @@ func TestRecordOneHandler(t *testing.T) {
 	}
 	process.Eventually(t, "all calls are written", func() bool { return strings.Count(textOf(t, file), "\n") == 3 })
 	interrupt()
-	if code := <-recording.ended; code != exitDone || recording.out.String() != file+": 3 calls, 0 dropped\n" {
+	if code := <-recording.ended; code != cmdline.ExitDone || recording.out.String() != file+": 3 calls, 0 dropped\n" {
 		t.Errorf("exit status %d: %s%s", code, recording.out.String(), recording.errOut.String())
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || strings.Contains(textOf(t, file), replaySecret) {
 		t.Errorf("the mode is %v, %v, with %s", info.Mode(), err, textOf(t, file))
 	}
 	ca := writeFile(t, "ca.crt", string(caOf(extension)))
-	if got := hookgate(t, "", "replay", file, "--server", extension.URL, "--ca", ca); got.code != exitDone ||
+	if got := hookgate(t, "", "replay", file, "--server", extension.URL, "--ca", ca); got.code != cmdline.ExitDone ||
 		!strings.Contains(got.out, "3 calls replayed: 3 equal") {
 		t.Errorf("replayed: %+v", got)
 	}
@@ -70,7 +71,7 @@ func TestRecordOneHandler(t *testing.T) {
 	if err := call("generatepatches/p.acme", replayRequest(0)); err != nil {
 		t.Fatal(err)
 	}
-	if code := <-recording.ended; code != exitDone || recording.out.String() != full+": 0 calls, 0 dropped\n" {
+	if code := <-recording.ended; code != cmdline.ExitDone || recording.out.String() != full+": 0 calls, 0 dropped\n" {
 		t.Errorf("exit status %d: %s%s", code, recording.out.String(), recording.errOut.String())
 	}
 
@@ -79,10 +80,10 @@ func TestRecordOneHandler(t *testing.T) {
 		code int
 		want string
 	}{
-		"handler": {[]string{"p.acm"}, exitFailed, `HTTP 404: there is no handler "p.acm": did you mean "p.acme"?`},
-		"exists":  {[]string{"p.acme", "-f", file}, exitFailed, "file exists"},
-		"time":    {[]string{"p.acme", "--for", "25h"}, exitUsage, "want a time of at most 24h0m0s"},
-		"size":    {[]string{"p.acme", "--max-bytes", "x"}, exitUsage, "want a quantity such as 512Mi"},
+		"handler": {[]string{"p.acm"}, cmdline.ExitFailed, `HTTP 404: there is no handler "p.acm": did you mean "p.acme"?`},
+		"exists":  {[]string{"p.acme", "-f", file}, cmdline.ExitFailed, "file exists"},
+		"time":    {[]string{"p.acme", "--for", "25h"}, cmdline.ExitUsage, "want a time of at most 24h0m0s"},
+		"size":    {[]string{"p.acme", "--max-bytes", "x"}, cmdline.ExitUsage, "want a quantity such as 512Mi"},
 	} {
 		got := hookgate(t, "", append([]string{"record", "--diagnostics", "http://" + g.Diagnostics}, tc.args...)...)
 		if got.code != tc.code || !strings.Contains(got.errOut, tc.want) {
@@ -146,7 +147,7 @@ func TestRecordIsCutOff(t *testing.T) {
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
 	got := hookgate(t, "", "record", "p.acme", "--diagnostics", server.URL, "-f", file)
-	if got.code != exitFailed || got.out != file+": 1 call, 2 dropped\n" ||
+	if got.code != cmdline.ExitFailed || got.out != file+": 1 call, 2 dropped\n" ||
 		!strings.Contains(got.errOut, "the gateway has ended the recording before its time") || textOf(t, file) != "{\"a\":1}\n" {
 		t.Errorf("got %+v with %q", got, textOf(t, file))
 	}

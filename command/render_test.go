@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // hookgate render is another program, with its arguments, its output and its exit status.
@@ -15,7 +17,7 @@ func TestRenderRunsItsProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	got := hookgate(t, "", "render", "-f", "x")
-	if got.code != exitUsage || !strings.Contains(got.errOut, "hookgate-render is not there: install the file hookgate-render-") {
+	if got.code != cmdline.ExitUsage || !strings.Contains(got.errOut, "hookgate-render is not there: install the file hookgate-render-") {
 		t.Errorf("without the program: exit status %d: %s", got.code, got.errOut)
 	}
 	script := "#!/bin/sh\nread line\necho \"$line, $*\"\necho why >&2\nexit 1\n"

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/seeing/replay"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
@@ -159,14 +160,14 @@ func TestRecordAndReplay(t *testing.T) {
 	result, got := run(v1)
 	notes := []string{cut + ":11: the line is cut off, and was not replayed"}
 	want := replay.Result{Equal: clusters + 1, Acting: 1, Cut: 1, Redacted: clusters + 1, Notes: notes}
-	if diff := cmp.Diff(want, result, cmp.AllowUnexported(replay.Result{})); diff != "" || got.code != exitDone {
+	if diff := cmp.Diff(want, result, cmp.AllowUnexported(replay.Result{})); diff != "" || got.code != cmdline.ExitDone {
 		t.Errorf("against the same extension: exit status %d (-want +got):\n%s", got.code, diff)
 	}
 
 	merges := replayExtension(t, func(cluster string) (kind, patch string) {
 		return "JSONMergePatch", `{"spec":{"template":{"spec":{"image":"` + cluster + `"}}}}`
 	})
-	if result, got = run(merges); result.Equal != clusters+1 || got.code != exitDone {
+	if result, got = run(merges); result.Equal != clusters+1 || got.code != cmdline.ExitDone {
 		t.Errorf("against the same patches in another form: %+v", got)
 	}
 
@@ -188,17 +189,17 @@ func TestRecordAndReplay(t *testing.T) {
 		}
 		result.Calls[i].CallID = ""
 	}
-	if diff := cmp.Diff(want, result, cmp.AllowUnexported(replay.Result{})); diff != "" || got.code != exitFailed ||
+	if diff := cmp.Diff(want, result, cmp.AllowUnexported(replay.Result{})); diff != "" || got.code != cmdline.ExitFailed ||
 		got.errOut != "hookgate: 2 of 8 calls differ\n" {
 		t.Errorf("against another version: exit status %d, %s (-want +got):\n%s", got.code, got.errOut, diff)
 	}
-	if result, got = run(v2, "--ignore", "/spec/**/image"); result.Different != 0 || got.code != exitDone {
+	if result, got = run(v2, "--ignore", "/spec/**/image"); result.Different != 0 || got.code != cmdline.ExitDone {
 		t.Errorf("with what may differ: %+v", got)
 	}
-	if result, got = run(v2, "--all-hooks", "--handler", "a.acme"); result.Equal != 1 || got.code != exitDone {
+	if result, got = run(v2, "--all-hooks", "--handler", "a.acme"); result.Equal != 1 || got.code != cmdline.ExitDone {
 		t.Errorf("with hooks that act: %+v", got)
 	}
-	if result, got = run(v2, "--handler", "p.acme", "--as", "q"); result.Failed+result.Different != clusters || got.code == exitDone {
+	if result, got = run(v2, "--handler", "p.acme", "--as", "q"); result.Failed+result.Different != clusters || got.code == cmdline.ExitDone {
 		t.Errorf("as another handler: %+v", got)
 	}
 }
@@ -241,7 +242,7 @@ func TestReplayAgainstAGateway(t *testing.T) {
 		const want = "CALL               HOOK                  HANDLER   CLUSTER   OBJECT   PATH       RECORDED   NOW\n" +
 			"standard input:1   BeforeClusterCreate   b.acme    -         -        /message   \"then\"     \"now\"\n\n" +
 			"1 call replayed: 0 equal, 1 different\n"
-		if got.code != exitFailed || got.out != want {
+		if got.code != cmdline.ExitFailed || got.out != want {
 			t.Errorf("%s: exit status %d, %s\n%s", transport, got.code, got.errOut, cmp.Diff(want, got.out))
 		}
 		if path, handler, _ := f.asked(); path != replayPrefix+"beforeclustercreate/b.acme" && handler != "b.acme" {
@@ -254,7 +255,7 @@ func TestReplayAgainstAGateway(t *testing.T) {
 	}
 	f.replies["BeforeClusterCreate"] = fakeReply{status: 502, body: `{"message":"broken"}`}
 	got = hookgate(t, replayLine, append([]string{"replay", "-"}, f.servers()["https"]...)...)
-	if got.code != exitFailed || !strings.Contains(got.out, "error: HTTP 502 Bad Gateway") {
+	if got.code != cmdline.ExitFailed || !strings.Contains(got.out, "error: HTTP 502 Bad Gateway") {
 		t.Errorf("an error is no difference: %+v", got)
 	}
 }
@@ -281,7 +282,7 @@ func TestReplayRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hookgate(t, tt.in, append([]string{"replay", "--server", "https://127.0.0.1:1"}, tt.args...)...)
-			if got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {
+			if got.code != cmdline.ExitUsage || !strings.Contains(got.errOut, tt.want) {
 				t.Errorf("%s: exit status %d, %s%s; want %q", tt.reason, got.code, got.out, got.errOut, tt.want)
 			}
 		})
@@ -319,10 +320,10 @@ func TestRecordFlags(t *testing.T) {
 		code int
 		want string
 	}{
-		"size":      {[]string{"--record-max-bytes", "63Mi"}, exitUsage, "--record-max-bytes: want at least 64Mi, got 63Mi"},
-		"quantity":  {[]string{"--record-max-bytes", "x"}, exitUsage, "want a quantity such as 512Mi"},
-		"pointer":   {[]string{"--record", "d", "--record-redact", "spec"}, exitUsage, "--record-redact: \"spec\": want a JSON pointer"},
-		"directory": {[]string{"--record", file}, exitFailed, "--record " + file + ": "},
+		"size":      {[]string{"--record-max-bytes", "63Mi"}, cmdline.ExitUsage, "--record-max-bytes: want at least 64Mi, got 63Mi"},
+		"quantity":  {[]string{"--record-max-bytes", "x"}, cmdline.ExitUsage, "want a quantity such as 512Mi"},
+		"pointer":   {[]string{"--record", "d", "--record-redact", "spec"}, cmdline.ExitUsage, "--record-redact: \"spec\": want a JSON pointer"},
+		"directory": {[]string{"--record", file}, cmdline.ExitFailed, "--record " + file + ": "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := serveBriefly(t, nil, append([]string{"--extension-configs", configs, "--cert-dir", certs}, tt.args...)...)

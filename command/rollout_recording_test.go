@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/internal/seeing/replay"
 	"github.com/hookgate/hookgate/test/certificates"
@@ -80,7 +81,7 @@ func TestRecordRollout(t *testing.T) {
 	})
 	interrupt()
 	for name, of := range started {
-		if code := <-of.ended; code != exitDone {
+		if code := <-of.ended; code != cmdline.ExitDone {
 			t.Errorf("record %s: exit status %d: %s", name, code, of.errOut.String())
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestRuleRights prints what rules in files read, each once, and no more of it than they name.
@@ -27,7 +29,7 @@ func TestRuleRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := hookgate(t, "", "rule", "rbac", file, "--service-account", "system/gate")
-	if got.code != exitDone || got.errOut != "" {
+	if got.code != cmdline.ExitDone || got.errOut != "" {
 		t.Fatalf("exit status %d: %s", got.code, got.errOut)
 	}
 	var lines []string
@@ -64,7 +66,7 @@ func TestRuleRights(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := hookgate(t, "", "rule", "rbac", file, "--service-account", "gate"); got.code != exitUsage {
+	if got := hookgate(t, "", "rule", "rbac", file, "--service-account", "gate"); got.code != cmdline.ExitUsage {
 		t.Errorf("a service account without a namespace: exit status %d", got.code)
 	}
 }

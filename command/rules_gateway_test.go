@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // heldRule is the manifest of a rule that holds each upgrade, and says to which version.
@@ -40,7 +42,7 @@ func TestRulesAreHandlers(t *testing.T) {
 		}
 	}
 	got := hookgate(t, "", "explain", "BeforeClusterUpgrade", "-f", request, "--kubeconfig", g.kubeconfig, "--ca", g.ca)
-	if got.code != exitDone || !strings.Contains(got.out, "rule.approved") {
+	if got.code != cmdline.ExitDone || !strings.Contains(got.out, "rule.approved") {
 		t.Errorf("explain: %+v", got)
 	}
 }
@@ -53,13 +55,13 @@ func TestRulesAreListed(t *testing.T) {
 		"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: acme}, onUndiscovered: Ignore}\n")
 	call := hookgate(t, "", "call", "BeforeClusterUpgrade", "--handler", "rule.approved", "--kubeconfig", g.kubeconfig, "--ca", g.ca,
 		"-f", filepath.Join("..", "examples", "requests", "before-cluster-upgrade.yaml"))
-	if call.code != exitDone {
+	if call.code != cmdline.ExitDone {
 		t.Errorf("call: %+v", call)
 	}
 	ask := func(args ...string) string {
 		t.Helper()
 		got := hookgate(t, "", append(args, "--diagnostics", "http://"+g.address)...)
-		if got.code != exitDone || got.errOut != "" {
+		if got.code != cmdline.ExitDone || got.errOut != "" {
 			t.Errorf("%v: exit status %d: %s", args, got.code, got.errOut)
 		}
 		return got.out
@@ -94,10 +96,10 @@ func TestRulesAreListed(t *testing.T) {
 			}
 		}
 	}
-	if got := hookgate(t, "", "describe", "approved", "--diagnostics", "http://"+g.address); got.code != exitFailed || !strings.Contains(got.errOut, `"approved" is a HookRule: hookgate describe rule approved`) {
+	if got := hookgate(t, "", "describe", "approved", "--diagnostics", "http://"+g.address); got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, `"approved" is a HookRule: hookgate describe rule approved`) {
 		t.Errorf("describe: %+v", got)
 	}
-	if got := hookgate(t, "", "describe", "rule", "aproved", "--diagnostics", "http://"+g.address); got.code != exitFailed || !strings.Contains(got.errOut, `there is no HookRule "aproved": did you mean "approved"?`) {
+	if got := hookgate(t, "", "describe", "rule", "aproved", "--diagnostics", "http://"+g.address); got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, `there is no HookRule "aproved": did you mean "approved"?`) {
 		t.Errorf("describe: %+v", got)
 	}
 

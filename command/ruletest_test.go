@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 const testedRule = `apiVersion: hookgate.dev/v1alpha1
@@ -68,7 +70,7 @@ func TestRuleTest(t *testing.T) {
 	dir := ruleFolder(t, testedRule, cases)
 	for _, path := range []string{dir, filepath.Join(dir, "test.yaml")} {
 		got := hookgate(t, "", "rule", "test", path)
-		if got.code != exitFailed || !strings.HasSuffix(got.errOut, "hookgate: rule test: 4 of 8 cases failed\n") {
+		if got.code != cmdline.ExitFailed || !strings.HasSuffix(got.errOut, "hookgate: rule test: 4 of 8 cases failed\n") {
 			t.Errorf("%s: exit status %d: %s", path, got.code, got.errOut)
 		}
 		golden(t, "rule/test.table", strings.ReplaceAll(got.out, dir+string(filepath.Separator), ""))
@@ -107,7 +109,7 @@ func TestExampleRules(t *testing.T) {
 		t.Fatalf("%d folders: %v", len(folders), err)
 	}
 	for _, folder := range folders {
-		if got := hookgate(t, "", "rule", "test", folder); got.code != exitDone {
+		if got := hookgate(t, "", "rule", "test", folder); got.code != cmdline.ExitDone {
 			t.Errorf("exit status %d: %s\n%s", got.code, got.errOut, got.out)
 		}
 	}
@@ -120,22 +122,22 @@ func TestRuleTestMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		"Nothing":      {nil, exitUsage, "want files with HookRuleTests"},
-		"Format":       {[]string{"-o", "xml", "."}, exitUsage, `--output "xml": want table, json or junit`},
-		"Absent":       {[]string{"none.yaml"}, exitFailed, "none.yaml"},
-		"NoTest":       {[]string{filepath.Join(ruleFolder(t, testedRule, good), "rule.yaml")}, exitFailed, "rule.yaml has no HookRuleTest"},
-		"OtherRule":    {[]string{ruleFolder(t, strings.Replace(testedRule, "approval", "other", 1), good)}, exitFailed, `test.yaml:5: HookRuleTest "approval": spec.rule: no HookRule "approval" is in `},
-		"Twice":        {[]string{ruleFolder(t, testedRule+"---\n"+testedRule, good)}, exitFailed, `rule.yaml:13: HookRule "approval": metadata.name: Duplicate value: defined at `},
-		"Expression":   {[]string{ruleFolder(t, strings.Replace(testedRule, "now <", "now =", 1), good)}, exitFailed, `rule.yaml:8: HookRule "approval": spec.hold[0].if: Invalid value:`},
-		"UnknownField": {[]string{ruleFolder(t, strings.Replace(testedRule, "hold:", "held:", 1), good)}, exitFailed, `rule.yaml:7: HookRule "approval": unknown field "spec.held"`},
-		"Case":         {[]string{ruleFolder(t, testedRule, good+"  - {name: two, wants: {}}\n")}, exitFailed, `test.yaml:8: HookRuleTest "approval": unknown field "spec.cases[1].wants"`},
+		"Nothing":      {nil, cmdline.ExitUsage, "want files with HookRuleTests"},
+		"Format":       {[]string{"-o", "xml", "."}, cmdline.ExitUsage, `--output "xml": want table, json or junit`},
+		"Absent":       {[]string{"none.yaml"}, cmdline.ExitFailed, "none.yaml"},
+		"NoTest":       {[]string{filepath.Join(ruleFolder(t, testedRule, good), "rule.yaml")}, cmdline.ExitFailed, "rule.yaml has no HookRuleTest"},
+		"OtherRule":    {[]string{ruleFolder(t, strings.Replace(testedRule, "approval", "other", 1), good)}, cmdline.ExitFailed, `test.yaml:5: HookRuleTest "approval": spec.rule: no HookRule "approval" is in `},
+		"Twice":        {[]string{ruleFolder(t, testedRule+"---\n"+testedRule, good)}, cmdline.ExitFailed, `rule.yaml:13: HookRule "approval": metadata.name: Duplicate value: defined at `},
+		"Expression":   {[]string{ruleFolder(t, strings.Replace(testedRule, "now <", "now =", 1), good)}, cmdline.ExitFailed, `rule.yaml:8: HookRule "approval": spec.hold[0].if: Invalid value:`},
+		"UnknownField": {[]string{ruleFolder(t, strings.Replace(testedRule, "hold:", "held:", 1), good)}, cmdline.ExitFailed, `rule.yaml:7: HookRule "approval": unknown field "spec.held"`},
+		"Case":         {[]string{ruleFolder(t, testedRule, good+"  - {name: two, wants: {}}\n")}, cmdline.ExitFailed, `test.yaml:8: HookRuleTest "approval": unknown field "spec.cases[1].wants"`},
 	} {
 		got := hookgate(t, "", append([]string{"rule", "test"}, tt.args...)...)
 		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
 			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.code, tt.code, got.errOut, tt.want)
 		}
 	}
-	if got := hookgate(t, "", "rule"); got.code != exitUsage || !strings.Contains(got.errOut, "say what to do with rules: test or rbac") {
+	if got := hookgate(t, "", "rule"); got.code != cmdline.ExitUsage || !strings.Contains(got.errOut, "say what to do with rules: test or rbac") {
 		t.Errorf("exit status %d: %s", got.code, got.errOut)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -76,7 +77,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	}
 	process.Eventually(t, "the call is written", func() bool { return strings.Count(recorded(t, dir), "\n") == 1 })
 	file := filepath.Join(t.TempDir(), "report.zip")
-	if got := hookgate(t, "", "bug-report", "--diagnostics", "http://"+g.Diagnostics, "-f", file); got.code != exitDone {
+	if got := hookgate(t, "", "bug-report", "--diagnostics", "http://"+g.Diagnostics, "-f", file); got.code != cmdline.ExitDone {
 		t.Fatalf("exit status %d: %s%s", got.code, got.out, got.errOut)
 	}
 	var report strings.Builder

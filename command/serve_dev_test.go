@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -142,7 +143,7 @@ func TestServeDevRefuses(t *testing.T) {
 		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, and is left alone"},
 	} {
 		got := serveBriefly(t, nil, tt.args...)
-		if want := map[bool]int{true: exitFailed, false: exitUsage}[name == "OtherCertificates"]; got.code != want || !strings.Contains(got.errOut, tt.want) || got.out != "" {
+		if want := map[bool]int{true: cmdline.ExitFailed, false: cmdline.ExitUsage}[name == "OtherCertificates"]; got.code != want || !strings.Contains(got.errOut, tt.want) || got.out != "" {
 			t.Errorf("%s: exit status %d, want %d and %q:\n%s%s", name, got.code, want, tt.want, got.errOut, got.out)
 		}
 	}
@@ -151,9 +152,9 @@ func TestServeDevRefuses(t *testing.T) {
 // Words that a shell would take apart are quoted.
 func TestShellWord(t *testing.T) {
 	for _, word := range []string{"/home/a b/it's $HOME", "/run/x-1.sock", "a\nb", "ä"} {
-		out, err := exec.CommandContext(context.Background(), "sh", "-c", "printf %s "+shellWord(word)).Output()
+		out, err := exec.CommandContext(context.Background(), "sh", "-c", "printf %s "+cmdline.ShellWord(word)).Output()
 		if err != nil || string(out) != word {
-			t.Errorf("%s is %q to a shell, want %q: %v", shellWord(word), out, word, err)
+			t.Errorf("%s is %q to a shell, want %q: %v", cmdline.ShellWord(word), out, word, err)
 		}
 	}
 }

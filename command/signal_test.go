@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -63,8 +64,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The call stays in flight, so that nothing but the second signal ends the gateway so soon: it may take an hour.
-	if got, err := g.ExitStatus(); got != exitFailed || err != nil {
-		t.Errorf("exit status %d, %v; want %d", got, err, exitFailed)
+	if got, err := g.ExitStatus(); got != cmdline.ExitFailed || err != nil {
+		t.Errorf("exit status %d, %v; want %d", got, err, cmdline.ExitFailed)
 	}
 	if _, err := g.Await(t.Context(), `stopped at once by a second signal \(terminated\)`); err != nil {
 		t.Error(err)

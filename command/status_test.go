@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // gatewayStatus returns the status of a gateway with an extension that is up and one that is down.
@@ -132,7 +133,7 @@ func TestGetExtensionsOfAGateway(t *testing.T) {
 	}
 	for format, want := range tests {
 		got := hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != "" {
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || got.errOut != "" {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
 		}
 	}
@@ -157,17 +158,17 @@ func TestOneExtension(t *testing.T) {
 		"get extensions acme", "get extension acme", "get ext acme", "describe acme", "describe extension acme", "describe extensions/acme", "describe ext/acme",
 	} {
 		got := hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...)
-		if got.code != exitDone || !strings.Contains(got.out, "acme") || strings.Contains(got.out, "other") {
+		if got.code != cmdline.ExitDone || !strings.Contains(got.out, "acme") || strings.Contains(got.out, "other") {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
 	for _, args := range []string{"get extensions acm", "describe acm", "describe handler/acme"} {
-		if got := hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...); got.code != exitFailed || !strings.Contains(got.errOut, "no such extension") {
+		if got := hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...); got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, "no such extension") {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
 	for _, alias := range []string{"handler", "hold"} {
-		if got := hookgate(t, "", "get", alias, "--diagnostics", s.URL); got.code != exitDone {
+		if got := hookgate(t, "", "get", alias, "--diagnostics", s.URL); got.code != cmdline.ExitDone {
 			t.Errorf("get %s: %+v", alias, got)
 		}
 	}
@@ -208,7 +209,7 @@ func TestDescribe(t *testing.T) {
 		{"FAILURE", "TIMES", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE"},
 		{"1s ago", "4", "gate.acme", "Unreachable (ignored)", "500ms", "CALL", `refused\x1b[2J`},
 	}
-	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
+	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone {
 		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
 	}
 	if got = hookgate(t, "", "describe", "acme", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.out, "callId: CALL\n") {
@@ -235,7 +236,7 @@ func TestGetHolds(t *testing.T) {
 					rows = append(rows, []string{row[0], row[6], row[7]})
 				}
 			}
-			if diff := cmp.Diff(tt.want, rows); diff != "" || got.code != exitDone {
+			if diff := cmp.Diff(tt.want, rows); diff != "" || got.code != cmdline.ExitDone {
 				t.Errorf("exit status %d, -want +got\n%s", got.code, diff)
 			}
 			if none := "No Cluster waits for a handler of " + s.URL + ".\n"; (got.errOut == none) != (tt.want == nil) {
@@ -268,8 +269,8 @@ func TestWatchListsChanges(t *testing.T) {
 		}
 		return g
 	})
-	o := extensionsOptions{output: formatTable, watch: true, interval: time.Millisecond}
-	o.server, o.timeout = s.URL, time.Minute
+	o := extensionsOptions{output: cmdline.FormatTable, watch: true, interval: time.Millisecond}
+	o.Server, o.Timeout = s.URL, time.Minute
 	var out, errOut strings.Builder
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
@@ -308,20 +309,20 @@ func TestStatusErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		"NoName":       {[]string{"describe"}, exitUsage, "want the name of one extension"},
-		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, exitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
-		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, exitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
-		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, exitFailed, "Say --ca FILE"},
-		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, exitFailed, "connection refused\nIs the gateway running"},
-		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, exitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
-		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, exitUsage, "want http://HOST:PORT"},
-		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, exitUsage, "***@h"},
-		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, exitUsage, "need TLS"},
-		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, exitFailed, "HTTP 403: who are you\nSay --token-file"},
-		"Format":       {[]string{"get", "extensions", "--diagnostics", s.URL, "-o", "xml"}, exitUsage, `--output "xml": want table, wide, name, yaml or json`},
-		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, exitUsage, "leave one of them out"},
-		"WatchCluster": {[]string{"get", "extensions", "--kubeconfig", "x", "--watch"}, exitUsage, "use kubectl get"},
-		"TwoClusters":  {[]string{"get", "holds", "a", "b"}, exitUsage, "got 2 names"},
+		"NoName":       {[]string{"describe"}, cmdline.ExitUsage, "want the name of one extension"},
+		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, cmdline.ExitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
+		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, cmdline.ExitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
+		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, cmdline.ExitFailed, "Say --ca FILE"},
+		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitFailed, "connection refused\nIs the gateway running"},
+		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, cmdline.ExitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
+		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, cmdline.ExitUsage, "want http://HOST:PORT"},
+		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, cmdline.ExitUsage, "***@h"},
+		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, cmdline.ExitUsage, "need TLS"},
+		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, cmdline.ExitFailed, "HTTP 403: who are you\nSay --token-file"},
+		"Format":       {[]string{"get", "extensions", "--diagnostics", s.URL, "-o", "xml"}, cmdline.ExitUsage, `--output "xml": want table, wide, name, yaml or json`},
+		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, cmdline.ExitUsage, "leave one of them out"},
+		"WatchCluster": {[]string{"get", "extensions", "--kubeconfig", "x", "--watch"}, cmdline.ExitUsage, "use kubectl get"},
+		"TwoClusters":  {[]string{"get", "holds", "a", "b"}, cmdline.ExitUsage, "got 2 names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hookgate(t, "", tt.args...)

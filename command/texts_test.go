@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/base/yaml"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // A password in a URL is in no message, whichever way the URL is wrong.
@@ -22,7 +23,7 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 			"unix://user:hunter2@h/x", "https://user:%hunter2@h",
 		} {
 			got := hookgate(t, `{}`, append(strings.Fields(command), url)...)
-			if got.code == exitDone || strings.Contains(got.out+got.errOut, "hunter2") {
+			if got.code == cmdline.ExitDone || strings.Contains(got.out+got.errOut, "hunter2") {
 				t.Errorf("%s %s: exit status %d:\n%s%s", command, url, got.code, got.out, got.errOut)
 			}
 		}
@@ -40,10 +41,10 @@ func TestOutputsAreEscaped(t *testing.T) {
 		body: reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0,"message":`+string(message)+`,"`+evil+`":`+string(message)),
 	}})
 	const request = `{"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n"}}}`
-	for _, format := range []string{formatTable, formatYAML, formatJSON} {
+	for _, format := range []string{cmdline.FormatTable, cmdline.FormatYAML, cmdline.FormatJSON} {
 		for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
 			got := hookgate(t, request, "call", "BeforeClusterCreate", "-f", "-", "--server", server, "--ca", f.caFile, "-o", format)
-			if got.code != exitDone || got.out == "" {
+			if got.code != cmdline.ExitDone || got.out == "" {
 				t.Fatalf("%s %s: exit status %d: %s", server, format, got.code, got.errOut)
 			}
 			if strings.ContainsFunc(got.out, func(r rune) bool { return text.IsControl(r) && r != '\n' }) {
@@ -52,7 +53,7 @@ func TestOutputsAreEscaped(t *testing.T) {
 			if !strings.Contains(got.out, `\u202e`) {
 				t.Errorf("%s %s: the message is missing:\n%s", server, format, got.out)
 			}
-			if format == formatTable {
+			if format == cmdline.FormatTable {
 				continue
 			}
 			read, err := yaml.ToJSON([]byte(got.out), 1<<20)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestURLs gives the URL of a socket to everything that takes the URL of a server. What speaks gRPC finds that nothing
@@ -53,7 +55,7 @@ func TestURLs(t *testing.T) {
 		} else {
 			got = hookgate(t, "", args...)
 		}
-		if tt.want == "" && got.code != exitDone || !strings.Contains(got.errOut, tt.want) || tt.want != web && strings.Contains(got.errOut, "must begin with") {
+		if tt.want == "" && got.code != cmdline.ExitDone || !strings.Contains(got.errOut, tt.want) || tt.want != web && strings.Contains(got.errOut, "must begin with") {
 			t.Errorf("%v: exit status %d, want %q in\n%s", args, got.code, tt.want, got.errOut)
 		}
 	}

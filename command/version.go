@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 func newVersionCommand() *cobra.Command {
@@ -20,14 +22,14 @@ func newVersionCommand() *cobra.Command {
 		Example: "  hookgate version\n  hookgate version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printVersion(cmd.OutOrStdout(), currentBuild(), output)
+			return printVersion(cmd.OutOrStdout(), cmdline.CurrentBuild(), output)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "format: text or json")
 	return cmd
 }
 
-func printVersion(w io.Writer, b buildInfo, output string) error {
+func printVersion(w io.Writer, b cmdline.BuildInfo, output string) error {
 	switch output {
 	case "json":
 		e := json.NewEncoder(w)
@@ -43,6 +45,6 @@ func printVersion(w io.Writer, b buildInfo, output string) error {
 			b.Platform, b.HooksAPI)
 		return t.Flush()
 	default:
-		return usagef("--output %q: want text or json", output)
+		return cmdline.Usagef("--output %q: want text or json", output)
 	}
 }

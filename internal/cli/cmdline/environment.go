@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package cmdline
 
 import (
 	"errors"
@@ -11,24 +11,24 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// environmentName returns the name of the variable that sets a flag.
-func environmentName(flag string) string {
+// EnvironmentName returns the name of the variable that sets a flag.
+func EnvironmentName(flag string) string {
 	return "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that
+// FlagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that
 // exists. If the command line says where to ask, variables that say it in another way have no effect.
-func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
+func FlagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
 	var errs []error
 	overruled := overruledFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
-		name := environmentName(f.Name)
+		name := EnvironmentName(f.Name)
 		value, ok := lookupEnv(name)
 		if !ok || f.Changed || f.Name == "help" || slices.Contains(overruled, f.Name) {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, usagef("environment variable %s: %w", name, err))
+			errs = append(errs, Usagef("environment variable %s: %w", name, err))
 		}
 	})
 	return errors.Join(errs...)

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package target
 
 import (
 	"cmp"
@@ -14,27 +14,27 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 )
 
-// handlers returns the handlers of every group of hooks that the server has, in the newest version that it has of each.
-func (s *server) handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooksv1alpha1.ExtensionHandler, error) {
+// Handlers returns the handlers of every group of hooks that the server has, in the newest version that it has of each.
+func (s *Server) Handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooksv1alpha1.ExtensionHandler, error) {
 	var handlers []*hooksv1alpha1.ExtensionHandler
 	var first error // of a group that the server does not have
 	answered := false
 	for _, versions := range hooks.Discoveries() {
 		for _, h := range versions {
-			a, err := s.call(ctx, h, "", h.Request.New().Interface())
-			var refused *callError
+			a, err := s.Call(ctx, h, "", h.Request.New().Interface())
+			var refused *CallError
 			if errors.As(err, &refused) && refused.absent {
 				first = cmp.Or(first, err)
 				continue
 			}
 			if err == nil {
-				err = checkStatus(h, a)
+				err = CheckStatus(h, a)
 			}
 			if err != nil {
 				return nil, err
 			}
 			answered = true
-			handlers = append(handlers, catalog.HandlersOf(a.message)...)
+			handlers = append(handlers, catalog.HandlersOf(a.Message)...)
 			break
 		}
 	}
@@ -44,18 +44,18 @@ func (s *server) handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooks
 	return handlers, nil
 }
 
-// checkStatus returns an error unless the answer has the status Success. An answer without a status is an error, too.
-func checkStatus(h *catalog.Hook, a *answer) error {
-	common, ok := a.message.(interface {
+// CheckStatus returns an error unless the answer has the status Success. An answer without a status is an error, too.
+func CheckStatus(h *catalog.Hook, a *answer) error {
+	common, ok := a.Message.(interface {
 		GetStatus() hooksv1alpha1.ResponseStatus
 		GetMessage() string
 	})
 	if !ok {
-		return fmt.Errorf("call %s: answer %T has no status", h.Hook, a.message)
+		return fmt.Errorf("call %s: answer %T has no status", h.Hook, a.Message)
 	}
 	id := ""
-	if a.callID != "" {
-		id = " (call id " + text.Printable(a.callID) + ")"
+	if a.CallID != "" {
+		id = " (call id " + text.Printable(a.CallID) + ")"
 	}
 	switch common.GetStatus() {
 	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS:

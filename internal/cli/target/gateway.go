@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package target
 
 import (
 	"cmp"
@@ -14,87 +14,88 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/tunnel"
 )
 
 const (
-	// defaultGateway is the namespace of a gateway that is installed as deploy/ says.
-	defaultGateway = "hookgate-system"
-	// gatewayLabel selects the Pods of a gateway, and gatewayService is its name in the cluster.
-	gatewayLabel   = "app.kubernetes.io/name=hookgate"
+	// DefaultGateway is the namespace of a gateway that is installed as deploy/ says.
+	DefaultGateway = "hookgate-system"
+	// GatewayLabel selects the Pods of a gateway, and gatewayService is its name in the cluster.
+	GatewayLabel   = "app.kubernetes.io/name=hookgate"
 	gatewayService = "hookgate"
 )
 
 // gatewayOptions are the flags of client commands that say which gateway in a cluster to reach, through the API server.
 type gatewayOptions struct {
-	kube kubeOptions
-	// name is NAMESPACE or NAMESPACE/POD.
-	name string
+	Kube KubeOptions
+	// Name is NAMESPACE or NAMESPACE/POD.
+	Name string
 }
 
-func (o *gatewayOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.name, "gateway", "",
+func (o *gatewayOptions) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Name, "gateway", "",
 		"NAMESPACE of a gateway in a cluster, or NAMESPACE/POD: connect to its Pod through the API server, as kubectl "+
-			"port-forward does; "+defaultGateway+" if only --context or --kubeconfig is given")
-	o.kube.addFlags(f)
+			"port-forward does; "+DefaultGateway+" if only --context or --kubeconfig is given")
+	o.Kube.AddFlags(f)
 }
 
-// ofCluster reports whether the flags about the cluster are set.
-func (o *gatewayOptions) ofCluster() bool { return o.kube.kubeconfig != "" || o.kube.context != "" }
+// OfCluster reports whether the flags about the cluster are set.
+func (o *gatewayOptions) OfCluster() bool { return o.Kube.Kubeconfig != "" || o.Kube.context != "" }
 
-// selected reports whether the flags name a gateway in a cluster. One that is only the default gives way to an address.
-func (o *gatewayOptions) selected(changed func(flag string) bool, addresses ...string) bool {
-	if o.ofCluster() || changed("gateway") {
-		return o.ofCluster() || o.name != ""
+// Selected reports whether the flags name a gateway in a cluster. One that is only the default gives way to an address.
+func (o *gatewayOptions) Selected(changed func(flag string) bool, addresses ...string) bool {
+	if o.OfCluster() || changed("gateway") {
+		return o.OfCluster() || o.Name != ""
 	}
-	return o.name != "" && !slices.ContainsFunc(addresses, changed)
+	return o.Name != "" && !slices.ContainsFunc(addresses, changed)
 }
 
 // target returns the Pod that the flags name.
 func (o *gatewayOptions) target() (tunnel.Target, error) {
-	namespace, pod, named := strings.Cut(cmp.Or(o.name, defaultGateway), "/")
+	namespace, pod, named := strings.Cut(cmp.Or(o.Name, DefaultGateway), "/")
 	if len(validation.IsDNS1123Label(namespace)) > 0 || named && len(validation.IsDNS1123Subdomain(pod)) > 0 {
-		return tunnel.Target{}, usagef("--gateway %q: want NAMESPACE or NAMESPACE/POD", o.name)
+		return tunnel.Target{}, cmdline.Usagef("--gateway %q: want NAMESPACE or NAMESPACE/POD", o.Name)
 	}
-	return tunnel.Target{Namespace: namespace, Pod: pod, Selector: gatewayLabel}, nil
+	return tunnel.Target{Namespace: namespace, Pod: pod, Selector: GatewayLabel}, nil
 }
 
-// reach opens the tunnel to the gateway that the flags name, if they name one, and returns what closes it. The address
+// Reach opens the tunnel to the gateway that the flags name, if they name one, and returns what closes it. The address
 // of the server is then the one that the Pod's command line says, unless a flag sets it.
-func (o *clientOptions) reach(cmd *cobra.Command) (closeTunnel func(), err error) {
+func (o *ClientOptions) Reach(cmd *cobra.Command) (closeTunnel func(), err error) {
 	address := strings.TrimPrefix(o.flag(), "--")
-	if !o.gateway.selected(cmd.Flags().Changed, address) {
+	if !o.Gateway.Selected(cmd.Flags().Changed, address) {
 		return func() {}, nil
 	}
-	target, err := o.gateway.target()
+	target, err := o.Gateway.target()
 	if err != nil {
 		return nil, err
 	}
-	config, err := o.gateway.kube.load()
+	config, err := o.Gateway.Kube.Load()
 	if err != nil {
 		return nil, err
 	}
-	if o.tunnel, err = tunnel.Open(cmd.Context(), config, target); err != nil {
+	if o.Tunnel, err = tunnel.Open(cmd.Context(), config, target); err != nil {
 		return nil, err
 	}
 	if !cmd.Flags().Changed(address) {
-		if o.server = diagnosticsOf(o.tunnel.Pod()); address == "server" {
-			o.server = serverOf(o.tunnel.Pod())
+		if o.Server = DiagnosticsOf(o.Tunnel.Pod()); address == "server" {
+			o.Server = ServerOf(o.Tunnel.Pod())
 		}
 	}
-	return o.tunnel.Close, nil
+	return o.Tunnel.Close, nil
 }
 
-// serverOf returns the URL for HTTPS JSON of the gateway in a Pod.
-func serverOf(pod *corev1.Pod) string {
+// ServerOf returns the URL for HTTPS JSON of the gateway in a Pod.
+func ServerOf(pod *corev1.Pod) string {
 	_, port := splitAddress(podFlag(pod, "http-address"), "9443")
 	return "https://" + serviceOf(pod) + ":" + port
 }
 
-// diagnosticsOf returns the URL of the diagnostics address of the gateway in a Pod.
-func diagnosticsOf(pod *corev1.Pod) string {
+// DiagnosticsOf returns the URL of the diagnostics address of the gateway in a Pod.
+func DiagnosticsOf(pod *corev1.Pod) string {
 	host, port := splitAddress(podFlag(pod, "diagnostics-address"), "8443")
-	if insecure := podFlag(pod, "insecure-diagnostics"); insecure == "true" || isLoopback(net.JoinHostPort(host, port)) {
+	if insecure := podFlag(pod, "insecure-diagnostics"); insecure == "true" || cmdline.IsLoopback(net.JoinHostPort(host, port)) {
 		return "http://127.0.0.1:" + port
 	}
 	return "https://" + serviceOf(pod) + ":" + port
@@ -136,7 +137,7 @@ func podFlag(pod *corev1.Pod, flag string) string {
 			return found
 		}
 		for _, e := range c.Env {
-			if e.Name == environmentName(flag) {
+			if e.Name == cmdline.EnvironmentName(flag) {
 				return e.Value
 			}
 		}
@@ -144,14 +145,14 @@ func podFlag(pod *corev1.Pod, flag string) string {
 	return ""
 }
 
-// onlyOneGateway returns an error if the flags name both a gateway and a directory.
-func onlyOneGateway(cmd *cobra.Command) error {
+// OnlyOneGateway returns an error if the flags name both a gateway and a directory.
+func OnlyOneGateway(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("extension-configs") {
 		return nil
 	}
 	for _, flag := range []string{"server", "gateway", "context", "kubeconfig"} {
 		if cmd.Flags().Changed(flag) {
-			return usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them out", flag)
+			return cmdline.Usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them out", flag)
 		}
 	}
 	return nil

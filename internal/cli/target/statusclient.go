@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package target
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/jsonscan"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 	"github.com/hookgate/hookgate/internal/network/connect"
@@ -37,100 +38,100 @@ const (
 	statusObjects = limits.StatusObjects
 )
 
-// defaultDiagnostics is the diagnostics address of a gateway on this machine, by default. Only tests change it.
-var defaultDiagnostics = "http://127.0.0.1:8443"
+// DefaultDiagnostics is the diagnostics address of a gateway on this machine, by default. Only tests change it.
+var DefaultDiagnostics = "http://127.0.0.1:8443"
 
-// statusOptions are the flags that say whose status to read.
-type statusOptions struct {
-	clientOptions
+// StatusOptions are the flags that say whose status to read.
+type StatusOptions struct {
+	ClientOptions
 }
 
-// addFlags adds the flags to cmd with their completion, and returns those of cmd, for more.
-func (o *statusOptions) addFlags(cmd *cobra.Command) *pflag.FlagSet {
+// AddFlags adds the flags to cmd with their completion, and returns those of cmd, for more.
+func (o *StatusOptions) AddFlags(cmd *cobra.Command) *pflag.FlagSet {
 	f := cmd.Flags()
-	f.StringVar(&o.server, "diagnostics", defaultDiagnostics,
+	f.StringVar(&o.Server, "diagnostics", DefaultDiagnostics,
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
-	o.serverFlag = "--diagnostics"
-	o.addCredentialFlags(f)
-	o.gateway.addFlags(f)
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
+	o.ServerFlag = "--diagnostics"
+	o.AddCredentialFlags(f)
+	o.Gateway.AddFlags(f)
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait for the answer")
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": CompleteContexts(&o.Gateway.Kube)})
 	return f
 }
 
-// ask calls f with a client of the gateway that the flags name.
-func (o *statusOptions) ask(cmd *cobra.Command, f func(c *statusClient) error) error {
-	if o.timeout <= 0 {
-		return usagef("--timeout: want more than 0, got %s", o.timeout)
+// Ask calls f with a client of the gateway that the flags name.
+func (o *StatusOptions) Ask(cmd *cobra.Command, f func(c *StatusClient) error) error {
+	if o.Timeout <= 0 {
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
-	closeTunnel, err := o.reach(cmd)
+	closeTunnel, err := o.Reach(cmd)
 	if err != nil {
 		return err
 	}
 	defer closeTunnel()
-	c, err := o.open()
+	c, err := o.Open()
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	return f(c)
 }
 
-// statusClient reads the status of a gateway.
-type statusClient struct {
-	options *statusOptions
-	base    *url.URL
-	token   string
-	http    *http.Client
+// StatusClient reads the status of a gateway.
+type StatusClient struct {
+	options *StatusOptions
+	Base    *url.URL
+	Token   string
+	HTTP    *http.Client
 }
 
-// open returns the client of the flags. It does not connect yet.
-func (o *statusOptions) open() (*statusClient, error) {
-	e, err := endpoint.Parse(o.server, endpoint.HTTP, endpoint.HTTPS)
+// Open returns the client of the flags. It does not connect yet.
+func (o *StatusOptions) Open() (*StatusClient, error) {
+	e, err := endpoint.Parse(o.Server, endpoint.HTTP, endpoint.HTTPS)
 	if err == nil && e.Prefix != "" {
 		err = errors.New("must not have a path")
 	}
 	if err != nil {
-		return nil, usagef("%s %q: %w; want http://HOST:PORT or https://HOST:PORT", o.flag(), redact.URL(o.server), err)
+		return nil, cmdline.Usagef("%s %q: %w; want http://HOST:PORT or https://HOST:PORT", o.flag(), redact.URL(o.Server), err)
 	}
 	base := &url.URL{Scheme: e.Scheme, Host: e.Authority}
-	config, err := o.tls()
+	config, err := o.TLS()
 	if err != nil {
 		return nil, err
 	}
-	token, err := o.bearer()
+	token, err := o.Bearer()
 	if err != nil {
 		return nil, err
 	}
-	if base.Scheme == "http" && !isLoopback(base.Host) && (token != "" || o.ca != "" || o.cert != "") {
-		return nil, usagef("--ca, --cert and --token need TLS: want %s https://%s", o.flag(), base.Host)
+	if base.Scheme == "http" && !cmdline.IsLoopback(base.Host) && (token != "" || o.CA != "" || o.cert != "") {
+		return nil, cmdline.Usagef("--ca, --cert and --token need TLS: want %s https://%s", o.flag(), base.Host)
 	}
 	return o.client(base, token, config), nil
 }
 
-func (o *statusOptions) client(base *url.URL, token string, config *tls.Config) *statusClient {
+func (o *StatusOptions) client(base *url.URL, token string, config *tls.Config) *StatusClient {
 	transport := connect.NewTransport(config, true, 1)
 	transport.DialContext = o.dial()
-	return &statusClient{
-		options: o, base: base, token: token,
-		http: &http.Client{
+	return &StatusClient{
+		options: o, Base: base, Token: token,
+		HTTP: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-func (c *statusClient) close() { c.http.CloseIdleConnections() }
+func (c *StatusClient) Close() { c.HTTP.CloseIdleConnections() }
 
-// get returns the status of the gateway, and its JSON. If extension is not empty, it has that extension alone, and all
+// Get returns the status of the gateway, and its JSON. If extension is not empty, it has that extension alone, and all
 // that is known of it.
-func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gateway, body []byte, err error) {
-	return c.about(ctx, "extension", extension)
+func (c *StatusClient) Get(ctx context.Context, extension string) (g *status.Gateway, body []byte, err error) {
+	return c.About(ctx, "extension", extension)
 }
 
-// about returns the status of the gateway, and its JSON. If name is not empty, it has the extension, the rule, the
+// About returns the status of the gateway, and its JSON. If name is not empty, it has the extension, the rule, the
 // Job or the chain of that name alone, and all that is known of it.
-func (c *statusClient) about(ctx context.Context, kind, name string) (g *status.Gateway, body []byte, err error) {
+func (c *StatusClient) About(ctx context.Context, kind, name string) (g *status.Gateway, body []byte, err error) {
 	query := url.Values{}
 	if name == "" {
 		kind = ""
@@ -143,83 +144,83 @@ func (c *statusClient) about(ctx context.Context, kind, name string) (g *status.
 	g = &status.Gateway{}
 	if err := json.Unmarshal(body, g); err != nil || g.Now.IsZero() {
 		return nil, nil, fmt.Errorf("%s is no diagnostics address of a gateway: %s does not answer with a status",
-			c.name(), status.Path)
+			c.Name(), status.Path)
 	}
 	return g, body, nil
 }
 
 // read returns the JSON of a status that is not larger than those that are read.
-func (c *statusClient) read(ctx context.Context, query url.Values, kind string) ([]byte, error) {
-	code, body, err := c.fetch(ctx, status.Path, query, statusBytes+1)
+func (c *StatusClient) read(ctx context.Context, query url.Values, kind string) ([]byte, error) {
+	code, body, err := c.Fetch(ctx, status.Path, query, statusBytes+1)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(body) > statusBytes:
-		return nil, fmt.Errorf("gateway %s: the status has more than %d MiB", c.name(), statusBytes>>20)
+		return nil, fmt.Errorf("gateway %s: the status has more than %d MiB", c.Name(), statusBytes>>20)
 	case code != http.StatusOK:
-		return nil, c.refusal(code, body, kind)
+		return nil, c.Refusal(code, body, kind)
 	}
 	if n := jsonscan.Count(body); n.Values > statusValues || n.Objects > statusObjects {
 		return nil, fmt.Errorf("gateway %s: the status has %d values and %d objects, more than are read",
-			c.name(), n.Values, n.Objects)
+			c.Name(), n.Values, n.Objects)
 	}
 	return body, nil
 }
 
-// cluster returns what the gateway knows of a Cluster, and its JSON.
-func (c *statusClient) cluster(ctx context.Context, cluster string) (found *status.Cluster, body []byte, err error) {
+// Cluster returns what the gateway knows of a Cluster, and its JSON.
+func (c *StatusClient) Cluster(ctx context.Context, cluster string) (found *status.Cluster, body []byte, err error) {
 	if body, err = c.read(ctx, url.Values{clusterKind: {cluster}}, clusterKind); err != nil {
 		return nil, nil, err
 	}
 	found = &status.Cluster{}
 	if err := json.Unmarshal(body, found); err != nil || found.Namespace+"/"+found.Name != cluster {
-		return nil, nil, errors.New(withHint(
-			fmt.Sprintf("gateway %s does not say where the hooks of one Cluster go", c.name()),
+		return nil, nil, errors.New(WithHint(
+			fmt.Sprintf("gateway %s does not say where the hooks of one Cluster go", c.Name()),
 			"Is it older than this program? The page of the Cluster, /clusters/NAMESPACE/CLUSTER, shows its handlers."))
 	}
 	return found, body, nil
 }
 
-// fetch returns the status code of what is at a path, and up to most bytes of it.
-func (c *statusClient) fetch(ctx context.Context, path string, query url.Values, most int64) (int, []byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.options.timeout,
-		fmt.Errorf("no answer within %s", c.options.timeout))
+// Fetch returns the status code of what is at a path, and up to most bytes of it.
+func (c *StatusClient) Fetch(ctx context.Context, path string, query url.Values, most int64) (int, []byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.options.Timeout,
+		fmt.Errorf("no answer within %s", c.options.Timeout))
 	defer cancel()
-	response, err := c.do(ctx, http.MethodGet, path, query)
+	response, err := c.Do(ctx, http.MethodGet, path, query)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, most))
 	if err != nil {
-		return 0, nil, c.explain(ctx, err)
+		return 0, nil, c.Explain(ctx, err)
 	}
 	return response.StatusCode, body, nil
 }
 
-// do sends a request without a body, and returns the answer when its header has come.
-func (c *statusClient) do(ctx context.Context, method, path string, query url.Values) (*http.Response, error) {
-	target := *c.base
+// Do sends a request without a body, and returns the answer when its header has come.
+func (c *StatusClient) Do(ctx context.Context, method, path string, query url.Values) (*http.Response, error) {
+	target := *c.Base
 	target.Path, target.RawQuery = path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("User-Agent", userAgent())
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
+	request.Header.Set("User-Agent", cmdline.UserAgent())
+	if c.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.Token)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.HTTP.Do(request)
 	if err != nil {
-		return nil, c.explain(ctx, err)
+		return nil, c.Explain(ctx, err)
 	}
 	return response, nil
 }
 
-func (c *statusClient) name() string { return c.options.name() }
+func (c *StatusClient) Name() string { return c.options.name() }
 
-// explain returns the error of a gateway that could not be asked, and what may help.
-func (c *statusClient) explain(ctx context.Context, err error) error {
+// Explain returns the error of a gateway that could not be asked, and what may help.
+func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -229,19 +230,19 @@ func (c *statusClient) explain(ctx context.Context, err error) error {
 	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " names another one."
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Say --ca FILE, with the certificates to trust the gateway by."
-		if c.options.tunnel != nil {
+		if c.options.Tunnel != nil {
 			hint += fmt.Sprintf(" As deploy/ installs it, they are ca.crt of the Secret hookgate-serving-cert in namespace %s.",
-				c.options.tunnel.Pod().Namespace)
+				c.options.Tunnel.Pod().Namespace)
 		}
 	}
 	if failed, ok := errors.AsType[*tunnel.Error](err); ok {
 		return failed
 	}
-	return errors.New(withHint(fmt.Sprintf("gateway %s: %s", c.name(), err), hint))
+	return errors.New(WithHint(fmt.Sprintf("gateway %s: %s", c.Name(), err), hint))
 }
 
-// refusal returns the error of an answer that is no status. kind is that of the one object that was asked for, if any.
-func (c *statusClient) refusal(code int, body []byte, kind string) error {
+// Refusal returns the error of an answer that is no status. kind is that of the one object that was asked for, if any.
+func (c *StatusClient) Refusal(code int, body []byte, kind string) error {
 	hint := ""
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -264,11 +265,11 @@ func (c *statusClient) refusal(code int, body []byte, kind string) error {
 	if json.Unmarshal(body, &answer) == nil && answer.Message != "" {
 		body = []byte(answer.Message)
 	}
-	return errors.New(withHint(fmt.Sprintf("gateway %s: HTTP %d: %s", c.name(), code, excerptOf(body)), hint))
+	return errors.New(WithHint(fmt.Sprintf("gateway %s: HTTP %d: %s", c.Name(), code, excerptOf(body)), hint))
 }
 
-// every calls f at once, and then once in each interval until ctx is done, which is no error.
-func every(ctx context.Context, interval time.Duration, f func() error) error {
+// Every calls f at once, and then once in each interval until ctx is done, which is no error.
+func Every(ctx context.Context, interval time.Duration, f func() error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -283,17 +284,17 @@ func every(ctx context.Context, interval time.Duration, f func() error) error {
 	}
 }
 
-// completeStatus completes names in the status of the gateway that the flags name.
-func completeStatus(o *statusOptions, names func(g *status.Gateway) []string) completion {
-	return complete(func(cmd *cobra.Command, args []string) []string {
+// CompleteStatus completes names in the status of the gateway that the flags name.
+func CompleteStatus(o *StatusOptions, names func(g *status.Gateway) []string) cmdline.Completion {
+	return cmdline.Complete(func(cmd *cobra.Command, args []string) []string {
 		if len(args) > 0 {
 			return nil
 		}
-		defer briefly(cmd)()
-		o.timeout = completionTimeout
+		defer cmdline.Briefly(cmd)()
+		o.Timeout = cmdline.CompletionTimeout
 		var found []string
-		_ = o.ask(cmd, func(c *statusClient) error { // a gateway that cannot be asked completes nothing
-			g, _, err := c.get(cmd.Context(), "")
+		_ = o.Ask(cmd, func(c *StatusClient) error { // a gateway that cannot be asked completes nothing
+			g, _, err := c.Get(cmd.Context(), "")
 			if err == nil {
 				found = names(g)
 			}

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package cmdline
 
 import (
 	"strings"
@@ -10,17 +10,17 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 )
 
-// hookNamed returns the hook with a name, in any letter case.
-func hookNamed(hooks *catalog.Catalog, name string) (*catalog.Hook, error) {
+// HookNamed returns the hook with a name, in any letter case.
+func HookNamed(hooks *catalog.Catalog, name string) (*catalog.Hook, error) {
 	h, ok := hooks.ByName(name)
 	if !ok {
-		return nil, usagef("no hook %q, did you mean %s? The hooks are %s",
-			name, nearestHook(hooks, name), hookNames(hooks))
+		return nil, Usagef("no hook %q, did you mean %s? The hooks are %s",
+			name, nearestHook(hooks, name), HookNames(hooks))
 	}
 	return h, nil
 }
 
-func hookNames(c *catalog.Catalog) string {
+func HookNames(c *catalog.Catalog) string {
 	var names []string
 	for _, h := range c.Hooks() {
 		names = append(names, h.Hook)

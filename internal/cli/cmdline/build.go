@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package cmdline
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ var version, commit string
 // Stamp sets the version and the commit of the build that the linker knows. Call it before anything else.
 func Stamp(v, c string) { version, commit = v, c }
 
-// buildInfo describes the build of this binary.
-type buildInfo struct {
+// BuildInfo describes the build of this binary.
+type BuildInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`
 	Modified bool   `json:"modified"` // there were uncommitted changes
@@ -27,9 +27,9 @@ type buildInfo struct {
 	HooksAPI string `json:"hooksAPIVersion"`
 }
 
-// currentBuild reads the build information that the linker and the go command put into the binary.
-func currentBuild() buildInfo {
-	b := buildInfo{
+// CurrentBuild reads the build information that the linker and the go command put into the binary.
+func CurrentBuild() BuildInfo {
+	b := BuildInfo{
 		Version: version, Commit: cmp.Or(commit, "unknown"), Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		HooksAPI: hook.APIVersion,
@@ -53,5 +53,5 @@ func currentBuild() buildInfo {
 	return b
 }
 
-// userAgent returns the User-Agent of the client.
-func userAgent() string { return "hookgate/" + currentBuild().Version }
+// UserAgent returns the User-Agent of the client.
+func UserAgent() string { return "hookgate/" + CurrentBuild().Version }

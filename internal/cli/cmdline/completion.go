@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package cmdline
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 // mostCompletions is more than a person reads.
 const mostCompletions = 1000
 
-// completionTimeout is how long a shell waits for the names that a gateway knows. Only tests change it.
-var completionTimeout = 2 * time.Second
+// CompletionTimeout is how long a shell waits for the names that a gateway knows. Only tests change it.
+var CompletionTimeout = 2 * time.Second
 
-type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
+type Completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// complete returns a completion of the names that f returns. Without any, it completes nothing, in silence.
-func complete(f func(cmd *cobra.Command, args []string) []string) completion {
+// Complete returns a completion of the names that f returns. Without any, it completes nothing, in silence.
+func Complete(f func(cmd *cobra.Command, args []string) []string) Completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		var found []string
 		for _, name := range f(cmd, args) {
@@ -42,8 +42,8 @@ func special(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-._/@:+=", r)
 }
 
-// completeFlags registers completions of flags that a command has.
-func completeFlags(cmd *cobra.Command, flags map[string]completion) {
+// CompleteFlags registers completions of flags that a command has.
+func CompleteFlags(cmd *cobra.Command, flags map[string]Completion) {
 	for name, f := range flags {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, f) // fails only for a flag that is not there, or for a second time
@@ -51,9 +51,9 @@ func completeFlags(cmd *cobra.Command, flags map[string]completion) {
 	}
 }
 
-// completeHooks completes the name of a hook, as the first argument.
-func completeHooks(hooks *catalog.Catalog) completion {
-	return complete(func(_ *cobra.Command, args []string) []string {
+// CompleteHooks completes the name of a hook, as the first argument.
+func CompleteHooks(hooks *catalog.Catalog) Completion {
+	return Complete(func(_ *cobra.Command, args []string) []string {
 		if len(args) > 0 {
 			return nil
 		}
@@ -65,20 +65,20 @@ func completeHooks(hooks *catalog.Catalog) completion {
 	})
 }
 
-// completeFormats completes the formats of -o.
-func completeFormats(more ...string) completion {
-	return complete(func(*cobra.Command, []string) []string {
-		return append([]string{formatTable, formatYAML, formatJSON}, more...)
+// CompleteFormats completes the formats of -o.
+func CompleteFormats(more ...string) Completion {
+	return Complete(func(*cobra.Command, []string) []string {
+		return append([]string{FormatTable, FormatYAML, FormatJSON}, more...)
 	})
 }
 
-// briefly bounds the context of a command, and returns what ends it.
-func briefly(cmd *cobra.Command) context.CancelFunc {
+// Briefly bounds the context of a command, and returns what ends it.
+func Briefly(cmd *cobra.Command) context.CancelFunc {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CompletionTimeout)
 	cmd.SetContext(ctx)
 	return cancel
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package target
 
 import (
 	"context"
@@ -19,16 +19,16 @@ const followInterval = 10 * time.Second
 // renewedClient is a client of the server of the flags that runs for long, and follows its files.
 type renewedClient struct{ *client.Renewed }
 
-// openRenewed returns a client of the server of the flags.
-func openRenewed(o *clientOptions, c *codec.Codec, logger *slog.Logger) (*renewedClient, error) {
+// OpenRenewed returns a client of the server of the flags.
+func OpenRenewed(o *ClientOptions, c *codec.Codec, logger *slog.Logger) (*renewedClient, error) {
 	open := func() (*client.Client, error) {
-		opened, err := o.open(c, io.Discard)
+		opened, err := o.Open(c, io.Discard)
 		if err != nil {
 			return nil, err
 		}
-		return opened.client, nil
+		return opened.Client, nil
 	}
-	r, err := client.NewRenewed([]string{o.ca, o.cert, o.key, o.tokenFile}, open, logger)
+	r, err := client.NewRenewed([]string{o.CA, o.cert, o.key, o.tokenFile}, open, logger)
 	if err != nil {
 		return nil, err
 	}
