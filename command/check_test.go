@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
@@ -258,6 +259,6 @@ func TestCheckList(t *testing.T) {
 
 func execute(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	o := hookgate(t, "", args...)
-	return o.code, o.out, o.errOut
+	o := commandtest.Hookgate(t, "", args...)
+	return o.Code, o.Out, o.ErrOut
 }

@@ -32,7 +32,7 @@ var version, commit string
 // Hookgate's own, and those of the groups.
 func Main(groups ...gateway.Group) {
 	cmdline.Stamp(version, commit)
-	os.Exit(runAs(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
+	os.Exit(Run(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
 
 // untilSignal returns a context that ends at SIGTERM or SIGINT. The second of them ends the program at once, also as
@@ -52,8 +52,9 @@ func untilSignal() context.Context {
 	return ctx
 }
 
-// runAs runs the program under a name, by which kubectl finds its plug-ins.
-func runAs(
+// Run runs hookgate in the process, and returns its exit status. Under the name kubectl-hookgate, it is the plug-in of
+// kubectl. Unlike Main, it leaves signals, and the end of the process, to its caller.
+func Run(
 	ctx context.Context, program string, args []string, in io.Reader, out, errOut io.Writer,
 	lookupEnv func(string) (string, bool), groups ...gateway.Group,
 ) int {

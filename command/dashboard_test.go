@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
@@ -22,7 +23,7 @@ func TestDashboard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the browser is opened by xdg-open on Linux only")
 	}
-	g := newClusterGateway(t, acmeManifest)
+	g := commandtest.NewClusterGateway(t, commandtest.AcmeManifest)
 	opened := filepath.Join(t.TempDir(), "opened")
 	programs := t.TempDir()
 	if err := os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" > "+opened+".new\nmv "+opened+".new "+opened+"\n"), 0o700); err != nil {
@@ -34,9 +35,9 @@ func TestDashboard(t *testing.T) {
 			_ = os.Remove(opened)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			out, done := make(announced, 1), make(chan int)
+			out, done := make(commandtest.Announced, 1), make(chan int)
 			go func() {
-				done <- run(ctx, []string{"dashboard", "--kubeconfig", g.kubeconfig, "--browser=" + browser}, strings.NewReader(""),
+				done <- commandtest.Run(ctx, []string{"dashboard", "--kubeconfig", g.Kubeconfig, "--browser=" + browser}, strings.NewReader(""),
 					out, io.Discard, func(string) (string, bool) { return "", false })
 			}()
 			var page string
@@ -99,12 +100,12 @@ func checkPage(t *testing.T, page string) {
 }
 
 func TestDashboardFails(t *testing.T) {
-	s := serveStatus(t, gatewayStatus) // which has no page
-	got := hookgate(t, "", "dashboard", "--diagnostics", s.URL, "--browser=false")
-	if got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, "has no page: it runs with --ui=false") {
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus) // which has no page
+	got := commandtest.Hookgate(t, "", "dashboard", "--diagnostics", s.URL, "--browser=false")
+	if got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, "has no page: it runs with --ui=false") {
 		t.Errorf("%+v", got)
 	}
-	if got = hookgate(t, "", "dashboard", "--diagnostics", "http://127.0.0.1:1"); got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, "Is the gateway running") {
+	if got = commandtest.Hookgate(t, "", "dashboard", "--diagnostics", "http://127.0.0.1:1"); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, "Is the gateway running") {
 		t.Errorf("%+v", got)
 	}
 }

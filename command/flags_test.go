@@ -4,8 +4,6 @@
 package command
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -20,56 +18,23 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
-	"github.com/hookgate/hookgate/test/certificates"
 )
-
-// serving holds the flags of a gateway that could start.
-func serving(t *testing.T) (configs, certs string) {
-	t.Helper()
-	configs, certs = t.TempDir(), t.TempDir()
-	certificates.In(t, certs)
-	return configs, certs
-}
-
-// serveBriefly runs hookgate serve with a context that ends when it listens, or at once if it does not.
-func serveBriefly(t *testing.T, env map[string]string, args ...string) outcome {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), programPatience)
-	defer cancel()
-	out := &listening{cancel: cancel}
-	var errOut bytes.Buffer
-	code := run(ctx, append([]string{"serve"}, args...), strings.NewReader(""), out, &errOut, func(name string) (string, bool) {
-		value, ok := env[name]
-		return value, ok
-	})
-	return outcome{code, out.String(), errOut.String()}
-}
-
-// listening calls cancel once something is written to it.
-type listening struct {
-	bytes.Buffer
-	cancel context.CancelFunc
-}
-
-func (l *listening) Write(b []byte) (int, error) {
-	defer l.cancel()
-	return l.Buffer.Write(b)
-}
 
 // TestServeFlags tests each check of a flag at its limit and one beyond: a refused value is wrong usage.
 func TestServeFlags(t *testing.T) {
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	kubeconfig := writeFile(t, "kubeconfig", "not a kubeconfig")
-	callers := writeFile(t, "callers.yaml", "apiVersion: hookgate.dev/v1alpha1\nkind: Callers\n")
-	_, mutual := serving(t)
+	kubeconfig := commandtest.WriteFile(t, "kubeconfig", "not a kubeconfig")
+	callers := commandtest.WriteFile(t, "callers.yaml", "apiVersion: hookgate.dev/v1alpha1\nkind: Callers\n")
+	_, mutual := commandtest.Serving(t)
 	authority, err := devcert.NewAuthority(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -176,15 +141,15 @@ func TestServeFlags(t *testing.T) {
 		"NegativePort":         {cluster, []string{"--webhook-port", "-1"}, "--webhook-port: want 0 to 65535, got -1", cmdline.ExitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := serveBriefly(t, nil, slices.Concat(addresses, tt.base, tt.flags)...)
-			if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
-				t.Errorf("exit status %d, want %d and %q:\n%s", got.code, tt.code, tt.want, got.errOut)
+			got := commandtest.ServeBriefly(t, nil, slices.Concat(addresses, tt.base, tt.flags)...)
+			if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
+				t.Errorf("exit status %d, want %d and %q:\n%s", got.Code, tt.code, tt.want, got.ErrOut)
 			}
-			if usage := strings.Contains(got.errOut, `Run "hookgate serve --help"`); usage != (tt.code == cmdline.ExitUsage) {
-				t.Errorf("help is offered: %v, exit status %d:\n%s", usage, got.code, got.errOut)
+			if usage := strings.Contains(got.ErrOut, `Run "hookgate serve --help"`); usage != (tt.code == cmdline.ExitUsage) {
+				t.Errorf("help is offered: %v, exit status %d:\n%s", usage, got.Code, got.ErrOut)
 			}
-			if serves := strings.HasPrefix(got.out, "hookgate serving https="); serves != (tt.code == cmdline.ExitDone) {
-				t.Errorf("it served: %v, exit status %d: %q", serves, got.code, got.out)
+			if serves := strings.HasPrefix(got.Out, "hookgate serving https="); serves != (tt.code == cmdline.ExitDone) {
+				t.Errorf("it served: %v, exit status %d: %q", serves, got.Code, got.Out)
 			}
 		})
 	}
@@ -192,15 +157,15 @@ func TestServeFlags(t *testing.T) {
 
 // TestAddressesAreOnOneLine checks which addresses are printed, and in which order.
 func TestAddressesAreOnOneLine(t *testing.T) {
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	for want, flags := range map[string][]string{
 		"https grpc diagnostics":        nil,
 		"https diagnostics":             {"--grpc-address", ""},
 		"https grpc diagnostics health": {"--health-addr", "127.0.0.1:0"},
 	} {
-		got := serveBriefly(t, nil, append([]string{"--extension-configs", configs, "--cert-dir", certs, "--http-address", "127.0.0.1:0",
+		got := commandtest.ServeBriefly(t, nil, append([]string{"--extension-configs", configs, "--cert-dir", certs, "--http-address", "127.0.0.1:0",
 			"--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}, flags...)...)
-		line, _ := strings.CutPrefix(got.out, "hookgate serving ")
+		line, _ := strings.CutPrefix(got.Out, "hookgate serving ")
 		var names []string
 		for field := range strings.FieldsSeq(line) {
 			name, address, _ := strings.Cut(field, "=")
@@ -209,8 +174,8 @@ func TestAddressesAreOnOneLine(t *testing.T) {
 				t.Errorf("address %s is not what listens", field)
 			}
 		}
-		if strings.Join(names, " ") != want || strings.Count(got.out, "\n") != 1 {
-			t.Errorf("printed %q, want one line with %s", got.out, want)
+		if strings.Join(names, " ") != want || strings.Count(got.Out, "\n") != 1 {
+			t.Errorf("printed %q, want one line with %s", got.Out, want)
 		}
 	}
 }
@@ -249,19 +214,19 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, tt.want)
 		}
 	}
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	env := map[string]string{"HOOKGATE_EXTENSION_CONFIGS": configs, "HOOKGATE_CERT_DIR": certs, "HOOKGATE_RESYNC": "0s"}
-	if got := serveBriefly(t, env); got.code != cmdline.ExitUsage || !strings.Contains(got.errOut, "--resync: want more than 0") {
-		t.Errorf("a value out of range: exit status %d: %s", got.code, got.errOut)
+	if got := commandtest.ServeBriefly(t, env); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "--resync: want more than 0") {
+		t.Errorf("a value out of range: exit status %d: %s", got.Code, got.ErrOut)
 	}
 	env["HOOKGATE_RESYNC"] = "often"
-	if got := serveBriefly(t, env); got.code != cmdline.ExitUsage || !strings.Contains(got.errOut, "environment variable HOOKGATE_RESYNC: ") {
-		t.Errorf("a value that is none: exit status %d: %s", got.code, got.errOut)
+	if got := commandtest.ServeBriefly(t, env); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "environment variable HOOKGATE_RESYNC: ") {
+		t.Errorf("a value that is none: exit status %d: %s", got.Code, got.ErrOut)
 	}
 	delete(env, "HOOKGATE_RESYNC")
 	maps.Copy(env, map[string]string{"HOOKGATE_HTTP_ADDRESS": "127.0.0.1:0", "HOOKGATE_GRPC_ADDRESS": "", "HOOKGATE_DIAGNOSTICS_ADDRESS": "127.0.0.1:0"})
-	if got := serveBriefly(t, env); got.code != cmdline.ExitDone || strings.Contains(got.out, "grpc=") {
-		t.Errorf("all from the environment: exit status %d: %s%s", got.code, got.out, got.errOut)
+	if got := commandtest.ServeBriefly(t, env); got.Code != cmdline.ExitDone || strings.Contains(got.Out, "grpc=") {
+		t.Errorf("all from the environment: exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
 }
 

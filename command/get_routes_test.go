@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
@@ -54,7 +55,7 @@ func serveRoutes(t *testing.T, c *status.Cluster) *httptest.Server {
 		case c.Namespace + "/" + c.Name:
 			_ = json.NewEncoder(w).Encode(c)
 		case "", "old/one":
-			_ = json.NewEncoder(w).Encode(gatewayStatus())
+			_ = json.NewEncoder(w).Encode(commandtest.GatewayStatus())
 		default:
 			http.Error(w, `no call about a Cluster "x/y" has reached this process: ask the other replicas`, http.StatusNotFound)
 		}
@@ -80,23 +81,23 @@ func TestGetRoutes(t *testing.T) {
 		},
 		"name": {{"gate.acme"}, {"rule.small"}, {"checks"}, {"a.acme"}, {"b.acme"}, {"patch.acme"}},
 	} {
-		got := hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != cmdline.ExitDone || got.errOut != "" {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		got := commandtest.Hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || got.ErrOut != "" {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
 	}
-	wide := columns(hookgate(t, "", "get", "route", "team-a/prod", "--diagnostics", s.URL, "-o", "wide").out)
+	wide := commandtest.Columns(commandtest.Hookgate(t, "", "get", "route", "team-a/prod", "--diagnostics", s.URL, "-o", "wide").Out)
 	want := []string{
 		"BeforeClusterUpgrade", "1", "gate.acme", "Down", "10s", "Fail", "first", "5", "as sent", "x", "0", "0", "-", "-", "acme",
 	}
 	if diff := cmp.Diff(want, wide[1]); diff != "" {
 		t.Errorf("wide: -want +got\n%s", diff)
 	}
-	got := hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", "json")
-	if diff := cmp.Diff(routesOfProd(), decodeInto(t, got.out, &status.Cluster{})); diff != "" {
+	got := commandtest.Hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", "json")
+	if diff := cmp.Diff(routesOfProd(), commandtest.DecodeInto(t, got.Out, &status.Cluster{})); diff != "" {
 		t.Errorf("JSON is not what the gateway serves: -want +got\n%s", diff)
 	}
-	if got := completions(t, "get", "routes", "--diagnostics", s.URL, "team-a"); !cmp.Equal(got, []string{"team-a/c"}) {
+	if got := commandtest.Completions(t, "get", "routes", "--diagnostics", s.URL, "team-a"); !cmp.Equal(got, []string{"team-a/c"}) {
 		t.Errorf("completed %v", got)
 	}
 }
@@ -115,14 +116,14 @@ func TestGetRoutesErrors(t *testing.T) {
 		"Nothing":     {nil, cmdline.ExitUsage, "want one NAMESPACE/CLUSTER, got 0 arguments"},
 		"BadFormat":   {[]string{"x/y", "-o", "xml"}, cmdline.ExitUsage, `--output "xml": want table, wide, name, yaml or json`},
 	} {
-		got := hookgate(t, "", append([]string{"get", "routes", "--diagnostics", s.URL}, tt.args...)...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
-			t.Errorf("%s: exit status %d, %s; want %q", name, got.code, got.errOut, tt.want)
+		got := commandtest.Hookgate(t, "", append([]string{"get", "routes", "--diagnostics", s.URL}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
+			t.Errorf("%s: exit status %d, %s; want %q", name, got.Code, got.ErrOut, tt.want)
 		}
 	}
 	none := serveRoutes(t, &status.Cluster{Namespace: "a", Name: "b"})
-	got := hookgate(t, "", "get", "routes", "a/b", "--diagnostics", none.URL)
-	if got.out != "" || got.errOut != none.URL+" has no handlers for a/b.\n" || got.code != cmdline.ExitDone {
+	got := commandtest.Hookgate(t, "", "get", "routes", "a/b", "--diagnostics", none.URL)
+	if got.Out != "" || got.ErrOut != none.URL+" has no handlers for a/b.\n" || got.Code != cmdline.ExitDone {
 		t.Errorf("without handlers: %+v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/alloctest"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
@@ -64,9 +65,9 @@ func TestErrorsDoNotControlTheTerminal(t *testing.T) {
 			{"get", "holds", "--diagnostics", url}, {"dashboard", "--browser=false", "--diagnostics", url},
 			{"call", "Discovery", "--server", url},
 		} {
-			got := hookgate(t, "", args...)
-			if got.code == cmdline.ExitDone || strings.ContainsAny(got.errOut+got.out, "\x1b\u202e") || len(got.errOut) > 32<<10 {
-				t.Errorf("%s, %v: %d bytes, %.200q", name, args, len(got.errOut), got.errOut)
+			got := commandtest.Hookgate(t, "", args...)
+			if got.Code == cmdline.ExitDone || strings.ContainsAny(got.ErrOut+got.Out, "\x1b\u202e") || len(got.ErrOut) > 32<<10 {
+				t.Errorf("%s, %v: %d bytes, %.200q", name, args, len(got.ErrOut), got.ErrOut)
 			}
 		}
 	}
@@ -106,9 +107,9 @@ func TestHostileStatuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := statusOf(t, tt.status)
 			alloctest.Bound{Base: 1 << 30}.Check(t, 0, func() {
-				got := hookgate(t, "", append(tt.args, "--diagnostics", url)...)
-				if (got.code == cmdline.ExitDone) != (tt.want != "") || !strings.Contains(got.out, tt.want) || tt.want == "" && got.errOut == "" {
-					t.Errorf("status %d, %.300s", got.code, got.errOut)
+				got := commandtest.Hookgate(t, "", append(tt.args, "--diagnostics", url)...)
+				if (got.Code == cmdline.ExitDone) != (tt.want != "") || !strings.Contains(got.Out, tt.want) || tt.want == "" && got.ErrOut == "" {
+					t.Errorf("status %d, %.300s", got.Code, got.ErrOut)
 				}
 			})
 		})
@@ -125,9 +126,9 @@ func TestCompletionsAreNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := hookgate(t, "", cobra.ShellCompNoDescRequestCmd, "describe", "--diagnostics", statusOf(t, string(text)), "")
-	if want := "acme\ngate.acme\n:4\n"; got.out != want {
-		t.Errorf("got %q, want %q", got.out, want)
+	got := commandtest.Hookgate(t, "", cobra.ShellCompNoDescRequestCmd, "describe", "--diagnostics", statusOf(t, string(text)), "")
+	if want := "acme\ngate.acme\n:4\n"; got.Out != want {
+		t.Errorf("got %q, want %q", got.Out, want)
 	}
 }
 

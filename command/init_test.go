@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/scaffold"
 )
@@ -22,14 +23,14 @@ import (
 func madeProject(t *testing.T, kind, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a", name)
-	got := hookgate(t, "", "init", kind, name, "--dir", dir)
+	got := commandtest.Hookgate(t, "", "init", kind, name, "--dir", dir)
 	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil || got.code != cmdline.ExitDone {
-		t.Fatalf("exit status %d, %v: %s", got.code, err, got.errOut)
+	if err != nil || got.Code != cmdline.ExitDone {
+		t.Fatalf("exit status %d, %v: %s", got.Code, err, got.ErrOut)
 	}
 	first := regexp.MustCompile("```sh\n(.+)\n").FindStringSubmatch(string(readme))
-	if first == nil || !strings.HasSuffix(got.out, "\n\n  cd "+cmdline.ShellWord(dir)+" && "+first[1]+"\n") {
-		t.Errorf("the first command of the README %q is not the end of\n%s", first, got.out)
+	if first == nil || !strings.HasSuffix(got.Out, "\n\n  cd "+cmdline.ShellWord(dir)+" && "+first[1]+"\n") {
+		t.Errorf("the first command of the README %q is not the end of\n%s", first, got.Out)
 	}
 	return dir
 }
@@ -48,7 +49,7 @@ func runIn(t *testing.T, dir string, env ...string) {
 	command := scaffold.FirstCommand([]scaffold.File{{Path: "README.md", Content: readme}})
 	cmd := exec.CommandContext(t.Context(), "sh", "-euc", command)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), asProgram+"=1", "PATH="+bin+":"+os.Getenv("PATH")), env...)
+	cmd.Env = append(append(os.Environ(), commandtest.AsProgram+"=1", "PATH="+bin+":"+os.Getenv("PATH")), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", command, err, out)
 	}
@@ -59,8 +60,8 @@ func TestInitWithoutServer(t *testing.T) {
 	for _, kind := range []string{"rule", "job"} {
 		dir := madeProject(t, kind, "my-project")
 		runIn(t, dir)
-		if got := hookgate(t, "", "lint", filepath.Join(dir, kind+".yaml")); got.code != cmdline.ExitDone || strings.Contains(got.errOut+got.out, "my-project\": ") && kind == "rule" {
-			t.Errorf("lint %s: exit status %d: %s%s", kind, got.code, got.out, got.errOut)
+		if got := commandtest.Hookgate(t, "", "lint", filepath.Join(dir, kind+".yaml")); got.Code != cmdline.ExitDone || strings.Contains(got.ErrOut+got.Out, "my-project\": ") && kind == "rule" {
+			t.Errorf("lint %s: exit status %d: %s%s", kind, got.Code, got.Out, got.ErrOut)
 		}
 	}
 }
@@ -79,8 +80,8 @@ func TestInitManifests(t *testing.T) {
 				t.Errorf("%s of %s: %v (-want +got):\n%s", name, kind, err, diff)
 			}
 		}
-		if got := hookgate(t, "", "lint", filepath.Join(dir, "deploy", "register.yaml")); got.code != cmdline.ExitDone {
-			t.Errorf("lint of %s: exit status %d: %s", kind, got.code, got.out)
+		if got := commandtest.Hookgate(t, "", "lint", filepath.Join(dir, "deploy", "register.yaml")); got.Code != cmdline.ExitDone {
+			t.Errorf("lint of %s: exit status %d: %s", kind, got.Code, got.Out)
 		}
 	}
 }
@@ -124,9 +125,9 @@ func TestInitRefuses(t *testing.T) {
 		"NoModule": {[]string{"go", "a", "--module", "a b"}, cmdline.ExitUsage, `--module "a b": want the path of a module, such as github.com/acme/a`},
 		"Exists":   {[]string{"rule", "a", "--dir", there}, cmdline.ExitFailed, filepath.Join(there, "test.yaml") + " exists, and is not overwritten: nothing was written"},
 	} {
-		got := hookgate(t, "", append([]string{"init"}, tt.args...)...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || got.out != "" {
-			t.Errorf("%s: exit status %d, want %q in\n%s%s", name, got.code, tt.want, got.errOut, got.out)
+		got := commandtest.Hookgate(t, "", append([]string{"init"}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {
+			t.Errorf("%s: exit status %d, want %q in\n%s%s", name, got.Code, tt.want, got.ErrOut, got.Out)
 		}
 	}
 	if left, err := os.ReadDir(there); err != nil || len(left) != 1 {

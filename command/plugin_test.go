@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
@@ -23,22 +24,22 @@ func TestIsPlugin(t *testing.T) {
 }
 
 // plugin runs the program as kubectl does.
-func plugin(t *testing.T, env map[string]string, args ...string) outcome {
+func plugin(t *testing.T, env map[string]string, args ...string) commandtest.Outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code := runAs(t.Context(), "/bin/kubectl-hookgate", args, strings.NewReader(""), &out, &errOut, func(name string) (string, bool) {
+	code := Run(t.Context(), "/bin/kubectl-hookgate", args, strings.NewReader(""), &out, &errOut, func(name string) (string, bool) {
 		value, ok := env[name]
 		return value, ok
 	})
-	return outcome{code, out.String(), errOut.String()}
+	return commandtest.Outcome{Code: code, Out: out.String(), ErrOut: errOut.String()}
 }
 
 // TestPlugin checks that texts name the plug-in as one calls it, and that it means the gateway in the cluster, unless a
 // flag names another one.
 func TestPlugin(t *testing.T) {
-	g := newClusterGateway(t, acmeManifest)
-	s := serveStatus(t, gatewayStatus)
-	t.Setenv("KUBECONFIG", g.kubeconfig)
+	g := commandtest.NewClusterGateway(t, commandtest.AcmeManifest)
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
+	t.Setenv("KUBECONFIG", g.Kubeconfig)
 	for name, tt := range map[string]struct {
 		args []string
 		code int
@@ -57,11 +58,11 @@ func TestPlugin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plugin(t, nil, tt.args...)
-			if got.code != tt.code || !strings.Contains(got.out+got.errOut, tt.want) {
-				t.Errorf("exit status %d, want %d; want %q\n%s%s", got.code, tt.code, tt.want, got.out, got.errOut)
+			if got.Code != tt.code || !strings.Contains(got.Out+got.ErrOut, tt.want) {
+				t.Errorf("exit status %d, want %d; want %q\n%s%s", got.Code, tt.code, tt.want, got.Out, got.ErrOut)
 			}
-			if strings.Contains(strings.ReplaceAll(got.out, "kubectl hookgate ", ""), "  hookgate ") {
-				t.Errorf("the help names the program otherwise:\n%s", got.out)
+			if strings.Contains(strings.ReplaceAll(got.Out, "kubectl hookgate ", ""), "  hookgate ") {
+				t.Errorf("the help names the program otherwise:\n%s", got.Out)
 			}
 		})
 	}

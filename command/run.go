@@ -25,6 +25,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/command/internal/grpclogs"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/base/logs"
@@ -349,7 +350,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 
 // logLibraries makes the global loggers of libraries write to logger.
 func logLibraries(logger *slog.Logger) {
-	installGRPCLog().logger.Store(logger)
+	grpclogs.Install(logger)
 	// net/http writes a line here for each frame of HTTP/2 that it does not know.
 	log.SetFlags(0)
 	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
@@ -20,23 +21,23 @@ func TestPrintVersion(t *testing.T) {
 		if err := printVersion(&out, b, format); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "version/version."+format, out.String())
+		commandtest.Golden(t, "version/version."+format, out.String())
 	}
 }
 
 func TestVersionCommand(t *testing.T) {
-	got := hookgate(t, "", "version", "-o", "json")
+	got := commandtest.Hookgate(t, "", "version", "-o", "json")
 	var b cmdline.BuildInfo
-	if err := json.Unmarshal([]byte(got.out), &b); err != nil || got.code != cmdline.ExitDone {
+	if err := json.Unmarshal([]byte(got.Out), &b); err != nil || got.Code != cmdline.ExitDone {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	if b.Version == "" || b.Commit == "" || b.Go != runtime.Version() || b.HooksAPI != hook.APIVersion {
 		t.Errorf("got %+v, want every member set", b)
 	}
-	if got, want := hookgate(t, "", "--version"), "hookgate "+b.Version+"\n"; got.out != want || got.code != cmdline.ExitDone {
+	if got, want := commandtest.Hookgate(t, "", "--version"), "hookgate "+b.Version+"\n"; got.Out != want || got.Code != cmdline.ExitDone {
 		t.Errorf("--version: got %+v, want %q", got, want)
 	}
-	if got := hookgate(t, "", "version", "-o", "xml"); got.code != cmdline.ExitUsage {
+	if got := commandtest.Hookgate(t, "", "version", "-o", "xml"); got.Code != cmdline.ExitUsage {
 		t.Errorf("-o xml: got %+v, want a usage error", got)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package grpclogs
 
 import (
 	"context"
@@ -33,9 +33,11 @@ func newGRPCLog(logger *slog.Logger) *grpcLog {
 	return l
 }
 
-// installGRPCLog makes grpc-go log to what it returns. It does so once, because grpc-go does not synchronize that with
-// what it logs: the first call must precede all use of grpc-go.
-var installGRPCLog = sync.OnceValue(func() *grpcLog {
+// Install makes grpc-go log to a logger. The first call must precede all use of grpc-go.
+func Install(logger *slog.Logger) { installed().logger.Store(logger) }
+
+// installed is set once, because grpc-go does not synchronize that with what it logs.
+var installed = sync.OnceValue(func() *grpcLog {
 	l := newGRPCLog(slog.New(slog.DiscardHandler))
 	grpclog.SetLoggerV2(l)
 	return l
