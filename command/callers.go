@@ -54,10 +54,11 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 func (o *callersOptions) check(noCluster bool) error {
 	switch {
 	case o.limits.Rate < 0 || o.limits.InFlight < 0:
-		return cmdline.Usagef("--max-calls-per-second and --max-calls-in-flight: want 0 or more, got %d and %d", o.limits.Rate,
-			o.limits.InFlight)
+		return cmdline.Usagef("--max-calls-per-second and --max-calls-in-flight: want 0 or more, got %d and %d",
+			o.limits.Rate, o.limits.InFlight)
 	case o.tokens && noCluster:
-		return cmdline.Usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with --callers")
+		return cmdline.Usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with " +
+			"--callers")
 	case len(o.audiences) > 0 && !o.tokens:
 		return cmdline.Usagef("--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only; give both")
 	case slices.Contains(o.audiences, ""):
@@ -75,8 +76,8 @@ func (o *callersOptions) gate(
 		return nil, nil, cmdline.Usagef("--allowed-client-names: a name is empty")
 	}
 	if len(o.names) > 0 && !certificates.AsksForCertificates() {
-		return nil, nil, cmdline.Usagef("--allowed-client-names: --cert-dir has no ca.crt to check client certificates with; " +
-			"put one there")
+		return nil, nil, cmdline.Usagef("--allowed-client-names: --cert-dir has no ca.crt to check client certificates " +
+			"with; put one there")
 	}
 	config := auth.Config{Certificates: certificates, Names: o.names, Limits: o.limits}
 	if o.file != "" {

@@ -299,10 +299,11 @@ func (o *serveOptions) wantsCluster() bool {
 func (o *serveOptions) checkSource() error {
 	switch {
 	case len(o.cluster.hookJobs.namespaces) > 0 && !o.wantsCluster():
-		return cmdline.Usagef("--hook-jobs-namespace: Jobs need a cluster, and these registrations come from elsewhere; leave it out")
+		return cmdline.Usagef("--hook-jobs-namespace: Jobs need a cluster, and these registrations come from elsewhere; " +
+			"leave it out")
 	case o.stateDir != "" && o.extensionConfigs == "":
-		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the status of the ExtensionConfigs is the " +
-			"state, and with --sidecar the gateway waits for its extension; leave it out")
+		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the status of the " +
+			"ExtensionConfigs is the state, and with --sidecar the gateway waits for its extension; leave it out")
 	case o.sidecar != "" && o.extensionConfigs != "":
 		return cmdline.Usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
 			"or for those of a directory; leave one of them out")

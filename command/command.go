@@ -17,6 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/command/internal/ask"
+	"github.com/hookgate/hookgate/command/internal/author"
+	"github.com/hookgate/hookgate/command/internal/operate"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -118,13 +121,15 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newMachinesCommand(hooks, versions, groups),
-		newCallCommand(hooks), newExplainCommand(hooks, versions),
-		newChainCommand(hooks, versions), newRuleCommand(hooks, versions), newJobCommand(),
-		newRolloutCommand(),
-		newGetCommand(hooks), newDescribeCommand(),
-		newDashboardCommand(), newBugReportCommand(), newRecordCommand(), newReplayCommand(hooks), newRenderCommand(),
-		newCheckCommand(hooks), newPreflightCommand(hooks, versions),
-		newLintCommand(hooks), newInitCommand(), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
+		ask.NewCallCommand(hooks), ask.NewExplainCommand(hooks, versions),
+		author.NewChainCommand(hooks, versions), author.NewRuleCommand(hooks, versions), operate.NewJobCommand(),
+		operate.NewRolloutCommand(),
+		ask.NewGetCommand(hooks), ask.NewDescribeCommand(),
+		ask.NewDashboardCommand(), ask.NewBugReportCommand(), ask.NewRecordCommand(), ask.NewReplayCommand(hooks),
+		author.NewRenderCommand(),
+		author.NewCheckCommand(hooks), author.NewPreflightCommand(hooks, versions),
+		author.NewLintCommand(hooks), author.NewInitCommand(), operate.NewCallersCommand(),
+		newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil
 }

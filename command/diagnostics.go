@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
+	"github.com/hookgate/hookgate/command/internal/ask"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
@@ -61,12 +62,12 @@ func (o *diagnosticsOptions) statusHandlers(
 	}
 	var infrastructure console.Infrastructure
 	if cluster != nil {
-		reader, err := infrastructureReader(cluster)
+		reader, err := ask.InfrastructureReader(cluster)
 		if err != nil {
 			return nil, nil, err
 		}
 		infrastructure = func(ctx context.Context) (*status.Infrastructure, error) {
-			return readInfrastructure(ctx, reader)
+			return ask.ReadInfrastructure(ctx, reader)
 		}
 	}
 	page, err = guard(console.New(r, hooks, infrastructure))

@@ -9,7 +9,9 @@ import (
 
 // serveGroups has each flag of hookgate serve once.
 var serveGroups = []cmdline.FlagGroup{
-	{Title: "Where registrations come from", Flags: []string{"extension-configs", "state-dir", "kubeconfig", "sidecar", "resync"}},
+	{Title: "Where registrations come from", Flags: []string{
+		"extension-configs", "state-dir", "kubeconfig", "sidecar", "resync",
+	}},
 	{Title: "Development", Flags: []string{"dev", "extension"}},
 	{Title: "Addresses and certificates", Flags: []string{
 		"http-address", "grpc-address", "cert-dir", "tls-min-version", "tls-cipher-suites", "openapi",
@@ -26,18 +28,24 @@ var serveGroups = []cmdline.FlagGroup{
 		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
 		"kube-api-qps", "kube-api-burst",
 	}},
-	{Title: "Jobs of HookJobs", Flags: []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
+	{Title: "Jobs of HookJobs", Flags: []string{
+		"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security",
+	}},
 	{Title: "Hooks of Machines", Flags: []string{
 		"machines", "machines-namespace", "machines-max-hold", "machine-concurrency",
 	}},
 	{Title: "Replicas", Flags: []string{
 		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},
-	{Title: "Admission webhooks", Flags: []string{"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name"}},
+	{Title: "Admission webhooks", Flags: []string{
+		"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name",
+	}},
 	{Title: "Health, metrics and traces", Flags: []string{
 		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "otlp-endpoint",
 		"otlp-insecure", "trace-ratio",
 	}},
 	{Title: "Recording of calls", Flags: []string{"record", "record-max-bytes", "record-redact"}},
-	{Title: "The process", Flags: []string{"log-format", "log-level", "memory-budget", "shutdown-delay", "shutdown-timeout", "help"}},
+	{Title: "The process", Flags: []string{
+		"log-format", "log-level", "memory-budget", "shutdown-delay", "shutdown-timeout", "help",
+	}},
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
@@ -302,7 +301,14 @@ func TestFlagsHaveHelp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := append(root.Commands(), newGetHandlersCommand(catalog.New()), newGetInfrastructureCommand(infrastructureKinds[0]))
+	commands := root.Commands()
+	for _, name := range []string{"handlers", "clusters"} {
+		cmd, _, err := root.Find([]string{"get", name})
+		if err != nil || cmd.Name() == "get" {
+			t.Fatalf("get %s: %v", name, err)
+		}
+		commands = append(commands, cmd)
+	}
 	for _, cmd := range commands {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] && !strings.ContainsAny(f.Usage[:2], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {

@@ -20,7 +20,6 @@ import (
 	"github.com/hookgate/hookgate/internal/base/alloctest"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
-	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // answerRaw starts a server that answers each connection with a text, whatever it is asked, and returns its URL.
@@ -129,45 +128,5 @@ func TestCompletionsAreNames(t *testing.T) {
 	got := commandtest.Hookgate(t, "", cobra.ShellCompNoDescRequestCmd, "describe", "--diagnostics", statusOf(t, string(text)), "")
 	if want := "acme\ngate.acme\n:4\n"; got.Out != want {
 		t.Errorf("got %q, want %q", got.Out, want)
-	}
-}
-
-// TestDashboardPassesOnLittle has a gateway whose answers would count for other programs on this machine, or later.
-func TestDashboardPassesOnLittle(t *testing.T) {
-	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for name, value := range map[string]string{
-			"Set-Cookie": "session=x", "Clear-Site-Data": `"*"`, "Service-Worker-Allowed": "/", "Location": "https://elsewhere.example",
-			"Access-Control-Allow-Origin": "*", "Content-Type": "text/html", "Content-Security-Policy": "default-src 'none'",
-		} {
-			w.Header().Set(name, value)
-		}
-		_, _ = io.WriteString(w, "page")
-	}))
-	t.Cleanup(gateway.Close)
-	var o target.StatusOptions
-	o.Server, o.Timeout = gateway.URL, time.Minute
-	c, err := o.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	h := forward(c, "127.0.0.1:1")
-	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", nil)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	for name := range w.Header() {
-		switch name {
-		case "Content-Type", "Content-Security-Policy", "Content-Length":
-		default:
-			t.Errorf("the browser gets the header %s: %s", name, w.Header().Get(name))
-		}
-	}
-	if w.Body.String() != "page" {
-		t.Errorf("got %d %s", w.Code, w.Body)
-	}
-	r.Header.Set("Service-Worker", "script")
-	w = httptest.NewRecorder()
-	if h.ServeHTTP(w, r); w.Code != http.StatusForbidden {
-		t.Errorf("a service worker: %d", w.Code)
 	}
 }

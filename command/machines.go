@@ -49,7 +49,8 @@ func (o *machinesOptions) addFlags(f *pflag.FlagSet) {
 func (o *machinesOptions) check(wantsCluster bool) error {
 	switch {
 	case o.enabled && !wantsCluster:
-		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; leave it out")
+		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; leave " +
+			"it out")
 	case o.maxHold < 0:
 		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
 	case o.concurrency <= 0:
@@ -70,7 +71,9 @@ var machinesGroups = []cmdline.FlagGroup{
 		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
 		"kube-api-qps", "kube-api-burst",
 	}},
-	{Title: "Jobs of HookJobs", Flags: []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
+	{Title: "Jobs of HookJobs", Flags: []string{
+		"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security",
+	}},
 	{Title: "Replicas", Flags: []string{
 		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},

@@ -71,8 +71,8 @@ func (o *serveOptions) setDevDefaults(changed func(flag string) bool) {
 func (o *serveOptions) checkDev() error {
 	if !o.dev.enabled {
 		if len(o.dev.extensions) > 0 {
-			return cmdline.Usagef("--extension is for development, and needs --dev; say --sidecar for the one extension beside the " +
-				"gateway, or --extension-configs")
+			return cmdline.Usagef("--extension is for development, and needs --dev; say --sidecar for the one extension " +
+				"beside the gateway, or --extension-configs")
 		}
 		return nil
 	}
@@ -82,11 +82,11 @@ func (o *serveOptions) checkDev() error {
 	case len(o.dev.extensions) > 0 && (o.sidecar != "" || o.extensionConfigs != ""):
 		return cmdline.Usagef("--extension takes the place of --extension-configs and --sidecar: leave one of them out")
 	case len(o.dev.extensions) == 0 && o.sidecar == "" && o.extensionConfigs == "":
-		return cmdline.Usagef("--dev needs an extension: --extension URL; or --extension-configs, for those of a directory; " +
-			"or --sidecar")
+		return cmdline.Usagef("--dev needs an extension: --extension URL; or --extension-configs, for those of a " +
+			"directory; or --sidecar")
 	case o.diagnostics.insecure:
-		return cmdline.Usagef("--dev and --insecure-diagnostics: a gateway for development listens on loopback only; leave one of " +
-			"them out")
+		return cmdline.Usagef("--dev and --insecure-diagnostics: a gateway for development listens on loopback only; " +
+			"leave one of them out")
 	case o.certDir == "":
 		return cmdline.Usagef("--cert-dir is required: the user has no directory for caches, in which --dev would keep its " +
 			"certificates")

@@ -1,6 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package grpclogs passes on what grpc-go logs, at levels that fit a gateway.
 package grpclogs
 
 import (

@@ -32,10 +32,10 @@ const (
 	YamlValues = limits.YAMLValues
 )
 
-// printer writes an answer: body is its JSON, and table writes it for people.
-type printer func(w io.Writer, body []byte, table func(io.Writer) error) error
+// Printer writes an answer: body is its JSON, and table writes it for people.
+type Printer func(w io.Writer, body []byte, table func(io.Writer) error) error
 
-func NewPrinter(format string) (printer, error) {
+func NewPrinter(format string) (Printer, error) {
 	switch format {
 	case FormatTable:
 		return func(w io.Writer, _ []byte, table func(io.Writer) error) error {

@@ -76,8 +76,8 @@ type Server struct {
 	errOut   io.Writer // for warnings
 }
 
-// answer is the answer of a server.
-type answer struct {
+// Answer is the answer of a server.
+type Answer struct {
 	Message proto.Message
 	Body    []byte // the JSON that the server sent over REST, or would have sent instead of gRPC
 	CallID  string // empty if the server is no gateway
@@ -214,7 +214,7 @@ func (o *ClientOptions) Bearer() (string, error) {
 
 // Call sends the request to the handler; for an empty one, the server chooses. The error of a server that answered with
 // one is a *CallError.
-func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (*answer, error) {
+func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	r := s.Client.Call(ctx, h, handler, req)
@@ -229,7 +229,7 @@ func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req 
 		message := fmt.Sprintf("the answer is no %s: %s", h.Response.Descriptor().Name(), r.Invalid)
 		return nil, &CallError{status: r.Status, Message: message, callID: callID}
 	}
-	return &answer{Message: r.Message, Body: r.Body, CallID: callID}, nil
+	return &Answer{Message: r.Message, Body: r.Body, CallID: callID}, nil
 }
 
 // Warn prints the warnings in an answer. Those that are not of the form 299 - "text" are for others.

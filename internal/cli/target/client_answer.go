@@ -45,7 +45,7 @@ func (s *Server) Handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooks
 }
 
 // CheckStatus returns an error unless the answer has the status Success. An answer without a status is an error, too.
-func CheckStatus(h *catalog.Hook, a *answer) error {
+func CheckStatus(h *catalog.Hook, a *Answer) error {
 	common, ok := a.Message.(interface {
 		GetStatus() hooksv1alpha1.ResponseStatus
 		GetMessage() string

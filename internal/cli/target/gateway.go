@@ -79,23 +79,24 @@ func (o *ClientOptions) Reach(cmd *cobra.Command) (closeTunnel func(), err error
 		return nil, err
 	}
 	if !cmd.Flags().Changed(address) {
-		if o.Server = DiagnosticsOf(o.Tunnel.Pod()); address == "server" {
-			o.Server = ServerOf(o.Tunnel.Pod())
+		if o.Server = diagnosticsOf(o.Tunnel.Pod()); address == "server" {
+			o.Server = serverOf(o.Tunnel.Pod())
 		}
 	}
 	return o.Tunnel.Close, nil
 }
 
-// ServerOf returns the URL for HTTPS JSON of the gateway in a Pod.
-func ServerOf(pod *corev1.Pod) string {
+// serverOf returns the URL for HTTPS JSON of the gateway in a Pod.
+func serverOf(pod *corev1.Pod) string {
 	_, port := splitAddress(podFlag(pod, "http-address"), "9443")
 	return "https://" + serviceOf(pod) + ":" + port
 }
 
-// DiagnosticsOf returns the URL of the diagnostics address of the gateway in a Pod.
-func DiagnosticsOf(pod *corev1.Pod) string {
+// diagnosticsOf returns the URL of the diagnostics address of the gateway in a Pod.
+func diagnosticsOf(pod *corev1.Pod) string {
 	host, port := splitAddress(podFlag(pod, "diagnostics-address"), "8443")
-	if insecure := podFlag(pod, "insecure-diagnostics"); insecure == "true" || cmdline.IsLoopback(net.JoinHostPort(host, port)) {
+	insecure := podFlag(pod, "insecure-diagnostics") == "true"
+	if insecure || cmdline.IsLoopback(net.JoinHostPort(host, port)) {
 		return "http://127.0.0.1:" + port
 	}
 	return "https://" + serviceOf(pod) + ":" + port
@@ -152,7 +153,8 @@ func OnlyOneGateway(cmd *cobra.Command) error {
 	}
 	for _, flag := range []string{"server", "gateway", "context", "kubeconfig"} {
 		if cmd.Flags().Changed(flag) {
-			return cmdline.Usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them out", flag)
+			return cmdline.Usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them "+
+				"out", flag)
 		}
 	}
 	return nil

@@ -16,11 +16,11 @@ import (
 // followInterval is how often the files of a client are looked at.
 const followInterval = 10 * time.Second
 
-// renewedClient is a client of the server of the flags that runs for long, and follows its files.
-type renewedClient struct{ *client.Renewed }
+// RenewedClient is a client of the server of the flags that runs for long, and follows its files.
+type RenewedClient struct{ *client.Renewed }
 
 // OpenRenewed returns a client of the server of the flags.
-func OpenRenewed(o *ClientOptions, c *codec.Codec, logger *slog.Logger) (*renewedClient, error) {
+func OpenRenewed(o *ClientOptions, c *codec.Codec, logger *slog.Logger) (*RenewedClient, error) {
 	open := func() (*client.Client, error) {
 		opened, err := o.Open(c, io.Discard)
 		if err != nil {
@@ -32,11 +32,11 @@ func OpenRenewed(o *ClientOptions, c *codec.Codec, logger *slog.Logger) (*renewe
 	if err != nil {
 		return nil, err
 	}
-	return &renewedClient{r}, nil
+	return &RenewedClient{r}, nil
 }
 
 // Run follows the files until ctx is done.
-func (r *renewedClient) Run(ctx context.Context) error {
+func (r *RenewedClient) Run(ctx context.Context) error {
 	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for {

@@ -92,7 +92,8 @@ func (o *StatusOptions) Open() (*StatusClient, error) {
 		err = errors.New("must not have a path")
 	}
 	if err != nil {
-		return nil, cmdline.Usagef("%s %q: %w; want http://HOST:PORT or https://HOST:PORT", o.flag(), redact.URL(o.Server), err)
+		return nil, cmdline.Usagef("%s %q: %w; want http://HOST:PORT or "+
+			"https://HOST:PORT", o.flag(), redact.URL(o.Server), err)
 	}
 	base := &url.URL{Scheme: e.Scheme, Host: e.Authority}
 	config, err := o.TLS()
