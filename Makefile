@@ -17,7 +17,7 @@ export BIN := $(CURDIR)/bin
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
-# The version of the packages for authors: that of the release, or none. `hookgate init` pins the same ones (command/init.go).
+# The version of the packages for authors: that of the release, or none. `hookgate init` pins the same ones (command/internal/author/init.go).
 RELEASED := $(shell printf '%s\n' '$(VERSION)' | grep -xE 'v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0-9]+)?')
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate

@@ -16,8 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/alloctest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // answerRaw starts a server that answers each connection with a text, whatever it is asked, and returns its URL.
@@ -62,9 +64,9 @@ func TestErrorsDoNotControlTheTerminal(t *testing.T) {
 			{"get", "holds", "--diagnostics", url}, {"dashboard", "--browser=false", "--diagnostics", url},
 			{"call", "Discovery", "--server", url},
 		} {
-			got := hookgate(t, "", args...)
-			if got.code == exitDone || strings.ContainsAny(got.errOut+got.out, "\x1b\u202e") || len(got.errOut) > 32<<10 {
-				t.Errorf("%s, %v: %d bytes, %.200q", name, args, len(got.errOut), got.errOut)
+			got := commandtest.Hookgate(t, "", args...)
+			if got.Code == cmdline.ExitDone || strings.ContainsAny(got.ErrOut+got.Out, "\x1b\u202e") || len(got.ErrOut) > 32<<10 {
+				t.Errorf("%s, %v: %d bytes, %.200q", name, args, len(got.ErrOut), got.ErrOut)
 			}
 		}
 	}
@@ -104,9 +106,9 @@ func TestHostileStatuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := statusOf(t, tt.status)
 			alloctest.Bound{Base: 1 << 30}.Check(t, 0, func() {
-				got := hookgate(t, "", append(tt.args, "--diagnostics", url)...)
-				if (got.code == exitDone) != (tt.want != "") || !strings.Contains(got.out, tt.want) || tt.want == "" && got.errOut == "" {
-					t.Errorf("status %d, %.300s", got.code, got.errOut)
+				got := commandtest.Hookgate(t, "", append(tt.args, "--diagnostics", url)...)
+				if (got.Code == cmdline.ExitDone) != (tt.want != "") || !strings.Contains(got.Out, tt.want) || tt.want == "" && got.ErrOut == "" {
+					t.Errorf("status %d, %.300s", got.Code, got.ErrOut)
 				}
 			})
 		})
@@ -123,48 +125,8 @@ func TestCompletionsAreNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := hookgate(t, "", cobra.ShellCompNoDescRequestCmd, "describe", "--diagnostics", statusOf(t, string(text)), "")
-	if want := "acme\ngate.acme\n:4\n"; got.out != want {
-		t.Errorf("got %q, want %q", got.out, want)
-	}
-}
-
-// TestDashboardPassesOnLittle has a gateway whose answers would count for other programs on this machine, or later.
-func TestDashboardPassesOnLittle(t *testing.T) {
-	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for name, value := range map[string]string{
-			"Set-Cookie": "session=x", "Clear-Site-Data": `"*"`, "Service-Worker-Allowed": "/", "Location": "https://elsewhere.example",
-			"Access-Control-Allow-Origin": "*", "Content-Type": "text/html", "Content-Security-Policy": "default-src 'none'",
-		} {
-			w.Header().Set(name, value)
-		}
-		_, _ = io.WriteString(w, "page")
-	}))
-	t.Cleanup(gateway.Close)
-	var o statusOptions
-	o.server, o.timeout = gateway.URL, time.Minute
-	c, err := o.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	h := c.forward("127.0.0.1:1")
-	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", nil)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	for name := range w.Header() {
-		switch name {
-		case "Content-Type", "Content-Security-Policy", "Content-Length":
-		default:
-			t.Errorf("the browser gets the header %s: %s", name, w.Header().Get(name))
-		}
-	}
-	if w.Body.String() != "page" {
-		t.Errorf("got %d %s", w.Code, w.Body)
-	}
-	r.Header.Set("Service-Worker", "script")
-	w = httptest.NewRecorder()
-	if h.ServeHTTP(w, r); w.Code != http.StatusForbidden {
-		t.Errorf("a service worker: %d", w.Code)
+	got := commandtest.Hookgate(t, "", cobra.ShellCompNoDescRequestCmd, "describe", "--diagnostics", statusOf(t, string(text)), "")
+	if want := "acme\ngate.acme\n:4\n"; got.Out != want {
+		t.Errorf("got %q, want %q", got.Out, want)
 	}
 }

@@ -1,0 +1,124 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ask
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
+	"github.com/hookgate/hookgate/internal/seeing/render"
+)
+
+// holdsOptions are the flags of hookgate get holds, and the name of the Cluster.
+type holdsOptions struct {
+	target.StatusOptions
+	namespace string
+	cluster   string
+	output    string
+}
+
+func newGetHoldsCommand() *cobra.Command {
+	var o holdsOptions
+	cmd := &cobra.Command{
+		Use:     "holds [CLUSTER]",
+		Aliases: []string{"hold"},
+		Short:   "List the Clusters that wait for a handler, and why",
+		Long: "List the Clusters that cannot go on because a handler of a hook says so, with retryAfterSeconds or with\n" +
+			"status Failure, or because it does not answer. One gateway process knows the calls that it has made.\n\n" +
+			"Below them are the Clusters that have the places of HookRules with concurrency, for which others wait;\n" +
+			"as JSON, \"hookgate get rules\" has them.",
+		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return cmdline.Usagef("want the name of one Cluster at most, got %d names", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.cluster = args[0]
+			}
+			return o.run(cmd)
+		},
+	}
+	f := o.AddFlags(cmd)
+	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
+		"format: table, wide, name, which is that of the Cluster, yaml or json")
+	cmd.ValidArgsFunction = target.CompleteStatus(&o.StatusOptions, clusterNames)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
+	return cmd
+}
+
+func (o *holdsOptions) run(cmd *cobra.Command) error {
+	show, err := listPrinter(o.output)
+	if err != nil {
+		return err
+	}
+	return o.Ask(cmd, func(c *target.StatusClient) error {
+		g, _, err := c.Get(cmd.Context(), "")
+		if err != nil {
+			return err
+		}
+		return o.print(cmd, show, g, c.Name())
+	})
+}
+
+func (o *holdsOptions) print(
+	cmd *cobra.Command, show func(*cmdline.Screen, *list) error, g *status.Gateway, gateway string,
+) error {
+	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool { return !o.means(h.Namespace, h.Cluster) })
+	for i := range g.Rules {
+		r := &g.Rules[i]
+		if r.MissedPlaces > 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are more: the gateway had no room for %d places of %s.\n",
+				r.MissedPlaces, r.Name)
+		}
+		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool { return !o.means(p.Namespace, p.Cluster) })
+	}
+	if len(g.Holds) == 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No Cluster waits for a handler of %s.\n", gateway)
+		g.Holds = []status.Hold{} // an empty list in JSON, not null
+	} else if g.MissedHolds > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There may be more: the gateway had no room for %d holds.\n", g.MissedHolds)
+	}
+	l := &list{
+		body:  func() ([]byte, error) { return json.Marshal(g.Holds) },
+		names: waitingClusters(g),
+		table: func(w io.Writer, _ bool) error { return printHolds(w, g) },
+	}
+	if err := show(cmdline.NewScreen(cmd.OutOrStdout()), l); err != nil {
+		return fmt.Errorf("print holds: %w", err)
+	}
+	return nil
+}
+
+// means reports whether the flags and the argument mean a Cluster.
+func (o *holdsOptions) means(namespace, cluster string) bool {
+	return (o.namespace == "" || namespace == o.namespace) && (o.cluster == "" || cluster == o.cluster)
+}
+
+// printHolds writes the Clusters that wait, and those that have the places of rules.
+func printHolds(w io.Writer, g *status.Gateway) error {
+	if len(g.Holds) == 0 {
+		return render.Places(w, g)
+	}
+	if err := render.Holds(w, g); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(g.Rules, func(r status.Local) bool { return len(r.Places) > 0 }) {
+		return nil
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return render.Places(w, g)
+}

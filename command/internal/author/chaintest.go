@@ -1,0 +1,161 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/hooktest"
+	"github.com/hookgate/hookgate/internal/cli/localgateway"
+	"github.com/hookgate/hookgate/internal/cli/target"
+	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/sources/manifest"
+)
+
+// chainTestOptions are the flags of hookgate chain test.
+type chainTestOptions struct {
+	target.ClientOptions
+	versions         *hookversion.Converter
+	extensionConfigs string
+	results          testResults
+}
+
+func NewChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "chain",
+		Short: "Test chains of handlers",
+		RunE: func(*cobra.Command, []string) error {
+			return cmdline.Usagef("say what to do with chains: test")
+		},
+	}
+	cmd.AddCommand(newChainTestCommand(hooks, versions))
+	return cmd
+}
+
+func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
+	o := chainTestOptions{versions: versions, results: testResults{of: "chain"}}
+	cmd := &cobra.Command{
+		Use:   "test FILE...",
+		Short: "Call chains with requests, and compare what they make of them",
+		Long: "Call the chains of HandlerChainTests, which are files beside a HandlerChain, and compare the objects,\n" +
+			"the answers and the failures with those that are wanted. docs/explain.md describes the files.\n\n" +
+			"With --extension-configs, no gateway is needed: the chains and extensions are those of the\n" +
+			"directory, and the extensions are discovered and called from here.\n\n" +
+			"The exit status is 0 if every case passes, and 1 if one fails.",
+		Example: "  hookgate chain test chains/*.test.yaml --extension-configs manifests/\n" +
+			"  hookgate chain test platform.test.yaml --server https://gateway.example:9443 --ca ca.crt",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmdline.Usagef("want files with HandlerChainTests")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, hooks, args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.extensionConfigs, "extension-configs", "",
+		"directory with manifests, as \"hookgate serve\" takes it, instead of a gateway")
+	o.results.addFlags(f)
+	o.AddFlags(f)
+	o.Gateway.AddFlags(f)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.Gateway.Kube)})
+	return cmd
+}
+
+func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths []string) error {
+	if err := errors.Join(target.OnlyOneGateway(cmd), o.results.check()); err != nil {
+		return err
+	}
+	if o.Timeout <= 0 {
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
+	}
+	var tests []*hooktest.Test
+	var errs []error
+	for _, path := range paths {
+		f, err := manifest.ReadFile(&files.Reader{}, path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found, err := hooktest.ParseChainTests(&f, hooks)
+		errs, tests = append(errs, err), append(tests, found...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	runner := hooktest.Runner{Hooks: hooks, Codec: codec.New(hooks)}
+	call, closeRunner, err := o.connect(cmd, hooks, runner.Codec)
+	if err != nil {
+		return fmt.Errorf("chain test: %w", err)
+	}
+	defer closeRunner()
+	var results []hooktest.Result
+	for _, t := range tests {
+		h, _ := hooks.ByName(t.Spec.Hook) // which the parser has found
+		runner.Read = beside(t.Place("").File)
+		runner.Call = func(
+			ctx context.Context, h *catalog.Hook, _ *hooktest.Given, request proto.Message,
+		) (proto.Message, error) {
+			return call(ctx, h, t.Spec.Chain, request)
+		}
+		results = append(results, runner.Run(cmd.Context(), h, t)...)
+	}
+	if err := cmd.Context().Err(); err != nil {
+		return fmt.Errorf("chain test: %w", err)
+	}
+	return o.results.print(cmd.OutOrStdout(), results)
+}
+
+// chainCaller calls a chain.
+type chainCaller func(ctx context.Context, h *catalog.Hook, chain string, request proto.Message) (proto.Message, error)
+
+// connect returns how chains are called, and what closes that.
+func (o *chainTestOptions) connect(
+	cmd *cobra.Command, hooks *catalog.Catalog, mandated *codec.Codec,
+) (chainCaller, func(), error) {
+	if o.extensionConfigs != "" {
+		ctx, cancel := context.WithTimeout(cmd.Context(), o.Timeout)
+		defer cancel()
+		local, err := localgateway.Open(ctx, o.extensionConfigs, hooks, o.versions, true, cmd.ErrOrStderr())
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(
+			ctx context.Context, h *catalog.Hook, chain string, request proto.Message,
+		) (proto.Message, error) {
+			return local.Dispatch(ctx, gateway.Request{Hook: h, Handler: chain, Message: request})
+		}, local.Close, nil
+	}
+	closeTunnel, err := o.Reach(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := o.Open(mandated, cmd.ErrOrStderr())
+	if err != nil {
+		closeTunnel()
+		return nil, nil, err
+	}
+	return func(
+		ctx context.Context, h *catalog.Hook, chain string, request proto.Message,
+	) (proto.Message, error) {
+		a, err := server.Call(ctx, h, chain, request)
+		if refused, ok := errors.AsType[*target.CallError](err); ok && refused.Kind != "" {
+			return nil, errors.New(refused.Message) // the gateway's own text, which is the same each time
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.Message, nil
+	}, func() { server.Client.Close(); closeTunnel() }, nil
+}

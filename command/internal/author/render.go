@@ -1,0 +1,73 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+)
+
+// renderProgram renders Clusters. It is a program of its own because it contains controllers of Cluster API, which the
+// gateway does not depend on.
+const renderProgram = "hookgate-render"
+
+func NewRenderCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "render [cluster/NAME] [-f FILE]...",
+		Short: "Show what Cluster API makes of a Cluster, with the patches of its extensions",
+		Long: "Show the objects that Cluster API makes of a Cluster with a topology, what a change of its class,\n" +
+			"variables, version or extensions would change in them, and what that does to Machines.\n\n" +
+			"It runs " + renderProgram + ", a program of the same release, which is looked for beside this one and in $PATH.",
+		DisableFlagParsing: true,
+		RunE:               runRender,
+	}
+}
+
+// runRender runs the program with the same streams, and ends with its exit status.
+func runRender(cmd *cobra.Command, args []string) error {
+	path, err := findProgram(renderProgram)
+	if err != nil {
+		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+			return cmd.Help()
+		}
+		return cmdline.IncompleteError{Err: fmt.Errorf("%s is not there: install the file %s-%s-%s of the release of "+
+			"this version (%s) as %s beside hookgate, or in $PATH", renderProgram, renderProgram, runtime.GOOS, runtime.GOARCH,
+			cmdline.CurrentBuild().Version, renderProgram)}
+	}
+	program := exec.CommandContext(cmd.Context(), path, args...) //nolint:gosec // its own program, with its own arguments
+	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
+	program.WaitDelay = 10 * time.Second
+	err = program.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+		return cmdline.ExitError(exit.ExitCode())
+	}
+	return err
+}
+
+// findProgram returns the path of a program that is beside this one, or in $PATH.
+func findProgram(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			beside := filepath.Join(filepath.Dir(self), name)
+			if strings.HasSuffix(self, ".exe") {
+				beside += ".exe"
+			}
+			if _, err := os.Stat(beside); err == nil {
+				return beside, nil
+			}
+		}
+	}
+	return exec.LookPath(name)
+}

@@ -1,0 +1,141 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+)
+
+func NewJobCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "job",
+		Short: "Run Jobs that answer hooks again, or forget that they have run",
+		RunE: func(*cobra.Command, []string) error {
+			return cmdline.Usagef("say what to do with Jobs: rerun or forget")
+		},
+	}
+	cmd.AddCommand(newJobRerunCommand(), newJobForgetCommand())
+	return cmd
+}
+
+func newJobRerunCommand() *cobra.Command {
+	return (&clusterJobOptions{run: rerunJobs}).command(&cobra.Command{
+		Use:   "rerun NAME --cluster NAMESPACE/NAME",
+		Short: "Have a HookJob run again for a Cluster",
+		Long: "Delete the Jobs of a HookJob for a Cluster that have ended, and forget their successes: when the hook is\n" +
+			"called again, the Job is made again. It is for one that has failed, or that has to run once more. Jobs\n" +
+			"that have not ended go on.",
+		Example: "  hookgate job rerun etcd-backup --cluster team-a/prod --context management",
+	})
+}
+
+func newJobForgetCommand() *cobra.Command {
+	return (&clusterJobOptions{run: forgetJobs}).command(&cobra.Command{
+		Use:   "forget NAME --cluster NAMESPACE/NAME",
+		Short: "Forget that a HookJob has succeeded for a Cluster",
+		Long: "Remove what is recorded of the successes of a HookJob for a Cluster, and touch no Job: one that is still\n" +
+			"there answers as before, and one that is gone is made again when the hook is called again.",
+		Example: "  hookgate job forget etcd-backup --cluster team-a/prod --context management",
+	})
+}
+
+// clusterJobOptions are the flags of commands about the Jobs of a HookJob for one Cluster.
+type clusterJobOptions struct {
+	kube      target.KubeOptions
+	namespace string
+	cluster   string
+	run       func(ctx context.Context, jobs *hookjob.Cluster, name, cluster string, out io.Writer) error
+}
+
+// command adds the arguments, the flags and the work to cmd.
+func (o *clusterJobOptions) command(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return cmdline.Usagef("want the name of one HookJob, see \"hookgate get jobs\"; got %d names", len(args))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		namespace, name, ok := strings.Cut(o.cluster, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return cmdline.Usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(o.cluster, limits.QuotedBytes))
+		}
+		config, err := o.kube.Load()
+		if err != nil {
+			return err
+		}
+		scheme := runtime.NewScheme()
+		if err := errors.Join(batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+			return err
+		}
+		c, err := client.New(config, client.Options{Scheme: scheme})
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), time.Minute, errors.New("not done within a minute"))
+		defer cancel()
+		return o.run(ctx, &hookjob.Cluster{Jobs: c, API: c, Namespace: o.namespace}, args[0], o.cluster, cmd.OutOrStdout())
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.cluster, "cluster", "", "the Cluster, as NAMESPACE/NAME")
+	f.StringVar(&o.namespace, "namespace", target.DefaultGateway, "namespace of the gateway, where successes are recorded")
+	o.kube.AddFlags(f)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
+	return cmd
+}
+
+func rerunJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string, out io.Writer) error {
+	deleted, left, n, err := jobs.Rerun(ctx, name, cluster)
+	for _, job := range deleted {
+		_, _ = fmt.Fprintf(out, "Job %s is deleted\n", job)
+	}
+	for _, job := range left {
+		_, _ = fmt.Fprintf(out, "Job %s has not ended, and goes on\n", job)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("HookJob %q: %w", name, err)
+	case len(deleted)+len(left)+n == 0:
+		return nothingOf(name, cluster)
+	}
+	return sayRemoved(out, n, cluster)
+}
+
+func forgetJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string, out io.Writer) error {
+	n, err := jobs.Forget(ctx, name, cluster)
+	switch {
+	case err != nil:
+		return fmt.Errorf("HookJob %q: %w", name, err)
+	case n == 0:
+		return nothingOf(name, cluster)
+	}
+	return sayRemoved(out, n, cluster)
+}
+
+func nothingOf(name, cluster string) error {
+	return fmt.Errorf("HookJob %q has nothing of Cluster %s: hookgate get jobs lists HookJobs, and --namespace says "+
+		"where the gateway is", name, cluster)
+}
+
+func sayRemoved(out io.Writer, n int, cluster string) error {
+	_, err := fmt.Fprintf(out, "%s of Cluster %s removed\n", text.Plural(n, "record"), cluster)
+	return err
+}

@@ -1,0 +1,146 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
+)
+
+// approval are the flags of hookgate rollout approve.
+type approval struct {
+	clusters              []string
+	all, variables, force bool
+}
+
+func newRolloutApproveCommand() *cobra.Command {
+	var o rolloutOptions
+	var a approval
+	cmd := o.addYes(o.command(&cobra.Command{
+		Use:   "approve NAME --cluster NAMESPACE/NAME | --all | --variables",
+		Short: "Let Clusters move though the versions answer differently for them",
+		Long: "Show what differs for Clusters, ask, and add them to spec.approved: they move to the candidate, whatever\n" +
+			"spec.candidateFor says. --variables approves that the answers to calls about no Cluster differ, such as\n" +
+			"those of DiscoverVariables, which keeps the candidate from being promoted.",
+		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
+			"  hookgate rollout approve acme --variables --yes",
+	}, a.approve))
+	f := cmd.Flags()
+	f.StringArrayVar(&a.clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
+	f.BoolVar(&a.all, "all", false, "all Clusters, those that are not compared yet, too")
+	f.BoolVar(&a.variables, "variables", false, "calls about no Cluster")
+	f.BoolVar(&a.force, "force", false, "also Clusters that have not been compared")
+	return cmd
+}
+
+// approve shows what is approved, asks, and does it.
+func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
+	approved, err := a.entries()
+	if err != nil {
+		return err
+	}
+	of, err := r.getWithCandidate(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := r.records(ctx, func(candidate string) bool { return candidate == of.Spec.Candidate })
+	if err != nil {
+		return err
+	}
+	if err := a.check(of, records); err != nil {
+		return err
+	}
+	a.show(r, records)
+	if err := r.confirm(fmt.Sprintf("Approve that these have the answers of %s?", of.Spec.Candidate)); err != nil {
+		return err
+	}
+	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error {
+		for _, entry := range approved {
+			if !slices.Contains(spec.Approved, entry) {
+				spec.Approved = append(spec.Approved, entry)
+			}
+		}
+		if n := len(spec.Approved); n > limits.RolloutApproved {
+			return fmt.Errorf("spec.approved would have %d entries, and has room for %d: approve --all, or give Clusters the "+
+				"annotation %s: %s", n, limits.RolloutApproved, v1alpha1.ApproveRolloutAnnotation, spec.Candidate)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.sayf("Approved.")
+	if a.all || len(a.clusters) > 0 {
+		r.sayf("Each Cluster moves to %s once all handlers that are called for it have been compared, which takes until\n"+
+			"Cluster API has reconciled it. hookgate describe rollout %s shows it.", of.Spec.Candidate, r.name)
+		r.sayStops(of, records)
+	}
+	return nil
+}
+
+// entries returns what spec.approved is to have.
+func (a *approval) entries() ([]string, error) {
+	for _, of := range a.clusters {
+		if namespace, name, ok := strings.Cut(of, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return nil, cmdline.Usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(of, limits.QuotedBytes))
+		}
+	}
+	entries := slices.Clone(a.clusters)
+	if a.all {
+		entries = append(entries, rollout.All)
+	}
+	if a.variables {
+		entries = append(entries, rollout.None)
+	}
+	if len(entries) == 0 {
+		return nil, cmdline.Usagef("say what is approved: --cluster NAMESPACE/NAME, --all or --variables")
+	}
+	return entries, nil
+}
+
+// check refuses what nobody can have seen.
+func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords) error {
+	if a.force {
+		return nil
+	}
+	for _, name := range a.clusters {
+		if records.clusters[name] == nil {
+			return fmt.Errorf("approve: Cluster %s has not been compared with %s: wait until Cluster API has reconciled it, "+
+				"with spec.compare; --force approves unseen", name, of.Spec.Candidate)
+		}
+	}
+	return nil
+}
+
+// show says what differs for what is approved.
+func (a *approval) show(r *clusterRollout, records *rolloutRecords) {
+	for _, name := range a.clusters {
+		r.show("Cluster "+name, records.clusters[name])
+	}
+	if a.all {
+		different := records.in(v1alpha1.RolloutStateDifferent)
+		r.sayf("All Clusters, of which %d are known to be different:", len(different))
+		r.showAll(different, records)
+	}
+	if a.variables {
+		r.show("Calls about no Cluster", records.variables)
+	}
+}
+
+// sayStops says what keeps all Clusters from moving.
+func (r *clusterRollout) sayStops(of *v1alpha1.ExtensionRollout, records *rolloutRecords) {
+	if of.Spec.Paused || records.aborted != nil {
+		r.sayf("No Cluster moves now, because the rollout is paused or aborted: hookgate rollout resume %s", r.name)
+	}
+}

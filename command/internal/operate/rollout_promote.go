@@ -1,0 +1,180 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
+)
+
+func newRolloutPromoteCommand() *cobra.Command {
+	var o rolloutOptions
+	var force bool
+	cmd := o.addYes(o.command(&cobra.Command{
+		Use:   "promote NAME",
+		Short: "Make the candidate stable, for all Clusters",
+		Long: "Show how many Clusters change versions, ask, and make the candidate the stable version: it answers for all\n" +
+			"Clusters at once. spec.candidate, candidateFor, approved and paused are cleared. It is refused while Clusters\n" +
+			"differ that have neither moved nor are approved, or have not been compared, and while variables differ that\n" +
+			"are not approved.",
+		Example: "  hookgate rollout promote acme --context management",
+	}, func(ctx context.Context, r *clusterRollout) error { return r.promote(ctx, force) }))
+	cmd.Flags().BoolVar(&force, "force", false, "promote whatever differs for Clusters")
+	return cmd
+}
+
+// promotion is what it means to promote a candidate.
+type promotion struct {
+	moved, equal, approved int
+	held                   []string // Clusters that differ, and are neither moved nor approved
+	unknown                int      // Clusters that were not compared
+	uncounted              error    // why these are not known
+}
+
+// promote makes the candidate stable.
+func (r *clusterRollout) promote(ctx context.Context, force bool) error {
+	of, err := r.getWithCandidate(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := r.records(ctx, func(candidate string) bool { return candidate == of.Spec.Candidate })
+	if err != nil {
+		return err
+	}
+	p, err := r.whatPromotes(ctx, of, records)
+	if err != nil {
+		return err
+	}
+	r.sayf("%s becomes stable in place of %s, for all Clusters:\n"+
+		"  %d have it already\n  %d change, with equal answers\n  %d change, with differences that are approved",
+		of.Spec.Candidate, of.Spec.Stable, p.moved, p.equal, p.approved)
+	if len(p.held) > 0 {
+		r.sayf("  %d change, with differences that are not approved:", len(p.held))
+		r.showAll(p.held, records)
+	}
+	switch {
+	case p.uncounted != nil:
+		r.sayf("  and all that were not compared, whose number is not known: %s", p.uncounted)
+	case p.unknown > 0:
+		r.sayf("  %d change, and were not compared", p.unknown)
+	}
+	if err := p.refuse(of, records, force); err != nil {
+		return err
+	}
+	if err := r.confirm("Promote " + of.Spec.Candidate + "?"); err != nil {
+		return err
+	}
+	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error {
+		spec.Stable, spec.Candidate, spec.CandidateFor, spec.Approved, spec.Paused = spec.Candidate, "", nil, nil, false
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.sayf("%s is stable. ExtensionConfig %q is not called any more, and may be deleted.\n"+
+		"To go back, set spec.candidate to it, and move Clusters as before.", of.Spec.Candidate, of.Spec.Stable)
+	return nil
+}
+
+// refuse returns why a candidate is not promoted.
+func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecords, force bool) error {
+	var errs []error
+	if records.variablesDiffer() && !slices.Contains(of.Spec.Approved, rollout.None) {
+		errs = append(errs, fmt.Errorf("the answers to calls about no Cluster differ, such as those of DiscoverVariables: "+
+			"hookgate describe rollout %s shows them, and hookgate rollout approve %s --variables approves them", of.Name,
+			of.Name))
+	}
+	if !force && records.aborted != nil {
+		errs = append(errs, fmt.Errorf("the rollout is aborted, because %s: mend it, and hookgate rollout resume %s; or say "+
+			"--force", records.aborted.Spec.Message, of.Name))
+	}
+	if !force && len(p.held) > 0 {
+		errs = append(errs, fmt.Errorf("%s would change with differences that nobody has approved: hookgate rollout approve "+
+			"%s; or say --force", text.Plural(len(p.held), "Cluster"), of.Name))
+	}
+	if !force && (p.unknown > 0 || p.uncounted != nil) {
+		errs = append(errs, errors.New("not all Clusters have been compared: set spec.compare, and wait until Cluster API "+
+			"has reconciled them; or say --force"))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("promote %s %q: %w", rollout.Kind, of.Name, errors.Join(errs...))
+	}
+	return nil
+}
+
+// whatPromotes counts the Clusters that change.
+func (r *clusterRollout) whatPromotes(
+	ctx context.Context, of *v1alpha1.ExtensionRollout, records *rolloutRecords,
+) (*promotion, error) {
+	p := &promotion{
+		moved: len(records.in(v1alpha1.RolloutStateMoved)), equal: len(records.in(v1alpha1.RolloutStateEqual)),
+	}
+	annotated := map[string]bool{}
+	there := map[string]bool{}
+	p.uncounted = r.eachCluster(ctx, func(name string, o *unstructured.Unstructured) {
+		there[name] = true
+		annotated[name] = o.GetAnnotations()[v1alpha1.ApproveRolloutAnnotation] == of.Spec.Candidate
+		if topology, ok, _ := unstructured.NestedMap(o.Object, "spec", "topology"); ok && len(topology) > 0 &&
+			records.clusters[name] == nil {
+			p.unknown++
+		}
+	})
+	for _, name := range records.in(v1alpha1.RolloutStateDifferent) {
+		switch {
+		case p.uncounted == nil && !there[name]: // it is deleted
+		case annotated[name], slices.Contains(of.Spec.Approved, name), slices.Contains(of.Spec.Approved, rollout.All):
+			p.approved++
+		default:
+			p.held = append(p.held, name)
+		}
+	}
+	return p, ctx.Err()
+}
+
+// eachCluster calls f with each Cluster of the management cluster.
+func (r *clusterRollout) eachCluster(ctx context.Context, f func(name string, o *unstructured.Unstructured)) error {
+	var err error
+	for _, version := range []string{"v1beta2", "v1beta1"} {
+		n, more := 0, ""
+		for first := true; first || more != ""; first = false {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(schema.GroupVersionKind{
+				Group: "cluster.x-k8s.io", Version: version, Kind: "ClusterList",
+			})
+			err = within(ctx, func(ctx context.Context) error {
+				return r.List(ctx, list, client.Limit(recordsPage), client.Continue(more))
+			})
+			if err != nil {
+				break
+			}
+			if n += len(list.Items); n > limits.RolloutClusters {
+				return fmt.Errorf("list Clusters: there are more than %d", limits.RolloutClusters)
+			}
+			for i := range list.Items {
+				f(list.Items[i].GetNamespace()+"/"+list.Items[i].GetName(), &list.Items[i])
+			}
+			more = list.GetContinue()
+		}
+		if !meta.IsNoMatchError(err) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("list Clusters: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
+	"github.com/hookgate/hookgate/internal/seeing/render"
+)
+
+// recordsPage is how many records are read at once.
+const recordsPage = 500
+
+// rolloutRecords are the records of an ExtensionRollout and its candidate.
+type rolloutRecords struct {
+	// clusters are those of Clusters, by namespace and name.
+	clusters map[string]*v1alpha1.ExtensionRolloutRecord
+	// variables is the one about calls about no Cluster, and aborted says that no more Clusters move; they may be nil.
+	variables, aborted *v1alpha1.ExtensionRolloutRecord
+}
+
+// records returns the records of the ExtensionRollout that are about a candidate.
+func (r *clusterRollout) records(ctx context.Context, isMeant func(candidate string) bool) (*rolloutRecords, error) {
+	all := &rolloutRecords{clusters: map[string]*v1alpha1.ExtensionRolloutRecord{}}
+	list := &v1alpha1.ExtensionRolloutRecordList{}
+	for first := true; first || list.Continue != ""; first = false {
+		next := list.Continue
+		list = &v1alpha1.ExtensionRolloutRecordList{}
+		err := within(ctx, func(ctx context.Context) error {
+			return r.List(ctx, list, client.Limit(recordsPage), client.Continue(next))
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list %ss: %w", rollout.RecordKind, err)
+		}
+		for i := range list.Items {
+			record := &list.Items[i]
+			if record.Spec.Rollout != r.name || !isMeant(record.Spec.Candidate) {
+				continue
+			}
+			of := record.Spec.Cluster
+			switch {
+			case record.Spec.State == v1alpha1.RolloutStateAborted:
+				all.aborted = record
+			case of == nil:
+				all.variables = record
+			default:
+				all.clusters[of.Namespace+"/"+of.Name] = record
+			}
+		}
+		if len(all.clusters) > limits.RolloutClusters {
+			return nil, fmt.Errorf("list %ss: %s %q has more than %d", rollout.RecordKind, rollout.Kind, r.name,
+				limits.RolloutClusters)
+		}
+	}
+	return all, nil
+}
+
+// in returns the Clusters of which the records have a state, in order.
+func (all *rolloutRecords) in(state v1alpha1.RolloutState) (clusters []string) {
+	for name, record := range all.clusters {
+		if record.Spec.State == state {
+			clusters = append(clusters, name)
+		}
+	}
+	slices.Sort(clusters)
+	return clusters
+}
+
+// variablesDiffer reports whether the answers to calls about no Cluster differ.
+func (all *rolloutRecords) variablesDiffer() bool {
+	return all.variables != nil && all.variables.Spec.State == v1alpha1.RolloutStateDifferent
+}
+
+// show says what differs for a Cluster, and what that does to its Machines.
+func (r *clusterRollout) show(name string, record *v1alpha1.ExtensionRolloutRecord) {
+	if record == nil {
+		r.sayf("%s: not compared", name)
+		return
+	}
+	r.sayf("%s: %s", name, strings.ToLower(string(record.Spec.State))+", "+cmp.Or(record.Spec.Message, "no reason"))
+	of := rollout.Shown(record)
+	for _, machines := range render.MachinesOf(of.Differences) {
+		r.sayf("  %s", machines)
+	}
+	for i := range of.Differences {
+		d := &of.Differences[i]
+		r.sayf("  %s: %s", d.Handler, render.Difference(d))
+	}
+	if of.OmittedDifferences > 0 {
+		r.sayf("  and %d more", of.OmittedDifferences)
+	}
+}
+
+// showAll shows Clusters, as many as people read.
+func (r *clusterRollout) showAll(names []string, records *rolloutRecords) {
+	for _, name := range names[:min(len(names), limits.StatusRolloutExamples)] {
+		r.show("Cluster "+name, records.clusters[name])
+	}
+	if more := len(names) - limits.StatusRolloutExamples; more > 0 {
+		r.sayf("and %s more: kubectl get extensionrolloutrecords lists them", text.Plural(more, "Cluster"))
+	}
+}

@@ -1,0 +1,156 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
+)
+
+func newRolloutAbortCommand() *cobra.Command {
+	var o rolloutOptions
+	return o.command(&cobra.Command{
+		Use:   "abort NAME",
+		Short: "Let no more Clusters move",
+		Long: "Set spec.paused: no more Clusters move to the candidate. Those that have moved stay;\n" +
+			"\"hookgate rollout undo\" moves them back.",
+		Example: "  hookgate rollout abort acme --context management",
+	}, func(ctx context.Context, r *clusterRollout) error {
+		of, err := r.get(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.pause(ctx, of, true); err != nil {
+			return err
+		}
+		r.sayf("No more Clusters move. Those that have moved stay with %s: hookgate rollout undo %s moves them back,\n"+
+			"and hookgate rollout resume %s lets others move again.", of.Spec.Candidate, r.name, r.name)
+		return nil
+	})
+}
+
+func newRolloutResumeCommand() *cobra.Command {
+	var o rolloutOptions
+	return o.command(&cobra.Command{
+		Use:     "resume NAME",
+		Short:   "Let Clusters move again",
+		Long:    "Clear spec.paused, and remove the record that says that too many calls of the candidate have failed.",
+		Example: "  hookgate rollout resume acme --context management",
+	}, func(ctx context.Context, r *clusterRollout) error {
+		of, err := r.get(ctx)
+		if err != nil {
+			return err
+		}
+		record := &v1alpha1.ExtensionRolloutRecord{ObjectMeta: metav1.ObjectMeta{Name: rollout.AbortedName(r.name)}}
+		if err := r.removeRecord(ctx, record); err != nil {
+			return err
+		}
+		if err := r.pause(ctx, of, false); err != nil {
+			return err
+		}
+		r.sayf("Clusters that may move do so again. Failed calls of the candidate are counted anew.")
+		return nil
+	})
+}
+
+func (r *clusterRollout) pause(ctx context.Context, of *v1alpha1.ExtensionRollout, paused bool) error {
+	return r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error {
+		spec.Paused = paused
+		return nil
+	})
+}
+
+// removeRecord deletes a record, which may be gone.
+func (r *clusterRollout) removeRecord(
+	ctx context.Context, record *v1alpha1.ExtensionRolloutRecord, opts ...client.DeleteOption,
+) error {
+	err := within(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(r.Delete(ctx, record, opts...)) })
+	if err != nil {
+		return fmt.Errorf("delete %s %q: %w", rollout.RecordKind, record.Name, err)
+	}
+	return nil
+}
+
+func newRolloutUndoCommand() *cobra.Command {
+	var o rolloutOptions
+	var clusters []string
+	cmd := o.addYes(o.command(&cobra.Command{
+		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
+		Short: "Move Clusters back to the stable version",
+		Long: "Show which Clusters have moved, and what differs for them, ask, let no more Clusters move, and move these\n" +
+			"back: the stable version answers for them at once, and what differs is replaced again. Without --cluster,\n" +
+			"they are all that have moved.",
+		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
+	}, func(ctx context.Context, r *clusterRollout) error { return r.undo(ctx, clusters) }))
+	cmd.Flags().StringArrayVar(&clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
+	return cmd
+}
+
+// undo moves Clusters back, all that have moved if none are named.
+func (r *clusterRollout) undo(ctx context.Context, clusters []string) error {
+	of, err := r.get(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := r.records(ctx, func(candidate string) bool { return candidate != of.Spec.Stable })
+	if err != nil {
+		return err
+	}
+	moved := records.in(v1alpha1.RolloutStateMoved)
+	for _, name := range clusters {
+		if !slices.Contains(moved, name) {
+			return fmt.Errorf("undo: Cluster %s has not moved: hookgate describe rollout %s lists those that have", name, r.name)
+		}
+	}
+	if len(clusters) > 0 {
+		moved = slices.Compact(slices.Sorted(slices.Values(clusters)))
+	}
+	if len(moved) == 0 {
+		r.sayf("No Cluster has moved.")
+		return nil
+	}
+	r.sayf("%s back to %s, and what differs is replaced again:", text.Plural(len(moved), "Cluster")+goes(len(moved)),
+		of.Spec.Stable)
+	r.showAll(moved, records)
+	question := fmt.Sprintf("Let no more Clusters move, and move %s back?", text.Plural(len(moved), "Cluster"))
+	if err := r.confirm(question); err != nil {
+		return err
+	}
+	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error { // first, so that none moves again at once
+		spec.Paused = true
+		spec.Approved = slices.DeleteFunc(spec.Approved, func(entry string) bool { return slices.Contains(moved, entry) })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, name := range moved {
+		record := records.clusters[name]
+		same := client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion}
+		if err := r.removeRecord(ctx, record, same); err != nil {
+			return fmt.Errorf("%d of %s moved back: %w; say it again", i, text.Plural(len(moved), "Cluster"), err)
+		}
+	}
+	r.sayf("%s back: %s answers from their next calls on. The rollout is paused, and they are\n"+
+		"not in spec.approved any more; hookgate rollout resume %s lets Clusters move again,\n"+
+		"these too if spec.candidateFor or an annotation chooses them.",
+		text.Plural(len(moved), "Cluster")+goes(len(moved)), of.Spec.Stable, r.name)
+	return nil
+}
+
+func goes(n int) string {
+	if n == 1 {
+		return " goes"
+	}
+	return " go"
+}

@@ -1,0 +1,153 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+
+	"github.com/hookgate/hookgate/command/internal/ask"
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/network/certs"
+	"github.com/hookgate/hookgate/internal/seeing/console"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/edge"
+)
+
+// diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
+type diagnosticsOptions struct {
+	address  string
+	insecure bool
+	health   string
+	profiler string
+	ui       bool
+}
+
+func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
+		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a "+
+			"certificate that ca.crt in --cert-dir has signed, or with a token that the cluster allows to get /metrics")
+	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
+		"serve --diagnostics-address in plain HTTP to everyone, wherever it is")
+	f.StringVar(&o.health, "health-addr", "",
+		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
+			"--diagnostics-address serves them, too; empty serves none")
+	f.BoolVar(&o.ui, "ui", true,
+		"serve a page about the extensions at / of --diagnostics-address, to those who may see the metrics")
+	f.StringVar(&o.profiler, "profiler-address", "",
+		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
+}
+
+// statusHandlers returns what serves the status to programs and to people; page is nil without --ui. hooks returns the
+// address that has the page of the hooks, and nil if there is none. cluster is nil without one.
+func (o *diagnosticsOptions) statusHandlers(
+	r *observe.Reporter, hooks func() net.Addr, cluster *rest.Config, guard func(http.Handler) (http.Handler, error),
+) (programs, page http.Handler, err error) {
+	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
+		return programs, nil, err
+	}
+	var infrastructure console.Infrastructure
+	if cluster != nil {
+		reader, err := ask.InfrastructureReader(cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		infrastructure = func(ctx context.Context) (*status.Infrastructure, error) {
+			return ask.ReadInfrastructure(ctx, reader)
+		}
+	}
+	page, err = guard(console.New(r, hooks, infrastructure))
+	return programs, page, err
+}
+
+// serving returns the TLS of the diagnostics, nil for plain HTTP, and a function that puts the metrics behind
+// authentication. cluster says how to reach the API server; it is nil without a cluster.
+func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.Config, logger *slog.Logger) (
+	*tls.Config, func(http.Handler) (http.Handler, error), error,
+) {
+	open := func(h http.Handler) (http.Handler, error) { return h, nil }
+	if _, _, err := net.SplitHostPort(o.address); err != nil {
+		return nil, nil, cmdline.Usagef("--diagnostics-address: %w", err)
+	}
+	switch {
+	case o.insecure, cmdline.IsLoopback(o.address):
+		return nil, open, nil
+	case certificates.AsksForCertificates() && cluster == nil:
+		return certificates.TLS(), open, nil
+	case cluster == nil:
+		return nil, nil, cmdline.Usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
+			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say "+
+			"--insecure-diagnostics", o.address)
+	}
+	tokens, err := withTokens(cluster, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	return certificates.TLSOrToken(), func(h http.Handler) (http.Handler, error) {
+		withToken, err := tokens(h)
+		if err != nil {
+			return nil, err
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.TLS != nil && certificates.Trusts(r.TLS) {
+				h.ServeHTTP(w, r)
+				return
+			}
+			withToken.ServeHTTP(w, r)
+		}), nil
+	}, nil
+}
+
+// withTokens returns a function that lets only callers with a token that the cluster allows to get the path reach a
+// handler.
+func withTokens(cluster *rest.Config, logger *slog.Logger) (func(http.Handler) (http.Handler, error), error) {
+	client, err := rest.HTTPClientFor(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(cluster, client)
+	if err != nil {
+		return nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	log := logr.FromSlogHandler(logger.Handler())
+	return func(h http.Handler) (http.Handler, error) { return filter(log, h) }, nil
+}
+
+// profilerServer serves Go's profiler.
+type profilerServer struct{ address string }
+
+// Run serves until ctx is done.
+func (p profilerServer) Run(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.address)
+	if err != nil {
+		return fmt.Errorf("listen on %s (--profiler-address): %w", p.address, err)
+	}
+	server := &http.Server{
+		Handler: edge.LocalHosts(edge.SameSite(mux), p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve profiler: %w", err)
+	}
+	return nil
+}

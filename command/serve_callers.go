@@ -1,0 +1,117 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/auth"
+	"github.com/hookgate/hookgate/internal/calls/auth/tokenreview"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/network/certs"
+)
+
+// callersOptions are the flags about who may call.
+type callersOptions struct {
+	file      string
+	names     []string
+	anonymous bool
+	tokens    bool
+	audiences []string
+	limits    auth.Limits
+}
+
+func (o *callersOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.file, "callers", "",
+		"file with the callers that may authenticate by certificates or static tokens, and the hooks that each may "+
+			"call; followed while the gateway runs")
+	f.StringSliceVar(&o.names, "allowed-client-names", nil,
+		"names of client certificates that may call every hook: a common name, or a DNS name or URI of the subject "+
+			"alternative names; by default, without --callers, all that ca.crt in --cert-dir has signed")
+	f.BoolVar(&o.tokens, "kubernetes-tokens", false,
+		"take bearer tokens that the cluster of the ExtensionConfigs knows, such as those of service accounts, from "+
+			"users whom it allows to post to the path of the hook")
+	f.StringSliceVar(&o.audiences, "kubernetes-token-audiences", nil,
+		"audiences of which a token must have one; by default, tokens must be for the API server")
+	f.IntVar(&o.limits.Rate, "max-calls-per-second", limits.CallerRate,
+		"how many calls per second one caller, or one host of callers that nothing authenticates, may make; 0 for any")
+	f.IntVar(&o.limits.InFlight, "max-calls-in-flight", limits.CallerCalls,
+		"how many calls of one caller, or of such a host, may be without an answer; 0 for any")
+	f.BoolVar(&o.anonymous, "allow-anonymous-callers", false,
+		"start on an address that is not loopback even if nothing authenticates callers: everyone who can connect "+
+			"can then read what extensions answer, and have them act on any Cluster that the request names")
+}
+
+// check returns a usage error unless the flags fit together and suit the source of registrations.
+func (o *callersOptions) check(noCluster bool) error {
+	switch {
+	case o.limits.Rate < 0 || o.limits.InFlight < 0:
+		return cmdline.Usagef("--max-calls-per-second and --max-calls-in-flight: want 0 or more, got %d and %d",
+			o.limits.Rate, o.limits.InFlight)
+	case o.tokens && noCluster:
+		return cmdline.Usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with " +
+			"--callers")
+	case len(o.audiences) > 0 && !o.tokens:
+		return cmdline.Usagef("--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only; give both")
+	case slices.Contains(o.audiences, ""):
+		return cmdline.Usagef("--kubernetes-token-audiences: an audience is empty")
+	}
+	return nil
+}
+
+// gate returns the gate of both fronts, and the file of callers to follow, if there is one. cluster says how to reach
+// the API server; it is nil without a cluster.
+func (o *callersOptions) gate(
+	certificates *certs.Server, cluster *rest.Config, hooks *catalog.Catalog, logger *slog.Logger,
+) (*auth.Gate, *auth.CallersFile, error) {
+	if slices.Contains(o.names, "") {
+		return nil, nil, cmdline.Usagef("--allowed-client-names: a name is empty")
+	}
+	if len(o.names) > 0 && !certificates.AsksForCertificates() {
+		return nil, nil, cmdline.Usagef("--allowed-client-names: --cert-dir has no ca.crt to check client certificates " +
+			"with; put one there")
+	}
+	config := auth.Config{Certificates: certificates, Names: o.names, Limits: o.limits}
+	if o.file != "" {
+		var err error
+		if config.Callers, err = auth.OpenCallers(o.file, hooks, logger); err != nil {
+			return nil, nil, fmt.Errorf("read --callers: %w", err)
+		}
+	}
+	if o.tokens {
+		client, err := rest.HTTPClientFor(cluster)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--kubernetes-tokens: %w", err)
+		}
+		if config.Reviewer, err = tokenreview.New(cluster, client, o.audiences); err != nil {
+			return nil, nil, fmt.Errorf("--kubernetes-tokens: %w", err)
+		}
+	}
+	return auth.NewGate(config), config.Callers, nil
+}
+
+// checkCallers returns an error of usage if callers that nothing authenticates can reach the gateway.
+func (o *serveOptions) checkCallers(gate *auth.Gate) error {
+	if gate.Required() || o.callers.anonymous {
+		return nil
+	}
+	for _, a := range []struct{ flag, address string }{
+		{"--http-address", o.httpAddress}, {"--grpc-address", o.grpcAddress},
+	} {
+		if a.address != "" && !cmdline.IsLoopback(a.address) {
+			return cmdline.Usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
+				"their certificates into --cert-dir, list them in a file with --callers, or check tokens of the cluster "+
+				"with --kubernetes-tokens; or say --allow-anonymous-callers, and everyone who can connect may call "+
+				"every hook", a.flag, a.address)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/memory"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/network/budget"
+)
+
+// memoryOptions are the flags about memory.
+type memoryOptions struct {
+	limit string
+	bytes int64
+}
+
+func (o *memoryOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.limit, "memory-budget", "",
+		fmt.Sprintf("memory for the calls in flight together, such as 256Mi; at least %dMi; by default half of the limit of "+
+			"the process (of its container, or GOMEMLIMIT), at most %dMi; without a limit a sixteenth of the memory of the "+
+			"machine, at most %dMi", budget.MinLimit>>20, memory.MaxBudget>>20, memory.MaxUnlimited>>20))
+}
+
+// check returns an error of usage unless the budget is a quantity that is large enough.
+func (o *memoryOptions) check() error {
+	if o.limit == "" {
+		return nil
+	}
+	q, err := resource.ParseQuantity(o.limit)
+	if err != nil {
+		return cmdline.Usagef("--memory-budget: want a quantity such as 256Mi, got %q", o.limit)
+	}
+	if o.bytes = q.Value(); o.bytes < budget.MinLimit {
+		return cmdline.Usagef("--memory-budget: want at least %dMi, got %s", budget.MinLimit>>20, o.limit)
+	}
+	return nil
+}
+
+// idleConnections returns how many idle connections to a host are kept: together they take at most a quarter of what
+// calls may use.
+func idleConnections(calls int64) int {
+	return int(min(max(calls/4/limits.IdleConnectionBytes, limits.LeastIdleConnections), limits.IdleConnections))
+}
+
+// budget returns the budget of all calls. It logs its size if the process has no limit of memory, or too little.
+func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
+	mib := func(bytes int64) string { return fmt.Sprintf("%dMi", bytes>>20) }
+	if o.bytes > 0 {
+		if available := memory.Available(); o.bytes > available/100*limits.LargestBudgetShare {
+			logger.Warn("--memory-budget is most of the memory that the process may use, which calls may exceed then: lower "+
+				"it, or raise the limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
+		}
+		return budget.New(o.bytes)
+	}
+	bytes, limited := memory.Budget()
+	b := budget.New(bytes)
+	if bytes < budget.MinLimit {
+		logger.Warn("The process may use little memory, so the largest calls are refused: raise the limit of its container, "+
+			"or GOMEMLIMIT", "memoryBudget", mib(bytes), "memory", mib(memory.Available()),
+			"wanted", mib(budget.MinLimit*100/limits.BudgetShare))
+	}
+	if !limited {
+		logger.Info("The process has no memory limit, so calls get little of the machine's: set a limit, GOMEMLIMIT or "+
+			"--memory-budget", "memoryBudget", fmt.Sprintf("%dMi", b.Usage().Limit>>20))
+	}
+	return b
+}
