@@ -15,7 +15,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
-	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
+	"github.com/hookgate/hookgate/infrastructure/parameters"
 )
 
 // checkParameters returns an error if the request for a hook of infrastructure has parameters that the controllers

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/infrastructure"
+	"github.com/hookgate/hookgate/infrastructure/overview"
 	"github.com/hookgate/hookgate/internal/base/status"
-	"github.com/hookgate/hookgate/internal/infrastructure/overview"
 	"github.com/hookgate/hookgate/internal/seeing/render"
-	"github.com/hookgate/hookgate/provider"
 )
 
 // infrastructureListOptions are the flags of hookgate get clusters, machines and pools.
@@ -134,7 +134,7 @@ func (o *infrastructureListOptions) run(cmd *cobra.Command, kind *infrastructure
 // infrastructureReader returns a client of the objects of the infrastructure provider. It does not connect yet.
 func infrastructureReader(config *rest.Config) (client.Reader, error) {
 	scheme := runtime.NewScheme()
-	if err := provider.AddToScheme(scheme); err != nil {
+	if err := infrastructure.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})

@@ -23,9 +23,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/infrastructure"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
-	"github.com/hookgate/hookgate/provider"
 )
 
 // infrastructureOptions are the flags of hookgate infrastructure. Those that Cluster API's managers have, too, have the
@@ -93,16 +93,16 @@ func (o *infrastructureOptions) addControllerFlags(f *pflag.FlagSet) {
 	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
 	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
 	f.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "how often every object is looked at, at least")
-	f.IntVar(&o.classes, "infrastructureclass-concurrency", provider.DefaultClassConcurrency,
+	f.IntVar(&o.classes, "infrastructureclass-concurrency", infrastructure.DefaultClassConcurrency,
 		"how many InfrastructureClasses are reconciled at the same time")
-	f.IntVar(&o.clusters, "hookgatecluster-concurrency", provider.DefaultClusterConcurrency,
+	f.IntVar(&o.clusters, "hookgatecluster-concurrency", infrastructure.DefaultClusterConcurrency,
 		"how many HookgateClusters are reconciled at the same time")
-	f.IntVar(&o.machines, "hookgatemachine-concurrency", provider.DefaultMachineConcurrency,
+	f.IntVar(&o.machines, "hookgatemachine-concurrency", infrastructure.DefaultMachineConcurrency,
 		"how many HookgateMachines are reconciled at the same time")
-	f.IntVar(&o.pools, "hookgatemachinepool-concurrency", provider.DefaultPoolConcurrency,
+	f.IntVar(&o.pools, "hookgatemachinepool-concurrency", infrastructure.DefaultPoolConcurrency,
 		"how many HookgateMachinePools are reconciled at the same time")
-	f.IntVar(&o.calls, "max-calls", provider.DefaultCalls, "how many calls to the gateway are in flight at the same time")
-	f.IntVar(&o.callsPerClass, "max-calls-per-class", provider.DefaultCallsPerClass,
+	f.IntVar(&o.calls, "max-calls", infrastructure.DefaultCalls, "how many calls to the gateway are in flight at the same time")
+	f.IntVar(&o.callsPerClass, "max-calls-per-class", infrastructure.DefaultCallsPerClass,
 		"how many of them may be for one InfrastructureClass")
 }
 
@@ -170,9 +170,9 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 		return err
 	}
 	defer gateway.Close()
-	if err := provider.Setup(ctx, mgr, provider.Config{
+	if err := infrastructure.Setup(ctx, mgr, infrastructure.Config{
 		Gateway: gateway, Catalog: hooks, Calls: o.calls, CallsPerClass: o.callsPerClass,
-		Metrics: provider.NewMetrics(metrics.Registry), Logger: logger, WatchFilter: o.watchFilter, Namespace: namespace,
+		Metrics: infrastructure.NewMetrics(metrics.Registry), Logger: logger, WatchFilter: o.watchFilter, Namespace: namespace,
 		ClassConcurrency: o.classes, ClusterConcurrency: o.clusters, MachineConcurrency: o.machines,
 		PoolConcurrency: o.pools,
 	}); err != nil {
@@ -184,7 +184,7 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 	}
 	background = append(background, gateway)
 	if o.webhooks.port != 0 {
-		webhooks, err := o.webhooks.listenWith(ctx, provider.Webhooks(mgr.GetClient(), logger), settings, logger)
+		webhooks, err := o.webhooks.listenWith(ctx, infrastructure.Webhooks(mgr.GetClient(), logger), settings, logger)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (o *infrastructureOptions) newManager(
 	config *rest.Config, namespace string, logger *slog.Logger,
 ) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	if err := provider.AddToScheme(scheme); err != nil {
+	if err := infrastructure.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	var only map[string]cache.Config

@@ -46,7 +46,8 @@ var inside = map[string]string{
 
 	"controllers.Source.RolloutEngine": "the webhooks refuse what would leave Clusters without an answer",
 
-	"provider.Config.Gateway": client,
+	"infrastructure.Config.Gateway":           client,
+	"infrastructure/overview.Objects.Summary": "the page of a gateway shows it",
 
 	"registry.Entry.ExtensionPolicy":  compiled,
 	"registry.Entry.Policy":           compiled,
