@@ -22,8 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/hookgate/hookgate/caller"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/infrastructure"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
 )
@@ -164,14 +166,13 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 	if err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
-	o.timeout = 30 * time.Second // for open; the controllers have deadlines of their own
-	gateway, err := openRenewed(&o.clientOptions, codec.New(hooks), logger)
+	gateway, err := o.openGateway(hooks, logger)
 	if err != nil {
 		return err
 	}
 	defer gateway.Close()
 	if err := infrastructure.Setup(ctx, mgr, infrastructure.Config{
-		Gateway: gateway, Catalog: hooks, Calls: o.calls, CallsPerClass: o.callsPerClass,
+		Gateway: gateway, Calls: o.calls, CallsPerClass: o.callsPerClass,
 		Metrics: infrastructure.NewMetrics(metrics.Registry), Logger: logger, WatchFilter: o.watchFilter, Namespace: namespace,
 		ClassConcurrency: o.classes, ClusterConcurrency: o.clusters, MachineConcurrency: o.machines,
 		PoolConcurrency: o.pools,
@@ -182,7 +183,6 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 	if err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
-	background = append(background, gateway)
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.listenWith(ctx, infrastructure.Webhooks(mgr.GetClient(), logger), settings, logger)
 		if err != nil {
@@ -191,6 +191,20 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 		background = append(background, webhooks)
 	}
 	return runAll(ctx, managed{mgr}, background...)
+}
+
+// openGateway returns the client of the gateway. open says mistakes in the flags by the names of the flags.
+func (o *infrastructureOptions) openGateway(hooks *catalog.Catalog, logger *slog.Logger) (*caller.Client, error) {
+	o.timeout = limits.InfrastructureTimeout // for open alone
+	opened, err := o.open(codec.New(hooks), io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	opened.client.Close()
+	return caller.New(caller.Config{
+		URL: o.server, CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Token: o.token, TokenFile: o.tokenFile,
+		UserAgent: userAgent(), Logger: logger,
+	})
 }
 
 // managed is a manager as a runner.

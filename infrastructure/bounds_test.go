@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/infrastructure/internal/calls"
+	"github.com/hookgate/hookgate/infrastructure/internal/gatewaytest"
 	"github.com/hookgate/hookgate/infrastructure/parameters"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
-	hooksclient "github.com/hookgate/hookgate/internal/calls/client"
-	"github.com/hookgate/hookgate/internal/network/connect"
 )
 
 // objects is a client that has Secrets and HookgateMachines, and counts what is created.
@@ -121,16 +121,15 @@ func TestDuplicatesAreNotCopied(t *testing.T) {
 // TestNothingIsDeletedFromANamespaceThatIsNotAllowed checks that an object whose writer has chosen its externalID, in a
 // namespace that may not use the class, does not make the extension delete something with the credentials of the class.
 func TestNothingIsDeletedFromANamespaceThatIsNotAllowed(t *testing.T) {
-	hooks, err := catalog.With(catalog.Own()...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, tt := range map[string]struct{ allowed, made, called bool }{
 		"Foreign": {false, false, false}, "MadeBefore": {false, true, true}, "Allowed": {true, false, true},
 	} {
 		var called int
-		caller := callerFunc(func() { called++ })
-		client, err := calls.New(calls.Config{Caller: caller, Catalog: hooks})
+		away := func(context.Context, *catalog.Hook, string, proto.Message) *gatewaytest.Answer {
+			called++
+			return &gatewaytest.Answer{NoAnswer: hook.Errorf(hook.Unreachable, "away")}
+		}
+		client, err := calls.New(calls.Config{Gateway: gatewaytest.Gateway(away)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,12 +172,4 @@ func TestNothingIsDeletedFromANamespaceThatIsNotAllowed(t *testing.T) {
 			}
 		}
 	}
-}
-
-// callerFunc is a gateway that cannot be called.
-type callerFunc func()
-
-func (f callerFunc) Call(context.Context, *catalog.Hook, string, proto.Message) *hooksclient.Response {
-	f()
-	return &hooksclient.Response{Failure: &connect.Failure{Text: "away"}}
 }

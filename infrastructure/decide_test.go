@@ -17,6 +17,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
 // The first endpoint is taken, from whoever sets it first. Another one later is a conflict.
@@ -196,10 +197,10 @@ func TestScheduler(t *testing.T) {
 	for range 10 {
 		last = p.failed(key, in, 0)
 	}
-	if last < retries.MaxDelay/2 || last > retries.MaxDelay*3/2 {
+	if last < limits.LongestRetry/2 || last > limits.LongestRetry*3/2 {
 		t.Errorf("after ten failures it waits %s", last)
 	}
-	if d := p.failed(key, other, 0); d > 2*retries.BaseDelay {
+	if d := p.failed(key, other, 0); d > 2*limits.LeastRetry {
 		t.Errorf("a failure with other inputs waits %s", d)
 	}
 	if d := p.failed(key, other, time.Hour); d < 50*time.Minute {

@@ -28,9 +28,9 @@ import (
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/infrastructure/internal/calls"
+	"github.com/hookgate/hookgate/infrastructure/internal/gatewaytest"
 	"github.com/hookgate/hookgate/infrastructure/parameters"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
-	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
 )
 
 // The short names of the contract's values.
@@ -97,10 +97,10 @@ type memory struct {
 	controller reconcile.Reconciler
 	now        time.Time
 	events     chan string
-	asked      []string                                             // the hooks that were called
-	writes     []string                                             // of the controller, such as "patch HookgateMachine/status"
-	fails      func(write string) error                             // if not nil, decides which of them fail
-	answer     func(req, out proto.Message) *gatewayclient.Response // if not nil, changes out, or answers something else
+	asked      []string                                         // the hooks that were called
+	writes     []string                                         // of the controller, such as "patch HookgateMachine/status"
+	fails      func(write string) error                         // if not nil, decides which of them fail
+	answer     func(req, out proto.Message) *gatewaytest.Answer // if not nil, changes out, or answers something else
 }
 
 var errCut = errors.New("the connection to the API server is cut")
@@ -118,11 +118,7 @@ func newMemory(t *testing.T, s subject) *memory {
 		t.Fatal(err)
 	}
 	server := builder.Build()
-	hooks, err := catalog.With(catalog.Own()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gateway, err := calls.New(calls.Config{Caller: m, Catalog: hooks})
+	gateway, err := calls.New(calls.Config{Gateway: gatewaytest.Gateway(m.call)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,10 +228,10 @@ func (m *memory) interceptors() interceptor.Funcs {
 	}
 }
 
-// Call implements calls.Caller: it is an extension that has made or deleted everything at once.
-func (m *memory) Call(_ context.Context, h *catalog.Hook, _ string, req proto.Message) *gatewayclient.Response {
+// call answers as an extension that has made or deleted everything at once.
+func (m *memory) call(_ context.Context, h *catalog.Hook, _ string, req proto.Message) *gatewaytest.Answer {
 	if h.Hook == "BeforeMachineCreate" { // nobody holds anything here
-		return &gatewayclient.Response{Message: &machinesv1alpha1.BeforeMachineCreateResponse{Status: succeeded}}
+		return &gatewaytest.Answer{Message: &machinesv1alpha1.BeforeMachineCreateResponse{Status: succeeded}}
 	}
 	m.asked = append(m.asked, h.Hook)
 	out := h.Response.New().Interface()
@@ -260,7 +256,7 @@ func (m *memory) Call(_ context.Context, h *catalog.Hook, _ string, req proto.Me
 			return other
 		}
 	}
-	return &gatewayclient.Response{Message: out}
+	return &gatewaytest.Answer{Message: out}
 }
 
 var theRequest = reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "team", Name: "x"}}

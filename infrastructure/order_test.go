@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/infrastructure/internal/gatewaytest"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
-	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
 )
 
 // create creates an object as somebody else does.
@@ -199,7 +199,7 @@ func TestGroupGoesAfterTheDrain(t *testing.T) {
 	if got := m.condition(infrav1.ReadyCondition); !strings.HasSuffix(got, "waits until the Nodes of all Machines of the pool have been drained") {
 		t.Errorf("Ready is %s", got)
 	}
-	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+	m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 		out.(*infrahooksv1alpha1.DeleteMachinePoolResponse).State = deleting
 		return nil
 	}
@@ -226,7 +226,7 @@ func TestGroupGoesAfterTheDrain(t *testing.T) {
 
 // lists has a pool answered with instances of these names.
 func (m *memory) lists(names ...string) {
-	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+	m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 		a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
 		a.Instances, a.InstanceCount = nil, new(int32(len(names)))
 		for _, name := range names {
@@ -242,7 +242,7 @@ func TestReplacedInstanceIsCountedOnce(t *testing.T) {
 	m, _ := newMemoryOfPool(t, false)
 	m.lists("j")
 	answer := m.answer
-	m.answer = func(req, out proto.Message) *gatewayclient.Response {
+	m.answer = func(req, out proto.Message) *gatewaytest.Answer {
 		if r := req.(*infrahooksv1alpha1.ReconcileMachinePoolRequest); r.GetReplicas() != 1 {
 			t.Errorf("%d instances are asked for, want 1", r.GetReplicas())
 		}
@@ -299,7 +299,7 @@ func TestInstancesLeaveAfterTwoAnswers(t *testing.T) {
 func TestRecordedMachineIsNotMadeAgain(t *testing.T) {
 	m := newMemory(t, subjects[1])
 	stale := &infrav1.HookgateMachine{}
-	m.answer = func(proto.Message, proto.Message) *gatewayclient.Response { // the first call
+	m.answer = func(proto.Message, proto.Message) *gatewaytest.Answer { // the first call
 		m.stored().(*infrav1.HookgateMachine).DeepCopyInto(stale)
 		return nil
 	}
@@ -313,7 +313,7 @@ func TestRecordedMachineIsNotMadeAgain(t *testing.T) {
 			return w.Get(ctx, key, o, options...)
 		},
 	})
-	m.answer = func(req, out proto.Message) *gatewayclient.Response {
+	m.answer = func(req, out proto.Message) *gatewaytest.Answer {
 		r := req.(*infrahooksv1alpha1.ReconcileMachineRequest)
 		if r.GetProviderId() != "fake://x" || r.GetBootstrap() != nil {
 			t.Errorf("the request has the provider ID %q, bootstrap data: %t", r.GetProviderId(), r.GetBootstrap() != nil)
@@ -325,7 +325,7 @@ func TestRecordedMachineIsNotMadeAgain(t *testing.T) {
 	m.must(time.Hour)
 	m.base.client = cache
 	m.must(time.Hour)
-	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+	m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 		out.(*infrahooksv1alpha1.ReconcileMachineResponse).ProviderId = "fake://y"
 		return nil
 	}
@@ -507,7 +507,7 @@ func TestProviderIDOfAPool(t *testing.T) {
 		{"groups/y", "groups/x", "False " + infrav1.ProviderIDConflictReason},
 		{"", "groups/x", "True"},
 	} {
-		m.answer = func(_, out proto.Message) *gatewayclient.Response {
+		m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 			a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
 			if a.ProviderId = c.answer; c.synced != "True" {
 				a.Instances = append(a.Instances, &infrahooksv1alpha1.Instance{Name: "j", ProviderId: "fake://j", Phase: ready})
@@ -528,7 +528,7 @@ func TestProviderIDOfAPool(t *testing.T) {
 func TestEmptyListIsAcknowledged(t *testing.T) {
 	m := newMemory(t, subjects[2])
 	m.made()
-	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+	m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 		a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
 		a.Instances, a.InstanceCount = nil, new(int32(0))
 		return nil

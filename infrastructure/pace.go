@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/sources/discovery"
 )
 
 // The times between two calls about an object, give or take a tenth.
@@ -27,8 +27,13 @@ const (
 	leastInterval = limits.LeastRecall
 )
 
-// retries is the wait after calls that failed.
-var retries = discovery.Backoff{BaseDelay: limits.LeastRetry, Multiplier: 2, Jitter: 0.2, MaxDelay: limits.LongestRetry}
+// newDelays returns the waits after calls about an object that failed.
+func newDelays() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(limits.LeastRetry), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.2),
+		backoff.WithMaxInterval(limits.LongestRetry), backoff.WithMaxElapsedTime(0), // never give up
+	)
+}
 
 // jitter returns d, give or take a tenth, so that objects that were made together are not polled together.
 func jitter(d time.Duration) time.Duration {
@@ -68,7 +73,7 @@ type scheduler struct {
 type pace struct {
 	inputs inputs
 	due    time.Time
-	delays *discovery.Delays // nil after an answer
+	delays *backoff.ExponentialBackOff // nil after an answer
 }
 
 func newScheduler(now func() time.Time) *scheduler {
@@ -100,10 +105,10 @@ func (p *scheduler) failed(key types.NamespacedName, in inputs, asked time.Durat
 	defer p.mu.Unlock()
 	known := p.objects[key]
 	if known == nil || known.inputs != in || known.delays == nil {
-		known = &pace{inputs: in, delays: retries.Delays()}
+		known = &pace{inputs: in, delays: newDelays()}
 		p.objects[key] = known
 	}
-	d := known.delays.Next()
+	d := min(known.delays.NextBackOff(), limits.LongestRetry)
 	if asked > 0 {
 		d = max(d, jitter(asked))
 	}

@@ -28,9 +28,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/infrastructure/internal/gatewaytest"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
-	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
-	"github.com/hookgate/hookgate/internal/network/connect"
 )
 
 // The rules of the package comment, with an API server and an extension in memory. test/provider has them with a real
@@ -65,7 +64,7 @@ func TestNothingIsCalledBeforeItIsStored(t *testing.T) {
 		}
 		m.wantAsked("the externalID could not be stored")
 		m.fails = nil
-		m.answer = func(req, _ proto.Message) *gatewayclient.Response {
+		m.answer = func(req, _ proto.Message) *gatewaytest.Answer {
 			o := m.stored()
 			if id := *m.externalID(o); id == "" || id != subjectOf(req).GetExternalId() || !hasFinalizer(o, m.finalizer) ||
 				o.GetAnnotations()[blockMoveAnnotation] == "" {
@@ -83,22 +82,22 @@ func TestNothingIsCalledBeforeItIsStored(t *testing.T) {
 }
 
 // inconclusive are the ways in which a call says nothing about what exists.
-var inconclusive = map[string]func(out proto.Message) *gatewayclient.Response{
-	"lost": func(proto.Message) *gatewayclient.Response {
-		return &gatewayclient.Response{Failure: &connect.Failure{Kind: hook.Unreachable, Text: "connection reset"}}
+var inconclusive = map[string]func(out proto.Message) *gatewaytest.Answer{
+	"lost": func(proto.Message) *gatewaytest.Answer {
+		return &gatewaytest.Answer{NoAnswer: hook.Errorf(hook.Unreachable, "connection reset")}
 	},
-	"error of the gateway": func(proto.Message) *gatewayclient.Response {
-		return &gatewayclient.Response{Status: "gRPC Unavailable", GRPC: status.New(codes.Unavailable, "try again")}
+	"error of the gateway": func(proto.Message) *gatewaytest.Answer {
+		return &gatewaytest.Answer{GRPC: status.New(codes.Unavailable, "try again")}
 	},
-	"Failure": func(out proto.Message) *gatewayclient.Response {
+	"Failure": func(out proto.Message) *gatewaytest.Answer {
 		setField(out, "status", protoreflect.ValueOfEnum(refused.Number()))
 		return nil
 	},
-	"no status": func(out proto.Message) *gatewayclient.Response {
+	"no status": func(out proto.Message) *gatewaytest.Answer {
 		setField(out, "status", protoreflect.ValueOfEnum(0))
 		return nil
 	},
-	"neither phase nor state": func(out proto.Message) *gatewayclient.Response {
+	"neither phase nor state": func(out proto.Message) *gatewaytest.Answer {
 		for _, name := range []protoreflect.Name{"phase", "state"} {
 			if out.ProtoReflect().Descriptor().Fields().ByName(name) != nil {
 				setField(out, name, protoreflect.ValueOfEnum(0))
@@ -115,7 +114,7 @@ func TestLostAnswers(t *testing.T) {
 		for _, deleted := range []bool{false, true} {
 			forSubjects(t, func(t *testing.T, m *memory) {
 				m.made()
-				m.answer = func(_, out proto.Message) *gatewayclient.Response {
+				m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 					if d, ok := out.(interface {
 						GetState() infrahooksv1alpha1.DeletionState
 					}); ok && d.GetState() == gone {
@@ -131,7 +130,7 @@ func TestLostAnswers(t *testing.T) {
 					m.asked = nil
 				}
 				before := m.stored()
-				m.answer = func(_, out proto.Message) *gatewayclient.Response { return lose(out) }
+				m.answer = func(_, out proto.Message) *gatewaytest.Answer { return lose(out) }
 				m.must(time.Hour)
 				m.must(time.Millisecond) // not due yet
 				m.wantAsked(name, hook)
@@ -165,7 +164,7 @@ func TestFailedWrites(t *testing.T) {
 		for _, part := range []string{"", "/status"} {
 			m := newMemory(t, m.subject)
 			ids := map[string]bool{}
-			m.answer = func(req, _ proto.Message) *gatewayclient.Response {
+			m.answer = func(req, _ proto.Message) *gatewaytest.Answer {
 				ids[subjectOf(req).GetExternalId()] = true
 				return nil
 			}
@@ -198,7 +197,7 @@ func TestStaleWritesAreConflicts(t *testing.T) {
 			if made {
 				m.made()
 			}
-			m.answer = func(_, out proto.Message) *gatewayclient.Response {
+			m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 				if made {
 					setField(out, "phase", protoreflect.ValueOfEnum(infrahooksv1alpha1.Phase_PHASE_PROVISIONING.Number()))
 				}
@@ -226,7 +225,7 @@ func TestOnlyGoneReleases(t *testing.T) {
 	forSubjects(t, func(t *testing.T, m *memory) {
 		m.made()
 		m.remove(m.stored())
-		m.answer = func(_, out proto.Message) *gatewayclient.Response {
+		m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 			setField(out, "state", protoreflect.ValueOfEnum(deleting.Number()))
 			return nil
 		}
@@ -365,7 +364,7 @@ func TestDeletionNeedsNothingAround(t *testing.T) {
 			}
 		}
 		m.remove(m.stored())
-		m.answer = func(req, _ proto.Message) *gatewayclient.Response {
+		m.answer = func(req, _ proto.Message) *gatewaytest.Answer {
 			if s := subjectOf(req); s.GetClusterExternalId() != clusterID || s.GetCredentials()["token"] != "own" || s.GetCluster() != nil {
 				t.Errorf("the request is about %v", s)
 			}
@@ -382,23 +381,23 @@ func TestDeletionNeedsNothingAround(t *testing.T) {
 func TestCredentialsAreScrubbed(t *testing.T) {
 	const said = "login with " + token + " refused"
 	message := protoreflect.ValueOfString(said)
-	for name, say := range map[string]func(out proto.Message) *gatewayclient.Response{
-		"message": func(out proto.Message) *gatewayclient.Response {
+	for name, say := range map[string]func(out proto.Message) *gatewaytest.Answer{
+		"message": func(out proto.Message) *gatewaytest.Answer {
 			setField(out, "message", message)
 			return nil
 		},
-		"Failure": func(out proto.Message) *gatewayclient.Response {
+		"Failure": func(out proto.Message) *gatewaytest.Answer {
 			setField(out, "message", message)
 			setField(out, "status", protoreflect.ValueOfEnum(refused.Number()))
 			return nil
 		},
-		"gateway": func(proto.Message) *gatewayclient.Response {
-			return &gatewayclient.Response{Status: "gRPC Internal", GRPC: status.New(codes.Internal, said)}
+		"gateway": func(proto.Message) *gatewaytest.Answer {
+			return &gatewaytest.Answer{GRPC: status.New(codes.Internal, said)}
 		},
-		"unreachable": func(proto.Message) *gatewayclient.Response {
-			return &gatewayclient.Response{Failure: &connect.Failure{Kind: hook.Unreachable, Text: said}}
+		"unreachable": func(proto.Message) *gatewaytest.Answer {
+			return &gatewaytest.Answer{NoAnswer: hook.Errorf(hook.Unreachable, "%s", said)}
 		},
-		"condition": func(out proto.Message) *gatewayclient.Response {
+		"condition": func(out proto.Message) *gatewaytest.Answer {
 			list := []*infrahooksv1alpha1.Condition{{Type: "Login", Status: "False", Reason: "Refused", Message: said}}
 			switch a := out.(type) {
 			case *infrahooksv1alpha1.ReconcileClusterResponse:
@@ -412,7 +411,7 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 		},
 	} {
 		forSubjects(t, func(t *testing.T, m *memory) {
-			m.answer = func(req, out proto.Message) *gatewayclient.Response {
+			m.answer = func(req, out proto.Message) *gatewaytest.Answer {
 				if subjectOf(req).GetCredentials()["token"] != token {
 					t.Errorf("%s: the request has the credentials %v", name, subjectOf(req).GetCredentials())
 				}
@@ -486,7 +485,7 @@ func TestClassIsKeptAndStaysKnown(t *testing.T) {
 	if err := m.server.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+	m.answer = func(_, out proto.Message) *gatewaytest.Answer {
 		if !hasFinalizer(stored(), infrav1.ClassFinalizer) {
 			t.Error("the extension is asked before the class is kept")
 		}
@@ -504,7 +503,7 @@ func TestClassIsKeptAndStaysKnown(t *testing.T) {
 	if known.ProviderIDPrefix != "new://" || known.Handlers.DeleteMachine != "deletemachine" || !saysReady(stored()) {
 		t.Errorf("what was announced is not recorded: %+v", known)
 	}
-	m.answer = func(_, out proto.Message) *gatewayclient.Response { return inconclusive["lost"](out) }
+	m.answer = func(_, out proto.Message) *gatewaytest.Answer { return inconclusive["lost"](out) }
 	look()
 	class = stored()
 	if class.Status.Handlers != known.Handlers || class.Status.ProviderIDPrefix != "new://" || !saysReady(class) ||

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/caller"
 	"github.com/hookgate/hookgate/infrastructure/internal/calls"
 	"github.com/hookgate/hookgate/infrastructure/internal/webhook"
 	"github.com/hookgate/hookgate/infrastructure/parameters"
@@ -44,10 +44,9 @@ const (
 	DefaultCallsPerClass = limits.DefaultClassCalls
 )
 
-// Config configures the controllers. Gateway, Catalog, Metrics, Logger and Namespace are required.
+// Config configures the controllers. Gateway, Metrics, Logger and Namespace are required.
 type Config struct {
-	Gateway calls.Caller
-	Catalog *catalog.Catalog // it has the hooks of infrastructure
+	Gateway *caller.Client
 	Metrics *Metrics
 	Logger  *slog.Logger
 	// Calls and CallsPerClass bound the calls in flight. Zero means the defaults.
@@ -77,11 +76,11 @@ func Webhooks(reader client.Reader, logger *slog.Logger) http.Handler {
 
 // Setup adds the controllers to a manager, whose scheme needs AddToScheme.
 func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
-	if c.Metrics == nil || c.Logger == nil || c.Namespace == "" {
-		return errors.New("infrastructure: Metrics, Logger and Namespace are required")
+	if c.Gateway == nil || c.Metrics == nil || c.Logger == nil || c.Namespace == "" {
+		return errors.New("infrastructure: Gateway, Metrics, Logger and Namespace are required")
 	}
 	gateway, err := calls.New(calls.Config{
-		Caller: c.Gateway, Catalog: c.Catalog, Calls: c.Calls, CallsPerClass: c.CallsPerClass, Observer: c.Metrics,
+		Gateway: c.Gateway, Calls: c.Calls, CallsPerClass: c.CallsPerClass, Observer: c.Metrics,
 	})
 	if err != nil {
 		return err

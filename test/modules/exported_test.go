@@ -46,7 +46,6 @@ var inside = map[string]string{
 
 	"controllers.Source.RolloutEngine": "the webhooks refuse what would leave Clusters without an answer",
 
-	"infrastructure.Config.Gateway":           client,
 	"infrastructure/overview.Objects.Summary": "the page of a gateway shows it",
 
 	"registry.Entry.ExtensionPolicy":  compiled,
@@ -61,7 +60,6 @@ var inside = map[string]string{
 }
 
 const (
-	client   = "the one client of the project calls the gateway"
 	shared   = "several parts of one process share it, and package command makes it"
 	compiled = "a policy has compiled conditions, which only the gateway evaluates"
 )

@@ -5,7 +5,6 @@ package provider
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,12 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/caller"
 	"github.com/hookgate/hookgate/infrastructure"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
-	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
-	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/network/endpoint"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -130,17 +126,7 @@ func (w *fixture) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	hooks, err := catalog.With(catalog.Own()...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	e, err := endpoint.Parse("grpc://"+w.address, endpoint.GRPC)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	caller, err := gatewayclient.New(gatewayclient.Config{
-		Endpoint: e, TLS: &tls.Config{MinVersion: tls.VersionTLS12}, Codec: codec.New(hooks), UserAgent: "test", Idle: 1,
-	})
+	gateway, err := caller.New(caller.Config{URL: "grpc://" + w.address, UserAgent: "test"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -154,7 +140,7 @@ func (w *fixture) start() {
 		logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	if err := infrastructure.Setup(ctx, mgr, infrastructure.Config{
-		Gateway: caller, Catalog: hooks, Metrics: metrics, Logger: logger, WatchFilter: w.namespace, Namespace: w.system,
+		Gateway: gateway, Metrics: metrics, Logger: logger, WatchFilter: w.namespace, Namespace: w.system,
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -170,7 +156,7 @@ func (w *fixture) start() {
 		if err := <-done; err != nil {
 			w.t.Error(err)
 		}
-		caller.Close()
+		gateway.Close()
 	}
 }
 

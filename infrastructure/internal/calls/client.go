@@ -10,38 +10,34 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/caller"
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
-	"github.com/hookgate/hookgate/internal/calls/client"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
-
-// Caller sends a request to the gateway. A *client.Client is one.
-type Caller interface {
-	Call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) *client.Response
-}
 
 // Observer observes calls. The outcome is "Success", a reason of Synced, or a kind of error of the gateway.
 type Observer interface {
 	Call(hook, outcome string, took time.Duration)
 }
 
-// Config configures a Client. Caller and Catalog, which has the hooks of infrastructure and of Machines,
-// are required.
+// Config configures a Client. Gateway is required.
 type Config struct {
-	Caller  Caller
-	Catalog *catalog.Catalog
+	// Gateway is a *caller.Client, or returns errors as one does.
+	Gateway grpc.ClientConnInterface
 	// Calls and CallsPerClass bound the calls in flight. Zero means the defaults.
 	Calls, CallsPerClass int
 	// Observer may be nil.
@@ -50,8 +46,7 @@ type Config struct {
 
 // Client calls the hooks of infrastructure.
 type Client struct {
-	caller   Caller
-	hooks    map[string]*catalog.Hook
+	gateway  grpc.ClientConnInterface
 	inFlight *inFlight
 	observer Observer
 }
@@ -68,42 +63,22 @@ type Target struct {
 
 // New returns a Client, or an error if c lacks something.
 func New(c Config) (*Client, error) {
-	if c.Caller == nil || c.Catalog == nil {
-		return nil, errors.New("calls: Caller and Catalog are required")
+	if c.Gateway == nil {
+		return nil, errors.New("calls: Gateway is required")
 	}
-	n := &Client{
-		caller: c.Caller, observer: c.Observer, hooks: map[string]*catalog.Hook{},
+	return &Client{
+		gateway: c.Gateway, observer: c.Observer,
 		inFlight: newInFlight(
 			cmp.Or(c.Calls, limits.DefaultInfrastructureCalls), cmp.Or(c.CallsPerClass, limits.DefaultClassCalls),
 		),
-	}
-	for _, name := range []string{
-		"DiscoverInfrastructure", "ReconcileCluster", "DeleteCluster", "ReconcileMachine", "DeleteMachine",
-		"ReconcileMachinePool", "DeleteMachinePool",
-	} {
-		h, ok := c.Catalog.Lookup(hook.GroupVersionHook{
-			Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: name,
-		})
-		if !ok {
-			return nil, fmt.Errorf("calls: the catalog has no hook %s", name)
-		}
-		n.hooks[name] = h
-	}
-	h, ok := c.Catalog.Lookup(hook.GroupVersionHook{
-		Group: hook.MachinesGroup, Version: hook.MachinesVersion, Hook: beforeMachineCreate,
-	})
-	if !ok {
-		return nil, fmt.Errorf("calls: the catalog has no hook %s", beforeMachineCreate)
-	}
-	n.hooks[beforeMachineCreate] = h
-	return n, nil
+	}, nil
 }
 
 // Discover returns what the extension of an ExtensionConfig announces. Its handlers and schemas are not checked here.
 func (c *Client) Discover(
 	ctx context.Context, class, extensionConfig string,
 ) (*hooksv1alpha1.DiscoverInfrastructureResponse, error) {
-	return call(ctx, c, "DiscoverInfrastructure", Target{Class: class, Handler: extensionConfig}, nil,
+	return call(ctx, c, hooksv1alpha1.DiscoveryService_DiscoverInfrastructure_FullMethodName, Target{Class: class, Handler: extensionConfig}, nil,
 		&hooksv1alpha1.DiscoverInfrastructureRequest{}, func(r *hooksv1alpha1.DiscoverInfrastructureResponse) error {
 			return checkPrefix(r.GetProviderIdPrefix())
 		})
@@ -113,14 +88,14 @@ func (c *Client) Discover(
 func (c *Client) ReconcileCluster(
 	ctx context.Context, t Target, req *hooksv1alpha1.ReconcileClusterRequest,
 ) (*hooksv1alpha1.ReconcileClusterResponse, error) {
-	return call(ctx, c, "ReconcileCluster", t, req.GetSubject(), req, checkCluster)
+	return call(ctx, c, hooksv1alpha1.ClusterHooksService_ReconcileCluster_FullMethodName, t, req.GetSubject(), req, checkCluster)
 }
 
 // DeleteCluster calls the hook of this name.
 func (c *Client) DeleteCluster(
 	ctx context.Context, t Target, req *hooksv1alpha1.DeleteClusterRequest,
 ) (*hooksv1alpha1.DeleteClusterResponse, error) {
-	return call(ctx, c, "DeleteCluster", t, req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteClusterResponse])
+	return call(ctx, c, hooksv1alpha1.ClusterHooksService_DeleteCluster_FullMethodName, t, req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteClusterResponse])
 }
 
 // ReconcileMachine calls the hook of this name. An answer with the provider ID of the request is accepted whatever
@@ -128,7 +103,7 @@ func (c *Client) DeleteCluster(
 func (c *Client) ReconcileMachine(
 	ctx context.Context, t Target, req *hooksv1alpha1.ReconcileMachineRequest,
 ) (*hooksv1alpha1.ReconcileMachineResponse, error) {
-	return call(ctx, c, "ReconcileMachine", t, req.GetSubject(), req,
+	return call(ctx, c, hooksv1alpha1.MachineHooksService_ReconcileMachine_FullMethodName, t, req.GetSubject(), req,
 		func(r *hooksv1alpha1.ReconcileMachineResponse) error {
 			return checkMachine(r, t.ProviderIDPrefix, req.GetProviderId())
 		})
@@ -138,14 +113,14 @@ func (c *Client) ReconcileMachine(
 func (c *Client) DeleteMachine(
 	ctx context.Context, t Target, req *hooksv1alpha1.DeleteMachineRequest,
 ) (*hooksv1alpha1.DeleteMachineResponse, error) {
-	return call(ctx, c, "DeleteMachine", t, req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteMachineResponse])
+	return call(ctx, c, hooksv1alpha1.MachineHooksService_DeleteMachine_FullMethodName, t, req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteMachineResponse])
 }
 
 // ReconcileMachinePool calls the hook of this name. Provider IDs that known has are accepted whatever prefix they have.
 func (c *Client) ReconcileMachinePool(
 	ctx context.Context, t Target, req *hooksv1alpha1.ReconcileMachinePoolRequest, known map[string]bool,
 ) (*hooksv1alpha1.ReconcileMachinePoolResponse, error) {
-	return call(ctx, c, "ReconcileMachinePool", t, req.GetSubject(), req,
+	return call(ctx, c, hooksv1alpha1.MachinePoolHooksService_ReconcileMachinePool_FullMethodName, t, req.GetSubject(), req,
 		func(r *hooksv1alpha1.ReconcileMachinePoolResponse) error {
 			return checkPool(r, t.ProviderIDPrefix, known)
 		})
@@ -155,7 +130,7 @@ func (c *Client) ReconcileMachinePool(
 func (c *Client) DeleteMachinePool(
 	ctx context.Context, t Target, req *hooksv1alpha1.DeleteMachinePoolRequest,
 ) (*hooksv1alpha1.DeleteMachinePoolResponse, error) {
-	return call(ctx, c, "DeleteMachinePool", t, req.GetSubject(), req,
+	return call(ctx, c, hooksv1alpha1.MachinePoolHooksService_DeleteMachinePool_FullMethodName, t, req.GetSubject(), req,
 		checkDeletion[*hooksv1alpha1.DeleteMachinePoolResponse])
 }
 
@@ -167,7 +142,7 @@ type answer interface {
 
 // call makes a call, and returns an answer that check accepts. The error is an *Error, ErrBusy, or that of ctx.
 func call[R answer](
-	ctx context.Context, c *Client, name string, t Target, subject *hooksv1alpha1.Subject, req proto.Message,
+	ctx context.Context, c *Client, method string, t Target, subject *hooksv1alpha1.Subject, req proto.Message,
 	check func(R) error,
 ) (R, error) {
 	var none R
@@ -178,8 +153,11 @@ func call[R answer](
 	defer release()
 	calling, cancel := context.WithTimeout(ctx, limits.InfrastructureTimeout)
 	defer cancel()
+	name := path.Base(method)
+	out := none.ProtoReflect().New().Interface().(R)
 	began := time.Now()
-	r, err := accept(c.caller.Call(calling, c.hooks[name], t.Handler, req), newScrubber(subject), check)
+	err = c.gateway.Invoke(calling, method, catalog.WithHandler(req, t.Handler), out)
+	err = accept(err, out, newScrubber(subject), check)
 	if ctx.Err() != nil {
 		return none, ctx.Err() // the controllers stop
 	}
@@ -194,7 +172,10 @@ func call[R answer](
 		e.Message = of + ": " + e.Message
 		return none, e
 	}
-	return r, err
+	if err != nil {
+		return none, err
+	}
+	return out, nil
 }
 
 func outcomeOf(err error) string {
@@ -204,61 +185,45 @@ func outcomeOf(err error) string {
 	return "Success"
 }
 
-// accept returns the answer in a response, if it is one that check accepts.
-func accept[R answer](r *client.Response, s *scrubber, check func(R) error) (R, error) {
-	var none R
-	switch {
-	case r.Failure != nil:
-		return none, &Error{
-			Reason: infrav1.CallFailedReason, Outcome: r.Failure.Kind.String(), cause: r.Failure.Cause,
-			Message: "the gateway cannot be called: " + s.clean(r.Failure.Text),
-		}
-	case !r.OK():
-		return none, ofGateway(r, s)
-	case r.Invalid != nil:
-		return none, bad("the answer is invalid: %s", s.clean(r.Invalid.Error()))
-	}
-	a, ok := r.Message.(R)
-	if !ok {
-		return none, bad("the answer is of another hook")
+// accept returns an error unless the answer to a call that ended with err is one that check accepts.
+func accept[R answer](err error, a R, s *scrubber, check func(R) error) error {
+	failure, failed := errors.AsType[*caller.Failure](err)
+	if err != nil && !failed {
+		return ofGateway(err, s)
 	}
 	s.scrub(a.ProtoReflect())
-	switch status, _ := catalog.StatusOf(a); status {
-	case catalog.Success:
-	case catalog.Failure:
-		return none, &Error{
-			Reason: infrav1.CallFailedReason, Outcome: "Failure", RetryAfter: RetryAfter(a),
+	if failed {
+		return &Error{
+			Reason: infrav1.CallFailedReason, Outcome: "Failure", RetryAfter: RetryAfter(a), cause: failure,
 			Message: "the extension answers Failure: " + cmp.Or(s.clean(a.GetMessage()), "it does not say why"),
 		}
-	default:
-		return none, bad("the answer has no status")
 	}
-	return a, check(a)
+	return check(a)
 }
 
-// ofGateway returns the error that a gateway answers with. Its text is the same for the same failure.
-func ofGateway(r *client.Response, s *scrubber) *Error {
-	e := &Error{Reason: infrav1.CallFailedReason, Outcome: "Other", Message: r.Status, cause: r.GRPC.Err()}
-	if r.GRPC == nil {
+// ofGateway returns the error of a call without an answer. Its text is the same for the same failure.
+func ofGateway(err error, s *scrubber) *Error {
+	e := &Error{Reason: infrav1.CallFailedReason, Outcome: "Other", Message: s.clean(err.Error()), cause: err}
+	failed, ok := errors.AsType[*hook.Error](err)
+	if !ok {
 		return e
 	}
-	e.Message = cmp.Or(s.clean(r.GRPC.Message()), r.Status)
-	for _, detail := range r.GRPC.Details() {
-		switch d := detail.(type) {
-		case *errdetails.ErrorInfo:
-			for _, k := range hook.Kinds() {
-				if k.String() == d.GetReason() {
-					e.Outcome = k.String()
-				}
-			}
-		case *errdetails.RetryInfo:
-			e.RetryAfter = bounded(d.GetRetryDelay().AsDuration())
-		}
+	switch cause := failed.Cause.(type) { //nolint:errorlint // those that caller sets; they wrap others
+	case *caller.NoAnswer:
+		e.Outcome, e.Message = failed.Kind.String(), "the gateway cannot be called: "+s.clean(cause.Error())
+		return e
+	case *caller.InvalidAnswer:
+		return bad("%s", s.clean(cause.Error()))
+	case interface{ GRPCStatus() *status.Status }: // of a server that is no gateway
+		of := cause.GRPCStatus()
+		e.Message = cmp.Or(s.clean(of.Message()), "gRPC "+of.Code().String())
+		return e
 	}
-	switch e.Outcome {
-	case hook.UnknownHandler.String():
+	e.Outcome, e.Message, e.RetryAfter = failed.Kind.String(), s.clean(failed.Message), bounded(failed.RetryAfter)
+	switch failed.Kind {
+	case hook.UnknownHandler:
 		e.Reason = infrav1.MissingHandlerReason
-	case hook.BadResponse.String():
+	case hook.BadResponse:
 		e.Reason = infrav1.BadAnswerReason
 	}
 	return e

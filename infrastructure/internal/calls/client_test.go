@@ -6,41 +6,33 @@ package calls
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/caller"
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/infrastructure/internal/gatewaytest"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
-	"github.com/hookgate/hookgate/internal/calls/client"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/network/connect"
 )
 
-// callerFunc is a gateway.
-type callerFunc func(context.Context, *catalog.Hook, string, proto.Message) *client.Response
-
-func (f callerFunc) Call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) *client.Response {
-	return f(ctx, h, handler, req)
-}
-
-func newClient(t *testing.T, perClass int, f callerFunc) *Client {
+func newClient(t *testing.T, perClass int, gateway gatewaytest.Gateway) *Client {
 	t.Helper()
-	hooks, err := catalog.With(catalog.Own()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(Config{Caller: f, Catalog: hooks, CallsPerClass: perClass})
+	c, err := New(Config{Gateway: gateway, CallsPerClass: perClass})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +75,8 @@ func TestPoolAnswers(t *testing.T) {
 			},
 		}
 		c.change(answer)
-		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response {
-			return &client.Response{GRPC: status.New(codes.OK, ""), Message: answer}
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *gatewaytest.Answer {
+			return &gatewaytest.Answer{Message: answer}
 		})
 		_, err := cl.ReconcileMachinePool(t.Context(), Target{Handler: "p.acme", ProviderIDPrefix: "x://"},
 			&infrahooksv1alpha1.ReconcileMachinePoolRequest{}, map[string]bool{"old://1": true})
@@ -115,8 +107,8 @@ func TestMachineAnswers(t *testing.T) {
 			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Phase: infrahooksv1alpha1.Phase_PHASE_READY, ProviderId: "x://1",
 		}
 		change(answer)
-		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response {
-			return &client.Response{GRPC: status.New(codes.OK, ""), Message: answer}
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *gatewaytest.Answer {
+			return &gatewaytest.Answer{Message: answer}
 		})
 		_, err := cl.ReconcileMachine(t.Context(), Target{Handler: "m.acme", ProviderIDPrefix: "x://"}, &infrahooksv1alpha1.ReconcileMachineRequest{})
 		if e, _ := errors.AsType[*Error](err); problem == "" && err != nil ||
@@ -148,8 +140,8 @@ func TestClusterAnswers(t *testing.T) {
 	} {
 		answer := &response{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Phase: infrahooksv1alpha1.Phase_PHASE_READY}
 		tt.change(answer)
-		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response {
-			return &client.Response{GRPC: status.New(codes.OK, ""), Message: answer}
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *gatewaytest.Answer {
+			return &gatewaytest.Answer{Message: answer}
 		})
 		_, err := cl.ReconcileCluster(t.Context(), Target{Handler: "c.acme"}, &infrahooksv1alpha1.ReconcileClusterRequest{})
 		if e, _ := errors.AsType[*Error](err); tt.problem == "" && err != nil ||
@@ -202,15 +194,15 @@ func TestThePageShowsHooksInJSON(t *testing.T) {
 // Errors have the reason of a condition, and the kind of the gateway's error for metrics.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
-		response        *client.Response
+		response        *gatewaytest.Answer
 		reason, outcome string
 	}{
-		{&client.Response{Failure: &connect.Failure{Kind: hook.Unreachable, Text: "connection refused"}}, infrav1.CallFailedReason, "Unreachable"},
-		{&client.Response{GRPC: status.New(codes.Unimplemented, "no")}, infrav1.CallFailedReason, "Other"},
-		{&client.Response{GRPC: status.New(codes.OK, ""), Invalid: errors.New("cut")}, infrav1.BadAnswerReason, infrav1.BadAnswerReason},
-		{&client.Response{GRPC: status.New(codes.OK, ""), Message: &infrahooksv1alpha1.DeleteClusterResponse{}}, infrav1.BadAnswerReason, infrav1.BadAnswerReason},
+		{&gatewaytest.Answer{NoAnswer: hook.Errorf(hook.Unreachable, "connection refused")}, infrav1.CallFailedReason, "Unreachable"},
+		{&gatewaytest.Answer{GRPC: status.New(codes.Unimplemented, "no")}, infrav1.CallFailedReason, "Other"},
+		{&gatewaytest.Answer{Invalid: errors.New("cut")}, infrav1.BadAnswerReason, infrav1.BadAnswerReason},
+		{&gatewaytest.Answer{Message: &infrahooksv1alpha1.DeleteMachineResponse{}}, infrav1.BadAnswerReason, infrav1.BadAnswerReason},
 	} {
-		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response { return c.response })
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *gatewaytest.Answer { return c.response })
 		_, err := cl.DeleteMachine(t.Context(), Target{Handler: "d.acme"}, &infrahooksv1alpha1.DeleteMachineRequest{})
 		e, _ := errors.AsType[*Error](err)
 		if e == nil || e.Reason != c.reason || e.Outcome != c.outcome || !strings.HasPrefix(e.Message, `DeleteMachine of handler "d.acme": `) {
@@ -219,13 +211,67 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// The texts of conditions name the hook and the handler, and not the gateway, whatever caller's own errors say.
+func TestErrorsOfACaller(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "x.sock")
+	ask := func() string {
+		gateway, err := caller.New(caller.Config{URL: "unix://" + socket})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer gateway.Close()
+		c, err := New(Config{Gateway: gateway})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.DeleteMachine(t.Context(), Target{Handler: "d.acme"}, &infrahooksv1alpha1.DeleteMachineRequest{})
+		return err.Error()
+	}
+	if got := ask(); got != `DeleteMachine of handler "d.acme": the gateway cannot be called: there is no such socket` {
+		t.Error(got)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer any // a message, or an error
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		if err, ok := answer.(error); ok {
+			return err
+		}
+		return stream.SendMsg(answer)
+	}))
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	ofGateway, err := status.New(codes.NotFound, "no handler").WithDetails(&errdetails.ErrorInfo{Reason: hook.UnknownHandler.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		answer any
+		want   string
+	}{
+		{ofGateway.Err(), "no handler"},
+		{status.Error(codes.Internal, "a proxy"), "a proxy"},
+		{&infrahooksv1alpha1.DeleteMachineResponse{}, "the answer has no status"},
+		{&infrahooksv1alpha1.DeleteMachineResponse{
+			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, Message: "no quota",
+		}, "the extension answers Failure: no quota"},
+	} {
+		answer = c.answer
+		if got, want := ask(), `DeleteMachine of handler "d.acme": `+c.want; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // A class whose extension hangs takes its share of the calls, and no more.
 func TestCallsOfAClassAreBounded(t *testing.T) {
 	entered, release := make(chan string), make(chan struct{})
-	cl := newClient(t, 2, func(_ context.Context, _ *catalog.Hook, handler string, _ proto.Message) *client.Response {
+	cl := newClient(t, 2, func(_ context.Context, _ *catalog.Hook, handler string, _ proto.Message) *gatewaytest.Answer {
 		entered <- handler
 		<-release
-		return &client.Response{Failure: &connect.Failure{Kind: hook.Timeout, Text: "no answer"}}
+		return &gatewaytest.Answer{NoAnswer: hook.Errorf(hook.Timeout, "no answer")}
 	})
 	done := make(chan error)
 	call := func(class string) {

@@ -13,18 +13,15 @@ import (
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 )
 
-// beforeMachineCreate is the one hook of Machines that the controllers of infrastructure call.
-const beforeMachineCreate = "BeforeMachineCreate"
-
 // BeforeMachineCreate asks every handler that matches whether a machine may be made, in the share of a class. It may if
 // the answer has no retryAfterSeconds, also if no handler matches, and if the gateway does not know the hook, so that
 // it has no handlers of it.
 func (c *Client) BeforeMachineCreate(
 	ctx context.Context, class string, req *machinesv1alpha1.BeforeMachineCreateRequest,
 ) (*machinesv1alpha1.BeforeMachineCreateResponse, error) {
-	answer, err := call(ctx, c, beforeMachineCreate, Target{Class: class}, nil, req,
+	answer, err := call(ctx, c, machinesv1alpha1.LifecycleHooksService_BeforeMachineCreate_FullMethodName, Target{Class: class}, nil, req,
 		func(*machinesv1alpha1.BeforeMachineCreateResponse) error { return nil })
-	if e, ok := errors.AsType[*Error](err); ok && e.Outcome == "Other" && status.Code(e.cause) == codes.Unimplemented {
+	if e, ok := errors.AsType[*Error](err); ok && e.Outcome == "Other" && status.Code(errors.Unwrap(e.cause)) == codes.Unimplemented {
 		return &machinesv1alpha1.BeforeMachineCreateResponse{}, nil
 	}
 	return answer, err
