@@ -28,6 +28,8 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/seeing/bugreport"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
@@ -42,7 +44,7 @@ const (
 
 // bugReportOptions are the flags of hookgate bug-report.
 type bugReportOptions struct {
-	statusOptions
+	target.StatusOptions
 	file string
 }
 
@@ -60,15 +62,15 @@ func newBugReportCommand() *cobra.Command {
 		Example: "  hookgate bug-report\n  hookgate bug-report --context management -f report.zip",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.ask(cmd, func(c *statusClient) error { return o.write(cmd, c) })
+			return o.Ask(cmd, func(c *target.StatusClient) error { return o.write(cmd, c) })
 		},
 	}
-	f := o.addFlags(cmd)
+	f := o.AddFlags(cmd)
 	f.StringVarP(&o.file, "file", "f", "", "file to write, which must not exist; by default hookgate-bug-report-TIME.zip")
 	return cmd
 }
 
-func (o *bugReportOptions) write(cmd *cobra.Command, c *statusClient) (err error) {
+func (o *bugReportOptions) write(cmd *cobra.Command, c *target.StatusClient) (err error) {
 	now := time.Now().UTC()
 	path := cmp.Or(o.file, "hookgate-bug-report-"+now.Format("20060102-150405")+".zip")
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -81,9 +83,9 @@ func (o *bugReportOptions) write(cmd *cobra.Command, c *statusClient) (err error
 		}
 	}()
 	var report bugreport.Archive
-	report.Secret(c.token)
+	report.Secret(c.Token)
 	o.collect(cmd.Context(), &report, c)
-	if o.tunnel != nil {
+	if o.Tunnel != nil {
 		if err := o.collectCluster(cmd.Context(), &report); err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (o *bugReportOptions) write(cmd *cobra.Command, c *statusClient) (err error
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	return newScreen(cmd.OutOrStdout()).write(false, func(w io.Writer) error { return printEntries(w, path, entries) })
+	return cmdline.NewScreen(cmd.OutOrStdout()).Write(false, func(w io.Writer) error { return printEntries(w, path, entries) })
 }
 
 func printEntries(w io.Writer, path string, entries []bugreport.Entry) error {
@@ -109,11 +111,11 @@ func printEntries(w io.Writer, path string, entries []bugreport.Entry) error {
 }
 
 // collect adds what the gateway says.
-func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archive, c *statusClient) {
+func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archive, c *target.StatusClient) {
 	report.AddJSON("command.json", map[string]any{
-		"build": currentBuild(), "gateway": c.name(), "address": c.base.Redacted(),
+		"build": cmdline.CurrentBuild(), "gateway": c.Name(), "address": c.Base.Redacted(),
 	})
-	if g, _, err := c.get(ctx, ""); err != nil {
+	if g, _, err := c.Get(ctx, ""); err != nil {
 		report.Missing("status.json", err)
 	} else {
 		withoutValues(g.Rollouts)
@@ -122,12 +124,12 @@ func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archiv
 		o.collectExtensions(ctx, report, c, g)
 	}
 	for name, path := range map[string]string{"metrics.txt": "/metrics", "readyz.txt": "/readyz"} {
-		code, body, err := c.fetch(ctx, path, url.Values{"verbose": {""}}, bugreport.MaxFile+1)
+		code, body, err := c.Fetch(ctx, path, url.Values{"verbose": {""}}, bugreport.MaxFile+1)
 		switch {
 		case err != nil:
 			report.Missing(name, err)
 		case code != http.StatusOK && path != "/readyz": // which says why it is not ready
-			report.Missing(name, c.refusal(code, body, ""))
+			report.Missing(name, c.Refusal(code, body, ""))
 		default:
 			report.Add(name, string(body))
 		}
@@ -153,13 +155,13 @@ func withoutValues(rollouts []status.Rollout) {
 
 // collectExtensions adds all that is known of each extension, which is more than the status of all has.
 func (o *bugReportOptions) collectExtensions(
-	ctx context.Context, report *bugreport.Archive, c *statusClient, g *status.Gateway,
+	ctx context.Context, report *bugreport.Archive, c *target.StatusClient, g *status.Gateway,
 ) {
 	const most = 100
 	var extensions []status.Extension
 	size := 0 // of the statuses, of which a report has no more than a file
 	for i := range g.Extensions[:min(most, len(g.Extensions))] {
-		one, body, err := c.get(ctx, g.Extensions[i].Name)
+		one, body, err := c.Get(ctx, g.Extensions[i].Name)
 		if size += len(body); size > bugreport.MaxFile {
 			break
 		}
@@ -172,7 +174,7 @@ func (o *bugReportOptions) collectExtensions(
 
 // collectCluster adds what the API server says about the gateway. The tokens of the kubeconfig are secrets.
 func (o *bugReportOptions) collectCluster(ctx context.Context, report *bugreport.Archive) error {
-	config, err := o.gateway.kube.load()
+	config, err := o.Gateway.Kube.Load()
 	if err != nil {
 		return err
 	}
@@ -214,11 +216,11 @@ func (o *bugReportOptions) collectPods(ctx context.Context, report *bugreport.Ar
 	if err != nil {
 		return err
 	}
-	pods := core.Pods(o.tunnel.Pod().Namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: gatewayLabel, Limit: reportPods})
+	pods := core.Pods(o.Tunnel.Pod().Namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: target.GatewayLabel, Limit: reportPods})
 	if err != nil {
 		report.Missing("pods.json", err)
-		list = &corev1.PodList{Items: []corev1.Pod{*o.tunnel.Pod()}}
+		list = &corev1.PodList{Items: []corev1.Pod{*o.Tunnel.Pod()}}
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]

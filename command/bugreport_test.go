@@ -4,9 +4,7 @@
 package command
 
 import (
-	"archive/zip"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,33 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/tunnel/tunneltest"
 	"github.com/hookgate/hookgate/test/certificates"
 )
-
-// unzip returns the files of an archive.
-func unzip(t *testing.T, path string) map[string]string {
-	t.Helper()
-	z, err := zip.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = z.Close() }()
-	files := map[string]string{}
-	for _, f := range z.File {
-		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[f.Name] = string(content)
-	}
-	return files
-}
 
 // TestBugReport plants secrets in everything that a report is made from, and finds none of them in it, but all else.
 func TestBugReport(t *testing.T) {
@@ -56,7 +33,7 @@ func TestBugReport(t *testing.T) {
 	)
 	pair := certificates.New(t)
 	key := string(pair.KeyPEM)
-	g := newClusterGateway(t, acmeManifest)
+	g := commandtest.NewClusterGateway(t, commandtest.AcmeManifest)
 	pod := tunneltest.Pod("hookgate-system", "a", true, 0, "--http-address=:9443", "--token", flag, "--tracing-header="+flag+"2")
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "460MiB"}, {Name: "PLAIN", Value: variable}, {Name: "HOOKGATE_TOKEN", Value: variable + "2"}}
 	g.SetPods(pod)
@@ -92,19 +69,19 @@ func TestBugReport(t *testing.T) {
 		}},
 	}
 	file := filepath.Join(t.TempDir(), "report.zip")
-	got := hookgate(t, "", "bug-report", "--kubeconfig", g.kubeconfig, "--token", token, "-f", file)
-	if got.code != exitDone || got.errOut != "" {
-		t.Fatalf("exit status %d: %s%s", got.code, got.out, got.errOut)
+	got := commandtest.Hookgate(t, "", "bug-report", "--kubeconfig", g.Kubeconfig, "--token", token, "-f", file)
+	if got.Code != cmdline.ExitDone || got.ErrOut != "" {
+		t.Fatalf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
-	files := unzip(t, file)
+	files := commandtest.Unzip(t, file)
 	for name, content := range files {
 		for _, secret := range []string{planted, tunneltest.Token, "PRIVATE KEY", strings.Split(key, "\n")[1]} {
 			if strings.Contains(content, secret) {
 				t.Errorf("%s has the secret %q:\n%s", name, secret, content)
 			}
 		}
-		if !strings.Contains(got.out, name) {
-			t.Errorf("%s is not listed in\n%s", name, got.out)
+		if !strings.Contains(got.Out, name) {
+			t.Errorf("%s is not listed in\n%s", name, got.Out)
 		}
 	}
 	for name, want := range map[string]string{
@@ -135,22 +112,22 @@ func TestBugReport(t *testing.T) {
 
 // TestBugReportOfPart checks that what cannot be read is said, and does not keep the rest from the report.
 func TestBugReportOfPart(t *testing.T) {
-	s := serveStatus(t, gatewayStatus)
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	file := filepath.Join(t.TempDir(), "report.zip")
-	got := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
-	if got.code != exitDone || !strings.Contains(got.out, "could not be read") {
+	got := commandtest.Hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
+	if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, "could not be read") {
 		t.Fatalf("%+v", got)
 	}
-	files := unzip(t, file)
+	files := commandtest.Unzip(t, file)
 	if !strings.Contains(files["metrics.txt"], "HTTP 404") || !strings.Contains(files["status.json"], "acme") {
 		t.Errorf("got %v", files)
 	}
-	again := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
-	if again.code != exitFailed || !strings.Contains(again.errOut, "file exists") || len(unzip(t, file)) != len(files) {
+	again := commandtest.Hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
+	if again.Code != cmdline.ExitFailed || !strings.Contains(again.ErrOut, "file exists") || len(commandtest.Unzip(t, file)) != len(files) {
 		t.Errorf("over a file that exists: %+v", again)
 	}
 	down := filepath.Join(t.TempDir(), "down.zip")
-	if got := hookgate(t, "", "bug-report", "--diagnostics", "http://127.0.0.1:1", "-f", down); got.code != exitDone {
+	if got := commandtest.Hookgate(t, "", "bug-report", "--diagnostics", "http://127.0.0.1:1", "-f", down); got.Code != cmdline.ExitDone {
 		t.Errorf("of a gateway that is down: %+v", got)
 	}
 	if info, err := os.Stat(down); err != nil || info.Mode().Perm() != 0o600 {
@@ -160,7 +137,7 @@ func TestBugReportOfPart(t *testing.T) {
 
 // TestBugReportHasNoValuesOfTemplates holds that a report says where the versions of a rollout differ, and not in what.
 func TestBugReportHasNoValuesOfTemplates(t *testing.T) {
-	s := serveStatus(t, func() *status.Gateway {
+	s := commandtest.ServeStatus(t, func() *status.Gateway {
 		g := rolloutsStatus()
 		for _, c := range []*status.RolloutCluster{g.Rollouts[0].Variables, &g.Rollouts[0].Clusters[0]} {
 			c.Differences[0].Stable, c.Differences[0].Candidate = "pl4nted-1", "pl4nted-2"
@@ -168,9 +145,9 @@ func TestBugReportHasNoValuesOfTemplates(t *testing.T) {
 		return g
 	})
 	file := filepath.Join(t.TempDir(), "report.zip")
-	got := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
-	reported := unzip(t, file)["status.json"]
-	if got.code != exitDone || !strings.Contains(reported, "/variables/0/required") || strings.Contains(reported, "pl4nted") {
-		t.Errorf("exit status %d, %s:\n%s", got.code, got.errOut, reported)
+	got := commandtest.Hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
+	reported := commandtest.Unzip(t, file)["status.json"]
+	if got.Code != cmdline.ExitDone || !strings.Contains(reported, "/variables/0/required") || strings.Contains(reported, "pl4nted") {
+		t.Errorf("exit status %d, %s:\n%s", got.Code, got.ErrOut, reported)
 	}
 }

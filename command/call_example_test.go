@@ -6,26 +6,29 @@ package command
 import (
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestCallExample sends the example of each hook back to a server, which gets it whole.
 func TestCallExample(t *testing.T) {
-	replies := map[string]fakeReply{}
-	for _, h := range allHooks.Hooks() {
-		replies[h.Hook] = fakeReply{body: reply(h.Hook, `"status":"Success"`)}
+	replies := map[string]commandtest.FakeReply{}
+	for _, h := range commandtest.AllHooks.Hooks() {
+		replies[h.Hook] = commandtest.FakeReply{Body: commandtest.Reply(h.Hook, `"status":"Success"`)}
 	}
-	f := newFakeServer(t, replies)
-	for _, h := range allHooks.Hooks() {
-		example := hookgate(t, "", "call", strings.ToLower(h.Hook), "--example")
-		if example.code != exitDone || !strings.HasPrefix(example.out, "# ") || strings.Contains(example.out, "examples/") {
-			t.Fatalf("%s: exit status %d, %s\n%s", h, example.code, example.errOut, example.out)
+	f := commandtest.NewFakeServer(t, replies)
+	for _, h := range commandtest.AllHooks.Hooks() {
+		example := commandtest.Hookgate(t, "", "call", strings.ToLower(h.Hook), "--example")
+		if example.Code != cmdline.ExitDone || !strings.HasPrefix(example.Out, "# ") || strings.Contains(example.Out, "examples/") {
+			t.Fatalf("%s: exit status %d, %s\n%s", h, example.Code, example.ErrOut, example.Out)
 		}
-		got := hookgate(t, example.out, append([]string{"call", h.Hook, "-f", "-"}, f.servers()["https"]...)...)
-		if _, _, body := f.asked(); got.code != exitDone || !strings.Contains(body, `"kind":"`+h.Hook+`Request"`) {
-			t.Errorf("%s: exit status %d, %s\nsent %s", h, got.code, got.errOut, body)
+		got := commandtest.Hookgate(t, example.Out, append([]string{"call", h.Hook, "-f", "-"}, f.Servers()["https"]...)...)
+		if _, _, body := f.Asked(); got.Code != cmdline.ExitDone || !strings.Contains(body, `"kind":"`+h.Hook+`Request"`) {
+			t.Errorf("%s: exit status %d, %s\nsent %s", h, got.Code, got.ErrOut, body)
 		}
 	}
-	if got := hookgate(t, "", "call", "Discovery", "--example", "-f", "x"); got.code != exitUsage || got.out != "" {
-		t.Errorf("with -f: exit status %d, %s", got.code, got.out)
+	if got := commandtest.Hookgate(t, "", "call", "Discovery", "--example", "-f", "x"); got.Code != cmdline.ExitUsage || got.Out != "" {
+		t.Errorf("with -f: exit status %d, %s", got.Code, got.Out)
 	}
 }

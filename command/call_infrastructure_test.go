@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
@@ -93,19 +95,19 @@ func TestCallInfrastructureWithTheSamples(t *testing.T) {
 		if c.handler != "" {
 			args = append(args, "--handler", c.handler)
 		}
-		got := hookgate(t, "", args...)
+		got := commandtest.Hookgate(t, "", args...)
 		if c.want == nil {
-			if got.code == exitDone || !strings.Contains(got.out+got.errOut, "Unimplemented") {
-				t.Errorf("%s: exit status %d, %s%s, want Unimplemented", c.sample, got.code, got.out, got.errOut)
+			if got.Code == cmdline.ExitDone || !strings.Contains(got.Out+got.ErrOut, "Unimplemented") {
+				t.Errorf("%s: exit status %d, %s%s, want Unimplemented", c.sample, got.Code, got.Out, got.ErrOut)
 			}
 			continue
 		}
-		if got.code != exitDone {
-			t.Fatalf("%s: exit status %d: %s%s", c.sample, got.code, got.out, got.errOut)
+		if got.Code != cmdline.ExitDone {
+			t.Fatalf("%s: exit status %d: %s%s", c.sample, got.Code, got.Out, got.ErrOut)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(got.out, want) {
-				t.Errorf("%s: got %s, want %s", c.sample, got.out, want)
+			if !strings.Contains(got.Out, want) {
+				t.Errorf("%s: got %s, want %s", c.sample, got.Out, want)
 			}
 		}
 	}
@@ -138,9 +140,9 @@ func TestCallRefusesWhatTheControllersRefuse(t *testing.T) {
 	} {
 		request := "{subject: {externalId: m, clusterExternalId: c, namespace: default, name: m, clusterName: c, parameters: " +
 			c.parameters + "}}"
-		got := hookgate(t, request, "call", c.hook, "--handler", c.handler, "--server", url, "--ca", ca, "-f", "-")
-		if c.want == "" && got.code != exitDone || c.want != "" && (got.code != exitFailed || !strings.Contains(got.errOut, c.want)) {
-			t.Errorf("%s with %s: exit status %d, %s, want %q", c.hook, c.parameters, got.code, got.errOut, c.want)
+		got := commandtest.Hookgate(t, request, "call", c.hook, "--handler", c.handler, "--server", url, "--ca", ca, "-f", "-")
+		if c.want == "" && got.Code != cmdline.ExitDone || c.want != "" && (got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, c.want)) {
+			t.Errorf("%s with %s: exit status %d, %s, want %q", c.hook, c.parameters, got.Code, got.ErrOut, c.want)
 		}
 	}
 }

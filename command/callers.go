@@ -6,7 +6,6 @@ package command
 import (
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -16,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/auth"
 	"github.com/hookgate/hookgate/internal/calls/auth/tokenreview"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
@@ -54,14 +54,14 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 func (o *callersOptions) check(noCluster bool) error {
 	switch {
 	case o.limits.Rate < 0 || o.limits.InFlight < 0:
-		return usagef("--max-calls-per-second and --max-calls-in-flight: want 0 or more, got %d and %d", o.limits.Rate,
+		return cmdline.Usagef("--max-calls-per-second and --max-calls-in-flight: want 0 or more, got %d and %d", o.limits.Rate,
 			o.limits.InFlight)
 	case o.tokens && noCluster:
-		return usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with --callers")
+		return cmdline.Usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with --callers")
 	case len(o.audiences) > 0 && !o.tokens:
-		return usagef("--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only; give both")
+		return cmdline.Usagef("--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only; give both")
 	case slices.Contains(o.audiences, ""):
-		return usagef("--kubernetes-token-audiences: an audience is empty")
+		return cmdline.Usagef("--kubernetes-token-audiences: an audience is empty")
 	}
 	return nil
 }
@@ -72,10 +72,10 @@ func (o *callersOptions) gate(
 	certificates *certs.Server, cluster *rest.Config, hooks *catalog.Catalog, logger *slog.Logger,
 ) (*auth.Gate, *auth.CallersFile, error) {
 	if slices.Contains(o.names, "") {
-		return nil, nil, usagef("--allowed-client-names: a name is empty")
+		return nil, nil, cmdline.Usagef("--allowed-client-names: a name is empty")
 	}
 	if len(o.names) > 0 && !certificates.AsksForCertificates() {
-		return nil, nil, usagef("--allowed-client-names: --cert-dir has no ca.crt to check client certificates with; " +
+		return nil, nil, cmdline.Usagef("--allowed-client-names: --cert-dir has no ca.crt to check client certificates with; " +
 			"put one there")
 	}
 	config := auth.Config{Certificates: certificates, Names: o.names, Limits: o.limits}
@@ -105,19 +105,12 @@ func (o *serveOptions) checkCallers(gate *auth.Gate) error {
 	for _, a := range []struct{ flag, address string }{
 		{"--http-address", o.httpAddress}, {"--grpc-address", o.grpcAddress},
 	} {
-		if a.address != "" && !isLoopback(a.address) {
-			return usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
+		if a.address != "" && !cmdline.IsLoopback(a.address) {
+			return cmdline.Usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
 				"their certificates into --cert-dir, list them in a file with --callers, or check tokens of the cluster "+
 				"with --kubernetes-tokens; or say --allow-anonymous-callers, and everyone who can connect may call "+
 				"every hook", a.flag, a.address)
 		}
 	}
 	return nil
-}
-
-// isLoopback reports whether only programs on this machine can reach the address, as far as its text says.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }

@@ -15,6 +15,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestChainsAreHandlers calls and checks chains of a gateway as any handler. Of a hook of which Cluster API takes one,
@@ -25,7 +28,7 @@ func TestChainsAreHandlers(t *testing.T) {
 	const prefix = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
 	answers := map[string]string{
 		"discovery": `{"status":"Success","handlers":[` + strings.Join([]string{
-			offer("a", "GeneratePatches"), offer("b", "GeneratePatches"), offer("u", "UpdateMachine"),
+			commandtest.Offer("a", "GeneratePatches"), commandtest.Offer("b", "GeneratePatches"), commandtest.Offer("u", "UpdateMachine"),
 		}, ",") + `]}`,
 		"generatepatches/a": `{"status":"Success","items":[]}`,
 		"generatepatches/b": `{"status":"Success","items":[]}`,
@@ -43,12 +46,12 @@ func TestChainsAreHandlers(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	g := newClusterGateway(t, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\nspec: {clientConfig: {url: \""+
-		server.URL+"\", caBundle: "+ca+"}}\n---\n"+lintChain("patches", "GeneratePatches", "b.acme", "a.acme")+"---\n"+lintChain("updates", "UpdateMachine", "u.acme"))
+	g := commandtest.NewClusterGateway(t, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\nspec: {clientConfig: {url: \""+
+		server.URL+"\", caBundle: "+ca+"}}\n---\n"+commandtest.LintChain("patches", "GeneratePatches", "b.acme", "a.acme")+"---\n"+commandtest.LintChain("updates", "UpdateMachine", "u.acme"))
 
-	got := hookgate(t, "", "get", "handlers", "--server", "https://127.0.0.1:9443", "--kubeconfig", g.kubeconfig, "--ca", g.ca)
+	got := commandtest.Hookgate(t, "", "get", "handlers", "--server", "https://127.0.0.1:9443", "--kubeconfig", g.Kubeconfig, "--ca", g.CA)
 	var offered []string
-	for _, row := range columns(got.out) {
+	for _, row := range commandtest.Columns(got.Out) {
 		if !strings.HasPrefix(row[0], "before") && !strings.HasPrefix(row[0], "after") {
 			offered = append(offered, strings.Join(row, " "))
 		}
@@ -57,29 +60,24 @@ func TestChainsAreHandlers(t *testing.T) {
 		"NAME HOOK TIMEOUT FAILURE-POLICY", "a--acme GeneratePatches 11s Fail", "b--acme GeneratePatches 11s Fail", "patches GeneratePatches 21s Fail",
 		"updates UpdateMachine 11s Fail",
 	}, offered); diff != "" {
-		t.Errorf("exit status %d, %s; offered (-want +got):\n%s", got.code, got.errOut, diff)
+		t.Errorf("exit status %d, %s; offered (-want +got):\n%s", got.Code, got.ErrOut, diff)
 	}
 
-	got = hookgate(t, "", "call", "GeneratePatches", "--handler", "patches", "--kubeconfig", g.kubeconfig, "--ca", g.ca,
+	got = commandtest.Hookgate(t, "", "call", "GeneratePatches", "--handler", "patches", "--kubeconfig", g.Kubeconfig, "--ca", g.CA,
 		"-f", filepath.Join("..", "examples", "requests", "generate-patches.yaml"))
 	mu.Lock()
-	if got.code != exitDone || !strings.Contains(got.out, "patches") || !cmp.Equal(called, []string{"generatepatches/b", "generatepatches/a"}) {
+	if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, "patches") || !cmp.Equal(called, []string{"generatepatches/b", "generatepatches/a"}) {
 		t.Errorf("called %v: %+v", called, got)
 	}
 	mu.Unlock()
-	got = hookgate(t, "", "check", "https://"+g.Ports["9443"], "--ca", g.ca)
-	if got.code != exitDone || !strings.Contains(got.out, " 0 failed") {
-		t.Errorf("exit status %d: %s%s", got.code, got.out, got.errOut)
+	got = commandtest.Hookgate(t, "", "check", "https://"+g.Ports["9443"], "--ca", g.CA)
+	if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, " 0 failed") {
+		t.Errorf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
-	rows := columns(hookgate(t, "", "get", "chains", "--diagnostics", "http://"+g.address).out)
+	rows := commandtest.Columns(commandtest.Hookgate(t, "", "get", "chains", "--diagnostics", "http://"+g.Address).Out)
 	if diff := cmp.Diff([][]string{
 		{"NAME", "HOOK", "READY", "REASON", "STEPS"}, {"patches", "GeneratePatches", "True", "Ready", "2"}, {"updates", "UpdateMachine", "True", "Ready", "1"},
 	}, rows); diff != "" {
 		t.Errorf("chains (-want +got):\n%s", diff)
 	}
-}
-
-// offer is a handler in an answer to discovery.
-func offer(name, hookName string) string {
-	return `{"name":"` + name + `","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"` + hookName + `"},"timeoutSeconds":10}`
 }

@@ -15,15 +15,17 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/hooktest"
 	"github.com/hookgate/hookgate/internal/cli/localgateway"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 )
 
 // chainTestOptions are the flags of hookgate chain test.
 type chainTestOptions struct {
-	clientOptions
+	target.ClientOptions
 	versions         *hookversion.Converter
 	extensionConfigs string
 	results          testResults
@@ -34,7 +36,7 @@ func newChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 		Use:   "chain",
 		Short: "Test chains of handlers",
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to do with chains: test")
+			return cmdline.Usagef("say what to do with chains: test")
 		},
 	}
 	cmd.AddCommand(newChainTestCommand(hooks, versions))
@@ -55,7 +57,7 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 			"  hookgate chain test platform.test.yaml --server https://gateway.example:9443 --ca ca.crt",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("want files with HandlerChainTests")
+				return cmdline.Usagef("want files with HandlerChainTests")
 			}
 			return nil
 		},
@@ -65,18 +67,18 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests, as \"hookgate serve\" takes it, instead of a gateway")
 	o.results.addFlags(f)
-	o.addFlags(f)
-	o.gateway.addFlags(f)
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
+	o.AddFlags(f)
+	o.Gateway.AddFlags(f)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.Gateway.Kube)})
 	return cmd
 }
 
 func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths []string) error {
-	if err := errors.Join(onlyOneGateway(cmd), o.results.check()); err != nil {
+	if err := errors.Join(target.OnlyOneGateway(cmd), o.results.check()); err != nil {
 		return err
 	}
-	if o.timeout <= 0 {
-		return usagef("--timeout: want more than 0, got %s", o.timeout)
+	if o.Timeout <= 0 {
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
 	var tests []*hooktest.Test
 	var errs []error
@@ -115,19 +117,6 @@ func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths
 	return o.results.print(cmd.OutOrStdout(), results)
 }
 
-// onlyOneGateway returns an error if the flags name both a gateway and a directory.
-func onlyOneGateway(cmd *cobra.Command) error {
-	if !cmd.Flags().Changed("extension-configs") {
-		return nil
-	}
-	for _, flag := range []string{"server", "gateway", "context", "kubeconfig"} {
-		if cmd.Flags().Changed(flag) {
-			return usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them out", flag)
-		}
-	}
-	return nil
-}
-
 // chainCaller calls a chain.
 type chainCaller func(ctx context.Context, h *catalog.Hook, chain string, request proto.Message) (proto.Message, error)
 
@@ -136,7 +125,7 @@ func (o *chainTestOptions) connect(
 	cmd *cobra.Command, hooks *catalog.Catalog, mandated *codec.Codec,
 ) (chainCaller, func(), error) {
 	if o.extensionConfigs != "" {
-		ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+		ctx, cancel := context.WithTimeout(cmd.Context(), o.Timeout)
 		defer cancel()
 		local, err := localgateway.Open(ctx, o.extensionConfigs, hooks, o.versions, true, cmd.ErrOrStderr())
 		if err != nil {
@@ -148,11 +137,11 @@ func (o *chainTestOptions) connect(
 			return local.Dispatch(ctx, gateway.Request{Hook: h, Handler: chain, Message: request})
 		}, local.Close, nil
 	}
-	closeTunnel, err := o.reach(cmd)
+	closeTunnel, err := o.Reach(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := o.open(mandated, cmd.ErrOrStderr())
+	server, err := o.Open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		closeTunnel()
 		return nil, nil, err
@@ -160,13 +149,13 @@ func (o *chainTestOptions) connect(
 	return func(
 		ctx context.Context, h *catalog.Hook, chain string, request proto.Message,
 	) (proto.Message, error) {
-		a, err := server.call(ctx, h, chain, request)
-		if refused, ok := errors.AsType[*callError](err); ok && refused.kind != "" {
-			return nil, errors.New(refused.message) // the gateway's own text, which is the same each time
+		a, err := server.Call(ctx, h, chain, request)
+		if refused, ok := errors.AsType[*target.CallError](err); ok && refused.Kind != "" {
+			return nil, errors.New(refused.Message) // the gateway's own text, which is the same each time
 		}
 		if err != nil {
 			return nil, err
 		}
-		return a.message, nil
-	}, func() { server.client.Close(); closeTunnel() }, nil
+		return a.Message, nil
+	}, func() { server.Client.Close(); closeTunnel() }, nil
 }

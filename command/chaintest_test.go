@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // chainTestFile writes a test of the chain platform, with a request in a file of its own, and returns its path.
@@ -15,7 +18,7 @@ func chainTestFile(t *testing.T, proxy string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"request.yaml": patchesRequest,
+		"request.yaml": commandtest.PatchesRequest,
 		"platform.test.yaml": `apiVersion: hookgate.dev/v1alpha1
 kind: HandlerChainTest
 metadata: {name: platform}
@@ -42,22 +45,22 @@ spec:
 
 // The cases run in the same way through a gateway and in process.
 func TestChainTest(t *testing.T) {
-	manifests := newPatcher(t, patchReply(`{"spec":{"image":"a"}}`), patchReply(`{"spec":{"proxy":"b"}}`))
-	g := newClusterGateway(t, manifests)
+	manifests := commandtest.NewPatcher(t, commandtest.PatchReply(`{"spec":{"image":"a"}}`), commandtest.PatchReply(`{"spec":{"proxy":"b"}}`))
+	g := commandtest.NewClusterGateway(t, manifests)
 	good, bad := chainTestFile(t, "b"), chainTestFile(t, "c")
 	for name, server := range map[string][]string{
-		"InProcess": {"--extension-configs", manifestDir(t, manifests)}, "Gateway": {"--kubeconfig", g.kubeconfig, "--ca", g.ca},
+		"InProcess": {"--extension-configs", commandtest.ManifestDir(t, manifests)}, "Gateway": {"--kubeconfig", g.Kubeconfig, "--ca", g.CA},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hookgate(t, "", append([]string{"chain", "test", good}, server...)...)
-			if got.code != exitDone {
-				t.Errorf("exit status %d: %s\n%s", got.code, got.errOut, got.out)
+			got := commandtest.Hookgate(t, "", append([]string{"chain", "test", good}, server...)...)
+			if got.Code != cmdline.ExitDone {
+				t.Errorf("exit status %d: %s\n%s", got.Code, got.ErrOut, got.Out)
 			}
-			got = hookgate(t, "", append([]string{"chain", "test", good, bad}, server...)...)
-			if got.code != exitFailed || !strings.HasSuffix(got.errOut, "hookgate: chain test: 1 of 4 cases failed\n") {
-				t.Errorf("exit status %d: %s", got.code, got.errOut)
+			got = commandtest.Hookgate(t, "", append([]string{"chain", "test", good, bad}, server...)...)
+			if got.Code != cmdline.ExitFailed || !strings.HasSuffix(got.ErrOut, "hookgate: chain test: 1 of 4 cases failed\n") {
+				t.Errorf("exit status %d: %s", got.Code, got.ErrOut)
 			}
-			golden(t, "chain/test.table", strings.ReplaceAll(got.out, filepath.Dir(bad)+string(filepath.Separator), ""))
+			commandtest.Golden(t, "chain/test.table", strings.ReplaceAll(got.Out, filepath.Dir(bad)+string(filepath.Separator), ""))
 		})
 	}
 }
@@ -69,15 +72,15 @@ func TestChainTestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		"Nothing":  {[]string{"chain"}, exitUsage, "say what to do with chains: test"},
-		"NoFile":   {[]string{"chain", "test"}, exitUsage, "want files with HandlerChainTests"},
-		"Absent":   {[]string{"chain", "test", "none.yaml"}, exitFailed, "none.yaml"},
-		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, exitUsage, "--extension-configs and --server"},
-		"Mistaken": {[]string{"chain", "test", writeFile(t, "t.yaml", acmeManifest)}, exitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
+		"Nothing":  {[]string{"chain"}, cmdline.ExitUsage, "say what to do with chains: test"},
+		"NoFile":   {[]string{"chain", "test"}, cmdline.ExitUsage, "want files with HandlerChainTests"},
+		"Absent":   {[]string{"chain", "test", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},
+		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
+		"Mistaken": {[]string{"chain", "test", commandtest.WriteFile(t, "t.yaml", commandtest.AcmeManifest)}, cmdline.ExitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
 	} {
-		got := hookgate(t, "", tt.args...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
-			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.code, tt.code, got.errOut, tt.want)
+		got := commandtest.Hookgate(t, "", tt.args...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
+			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.Code, tt.code, got.ErrOut, tt.want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
@@ -27,7 +30,7 @@ const formatJUnit = "junit"
 
 // checkOptions are the flags of hookgate check.
 type checkOptions struct {
-	clientOptions
+	target.ClientOptions
 	only, skip []string
 	requests   []string
 	provides   string
@@ -63,7 +66,7 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"  hookgate check grpc://127.0.0.1:9090 --only patches,determinism -o junit > check.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if want := map[bool]int{true: 0, false: 1}[o.list]; len(args) != want {
-				return usagef("want %s, got %d arguments",
+				return cmdline.Usagef("want %s, got %d arguments",
 					map[bool]string{true: "no URL with --list", false: "one URL"}[o.list], len(args))
 			}
 			return nil
@@ -76,7 +79,7 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.addCredentialFlags(f)
+	o.AddCredentialFlags(f)
 	f.StringSliceVar(&o.only, "only", nil,
 		"checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
 	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
@@ -88,7 +91,7 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVar(&o.objects, "cluster-api-version", "",
 		"version of Cluster API objects to send: v1beta1 or v1beta2. By default the version that a gRPC extension "+
 			"states, or else that of the requests, which is v1beta2 for the built-in ones")
-	f.StringVarP(&o.output, "output", "o", formatTable,
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format of the results: table, which lists the findings; json; or junit, XML for CI systems")
 	f.BoolVar(&o.list, "list", false, "print the checks, and run none")
 	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
@@ -96,34 +99,34 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.BoolVar(&o.watches, "watch", false,
 		"check again each time that the extension has restarted, or its answer to Discovery has changed, until Ctrl-C; the "+
 			"exit status is that of the last results")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all checks together may take, each time")
-	completeFlags(cmd, map[string]completion{"only": completeChecks(), "skip": completeChecks()})
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long all checks together may take, each time")
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"only": completeChecks(), "skip": completeChecks()})
 	return cmd
 }
 
 func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url string) error {
 	switch o.output {
-	case formatTable, formatJSON, formatJUnit:
+	case cmdline.FormatTable, cmdline.FormatJSON, formatJUnit:
 	default:
-		return usagef("--output %q: want table, json or junit", o.output)
+		return cmdline.Usagef("--output %q: want table, json or junit", o.output)
 	}
-	if o.watches && o.output != formatTable {
-		return usagef("--watch prints for people: want --output table, got %s", o.output)
+	if o.watches && o.output != cmdline.FormatTable {
+		return cmdline.Usagef("--watch prints for people: want --output table, got %s", o.output)
 	}
 	if o.objects != "" {
 		if err := hook.CheckClusterAPIVersion(o.objects); err != nil {
-			return usagef("--cluster-api-version: %w", err)
+			return cmdline.Usagef("--cluster-api-version: %w", err)
 		}
 	}
-	if o.timeout <= 0 {
-		return usagef("--timeout: want more than 0, got %s", o.timeout)
+	if o.Timeout <= 0 {
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
 	target := conformance.Target{URL: url}
 	var err error
-	if target.CA, target.Certificate, err = o.credentials(); err != nil {
+	if target.CA, target.Certificate, err = o.Credentials(); err != nil {
 		return err
 	}
-	if target.Token, err = o.bearer(); err != nil {
+	if target.Token, err = o.Bearer(); err != nil {
 		return err
 	}
 	requests, err := o.readRequests(cmd.InOrStdin(), hooks)
@@ -137,7 +140,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	progress := newProgressLine(cmd.ErrOrStderr())
 	defer progress.close()
 	run := func(ctx context.Context) (conformance.Report, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not done within %s", o.timeout))
+		ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not done within %s", o.Timeout))
 		defer cancel()
 		progress.show("waits for the answer to Discovery")
 		defer progress.show("")
@@ -147,7 +150,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 		})
 	}
 	if o.watches {
-		o.server = url
+		o.Server = url
 		return o.watch(cmd, hooks, progress, run)
 	}
 	report, err := run(cmd.Context())
@@ -174,9 +177,9 @@ func checkError(err error) error {
 	)
 	switch {
 	case errors.As(err, &selection):
-		return usagef("--only, --skip: %w; see hookgate check --list", err)
+		return cmdline.Usagef("--only, --skip: %w; see hookgate check --list", err)
 	case errors.As(err, &target):
-		return usagef("%w", err)
+		return cmdline.Usagef("%w", err)
 	}
 	return err
 }
@@ -189,9 +192,9 @@ func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[s
 		name, file, ok := strings.Cut(r, "=")
 		h, known := hooks.ByName(name)
 		if !ok || !known || file == "" {
-			return nil, usagef("--request %q: want HOOK=FILE; the hooks are %s", r, hookNames(hooks))
+			return nil, cmdline.Usagef("--request %q: want HOOK=FILE; the hooks are %s", r, cmdline.HookNames(hooks))
 		}
-		message, err := readRequest(in, file, h, mandated)
+		message, err := target.ReadRequest(in, file, h, mandated)
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +212,7 @@ func (o *checkOptions) readInfrastructure(in io.Reader) (*conformance.Infrastruc
 	if o.provides == "" {
 		return nil, nil
 	}
-	body, err := readJSON(in, o.provides)
+	body, err := target.ReadJSON(in, o.provides)
 	if err != nil {
 		return nil, err
 	}
@@ -217,14 +220,14 @@ func (o *checkOptions) readInfrastructure(in io.Reader) (*conformance.Infrastruc
 	d.DisallowUnknownFields()
 	infrastructure := &conformance.Infrastructure{}
 	if err := d.Decode(infrastructure); err != nil {
-		return nil, usagef("--infrastructure %s: %w", o.provides, err)
+		return nil, cmdline.Usagef("--infrastructure %s: %w", o.provides, err)
 	}
 	return infrastructure, nil
 }
 
 func (o *checkOptions) print(w io.Writer, report *conformance.Report) error {
 	switch o.output {
-	case formatJSON:
+	case cmdline.FormatJSON:
 		return report.WriteJSON(w, o.strict)
 	case formatJUnit:
 		return report.WriteJUnit(w, o.strict)
@@ -235,16 +238,16 @@ func (o *checkOptions) print(w io.Writer, report *conformance.Report) error {
 // printChecks prints the checks, for --list.
 func (o *checkOptions) printChecks(w io.Writer) error {
 	switch o.output {
-	case formatJSON:
+	case cmdline.FormatJSON:
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
 		return e.Encode(conformance.Checks())
-	case formatTable:
+	case cmdline.FormatTable:
 	default:
-		return usagef("--list has table and json, not --output %s", o.output)
+		return cmdline.Usagef("--list has table and json, not --output %s", o.output)
 	}
-	return newScreen(w).write(false, func(w io.Writer) error {
+	return cmdline.NewScreen(w).Write(false, func(w io.Writer) error {
 		t := table.New(w)
 		t.Fold()
 		t.Row("CHECK", "LEVEL", "RULE")
@@ -252,5 +255,18 @@ func (o *checkOptions) printChecks(w io.Writer) error {
 			t.Row(c.ID, string(c.Level), c.Rule)
 		}
 		return t.Flush()
+	})
+}
+
+// completeChecks completes the identifiers of checks, and their families.
+func completeChecks() cmdline.Completion {
+	return cmdline.Complete(func(*cobra.Command, []string) []string {
+		var names []string
+		for _, c := range conformance.Checks() {
+			family, _, _ := strings.Cut(c.ID, ".")
+			names = append(names, c.ID, family)
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
 	})
 }

@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // progressLine shows on a terminal what a command waits for, in a line that it writes again every second. Elsewhere it
 // shows nothing. One goroutine uses it.
 type progressLine struct {
-	*screen
+	*cmdline.Screen
 	texts chan string
 	shown chan struct{}
 }
 
 // newProgressLine returns a line without a text. Close it.
 func newProgressLine(w io.Writer) *progressLine {
-	p := &progressLine{screen: newScreen(w), texts: make(chan string), shown: make(chan struct{})}
-	if p.terminal {
+	p := &progressLine{Screen: cmdline.NewScreen(w), texts: make(chan string), shown: make(chan struct{})}
+	if p.Terminal {
 		go p.run()
 	}
 	return p
@@ -31,7 +32,7 @@ func newProgressLine(w io.Writer) *progressLine {
 // show shows a text, and for how long it has done so; an empty one clears the line. The line is written
 // when show returns.
 func (p *progressLine) show(text string) {
-	if p.terminal {
+	if p.Terminal {
 		p.texts <- text
 		<-p.shown
 	}
@@ -75,5 +76,5 @@ func (p *progressLine) line(text string, took time.Duration) {
 	if s := took.Truncate(time.Second); s > 0 {
 		text += fmt.Sprintf(" (%s)", s)
 	}
-	_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", text)
+	_, _ = fmt.Fprintf(p.Out, "\r\x1b[K%s", text)
 }

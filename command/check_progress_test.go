@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // A terminal shows the check that runs, and for how long, in one line that is gone at the end. Other writers get nothing.
 func TestProgressLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		p := &progressLine{screen: &screen{out: &b, terminal: true}, texts: make(chan string), shown: make(chan struct{})}
+		p := &progressLine{Screen: &cmdline.Screen{Out: &b, Terminal: true}, texts: make(chan string), shown: make(chan struct{})}
 		go p.run()
 		p.starting(conformance.Check{ID: "load.parallel"}, 7, 9)
 		time.Sleep(1500 * time.Millisecond)

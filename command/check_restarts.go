@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
 )
@@ -42,22 +43,22 @@ type restarts struct {
 
 // newRestarts returns what notices restarts of the extension of the flags. It does not connect yet.
 func (o *checkOptions) newRestarts(hooks *catalog.Catalog) (*restarts, error) {
-	e, err := endpoint.Parse(o.server, endpoint.HTTPS, endpoint.HTTP, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
+	e, err := endpoint.Parse(o.Server, endpoint.HTTPS, endpoint.HTTP, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
 	if err != nil {
-		return nil, usagef("URL %w", err)
+		return nil, cmdline.Usagef("URL %w", err)
 	}
-	secure, err := o.tls()
+	secure, err := o.TLS()
 	if err != nil {
 		return nil, err
 	}
-	token, err := o.bearer()
+	token, err := o.Bearer()
 	if err != nil {
 		return nil, err
 	}
 	discovery, _ := hooks.ByName(hook.Discovery)
 	return &restarts{
 		config: client.Config{
-			Endpoint: e, TLS: secure, Codec: codec.New(hooks), UserAgent: userAgent(), Idle: 1, Token: token,
+			Endpoint: e, TLS: secure, Codec: codec.New(hooks), UserAgent: cmdline.UserAgent(), Idle: 1, Token: token,
 		},
 		discovery: discovery, request: discovery.Request.New().Interface(),
 	}, nil

@@ -18,7 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // checked is an extension with one handler, of BeforeClusterCreate, which gives the configured answer.
@@ -77,20 +79,20 @@ func TestCheck(t *testing.T) {
 		not    string   // a text that is not
 		err    string
 	}{
-		"Good":          {"nothing but the summary", goodAnswer, nil, exitDone, []string{", REST, 1 handler: ", " 0 failed, 0 warnings, "}, "pass ", ""},
-		"Verbose":       {"what passes, too", goodAnswer, []string{"-v"}, exitDone, []string{"pass  answers.retry: ", "skip  patches.apply: there is no handler of GeneratePatches"}, "FAIL", ""},
-		"Broken":        {"what is wrong, in detail", brokenAnswer, nil, exitFailed, []string{"FAIL  answers.retry (MUST): retryAfterSeconds is not negative.\n", "handler   create\n", "problem   retryAfterSeconds is -5\n", "sent      POST /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/create, 3.6 KiB: {", `got       HTTP 200 OK: {"status":"Success"`, "source    Cluster API, api/runtime/hooks/v1alpha1/common_types.go, CommonRetryResponse\n", " 1 failed, "}, "warn  ", "hookgate: the extension does not keep the rules\n"},
-		"Warning":       {"a warning does not count", warningAnswer, nil, exitDone, []string{"warn  answers.success (SHOULD)", " 0 failed, 1 warning, "}, "FAIL", ""},
-		"Strict":        {"it does with --strict", warningAnswer, []string{"--strict"}, exitFailed, []string{"warn  answers.success (SHOULD)"}, "", "does not keep the rules"},
-		"Skip":          {"the broken rule is left out", brokenAnswer, []string{"--skip", "answers.retry,load"}, exitDone, []string{" 0 failed, "}, "answers.retry", ""},
-		"Only":          {"others are left out", brokenAnswer, []string{"--only", "discovery,*.names"}, exitDone, []string{": 11 passed, 0 failed, 0 warnings, 2 not applicable"}, "", ""},
-		"UnknownCheck":  {"an identifier with a mistake is not passed over", goodAnswer, []string{"--skip", "answers.retri"}, exitUsage, nil, "", `there is no check "answers.retri"`},
-		"UnknownFormat": {"a format that others have", goodAnswer, []string{"-o", "yaml"}, exitUsage, nil, "", `--output "yaml": want table, json or junit`},
-		"OwnRequest":    {"a request of the user's", goodAnswer, []string{"--request", "beforeclustercreate=testdata/check/request.yaml", "--only", "answers", "--strict"}, exitDone, []string{"0 failed"}, "", ""},
-		"NoRequest":     {"a file that is not there", goodAnswer, []string{"--request", "BeforeClusterCreate=none.yaml"}, exitFailed, nil, "", "none.yaml"},
-		"NoHook":        {"a request of no hook", goodAnswer, []string{"--request", "BeforeCoffee=none.yaml"}, exitUsage, nil, "", "want HOOK=FILE; the hooks are AfterClusterUpgrade"},
-		"Timeout":       {"all checks together take too long", goodAnswer, []string{"--timeout", "1ns"}, exitFailed, nil, "", "hookgate: check https://127.0.0.1:"},
-		"KeyAlone":      {"a key without a certificate", goodAnswer, []string{"--key", "x"}, exitUsage, nil, "", "--cert and --key are needed together"},
+		"Good":          {"nothing but the summary", goodAnswer, nil, cmdline.ExitDone, []string{", REST, 1 handler: ", " 0 failed, 0 warnings, "}, "pass ", ""},
+		"Verbose":       {"what passes, too", goodAnswer, []string{"-v"}, cmdline.ExitDone, []string{"pass  answers.retry: ", "skip  patches.apply: there is no handler of GeneratePatches"}, "FAIL", ""},
+		"Broken":        {"what is wrong, in detail", brokenAnswer, nil, cmdline.ExitFailed, []string{"FAIL  answers.retry (MUST): retryAfterSeconds is not negative.\n", "handler   create\n", "problem   retryAfterSeconds is -5\n", "sent      POST /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/create, 3.6 KiB: {", `got       HTTP 200 OK: {"status":"Success"`, "source    Cluster API, api/runtime/hooks/v1alpha1/common_types.go, CommonRetryResponse\n", " 1 failed, "}, "warn  ", "hookgate: the extension does not keep the rules\n"},
+		"Warning":       {"a warning does not count", warningAnswer, nil, cmdline.ExitDone, []string{"warn  answers.success (SHOULD)", " 0 failed, 1 warning, "}, "FAIL", ""},
+		"Strict":        {"it does with --strict", warningAnswer, []string{"--strict"}, cmdline.ExitFailed, []string{"warn  answers.success (SHOULD)"}, "", "does not keep the rules"},
+		"Skip":          {"the broken rule is left out", brokenAnswer, []string{"--skip", "answers.retry,load"}, cmdline.ExitDone, []string{" 0 failed, "}, "answers.retry", ""},
+		"Only":          {"others are left out", brokenAnswer, []string{"--only", "discovery,*.names"}, cmdline.ExitDone, []string{": 11 passed, 0 failed, 0 warnings, 2 not applicable"}, "", ""},
+		"UnknownCheck":  {"an identifier with a mistake is not passed over", goodAnswer, []string{"--skip", "answers.retri"}, cmdline.ExitUsage, nil, "", `there is no check "answers.retri"`},
+		"UnknownFormat": {"a format that others have", goodAnswer, []string{"-o", "yaml"}, cmdline.ExitUsage, nil, "", `--output "yaml": want table, json or junit`},
+		"OwnRequest":    {"a request of the user's", goodAnswer, []string{"--request", "beforeclustercreate=testdata/check/request.yaml", "--only", "answers", "--strict"}, cmdline.ExitDone, []string{"0 failed"}, "", ""},
+		"NoRequest":     {"a file that is not there", goodAnswer, []string{"--request", "BeforeClusterCreate=none.yaml"}, cmdline.ExitFailed, nil, "", "none.yaml"},
+		"NoHook":        {"a request of no hook", goodAnswer, []string{"--request", "BeforeCoffee=none.yaml"}, cmdline.ExitUsage, nil, "", "want HOOK=FILE; the hooks are AfterClusterUpgrade"},
+		"Timeout":       {"all checks together take too long", goodAnswer, []string{"--timeout", "1ns"}, cmdline.ExitFailed, nil, "", "hookgate: check https://127.0.0.1:"},
+		"KeyAlone":      {"a key without a certificate", goodAnswer, []string{"--key", "x"}, cmdline.ExitUsage, nil, "", "--cert and --key are needed together"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +135,7 @@ func TestCheckGone(t *testing.T) {
 	})
 	code, out, _ := execute(t, "check", url, "--ca", ca, "--only", "answers.valid,answers.status,answers.retry")
 	const want = "ERROR 2 checks could not be carried out, from answers.status on: the extension no longer answers\n"
-	if code != exitFailed || !strings.Contains(out, want) || strings.Count(out, "ERROR") != 1 || !strings.Contains(out, " 3 failed, ") {
+	if code != cmdline.ExitFailed || !strings.Contains(out, want) || strings.Count(out, "ERROR") != 1 || !strings.Contains(out, " 3 failed, ") {
 		t.Errorf("exit status %d:\n%s", code, out)
 	}
 }
@@ -153,17 +155,17 @@ func TestCheckUsage(t *testing.T) {
 		code int
 		err  string
 	}{
-		"NoURL":     {nil, exitUsage, "want one URL, got 0 arguments"},
-		"TwoURLs":   {[]string{"https://a", "https://b"}, exitUsage, "want one URL, got 2 arguments"},
-		"BadURL":    {[]string{"ftp://a"}, exitUsage, `not with "ftp"`},
-		"NoTLS":     {[]string{"grpc://ext.example:9090"}, exitUsage, "want grpcs://ext.example:9090"},
-		"ListOfURL": {[]string{"--list", "https://a"}, exitUsage, "want no URL with --list"},
-		"ListJUnit": {[]string{"--list", "-o", "junit"}, exitUsage, "--list has table and json"},
-		"NoFile":    {[]string{"https://127.0.0.1:1", "--infrastructure", "none.yaml"}, exitFailed, "none.yaml"},
-		"Unknown":   {[]string{"https://127.0.0.1:1", "--infrastructure", unknownMember}, exitUsage, `unknown field "machines"`},
-		"NoObject":  {[]string{"https://127.0.0.1:1", "--infrastructure", noObject}, exitUsage, "machine: want an object"},
-		"NoCA":      {[]string{"https://127.0.0.1:1", "--ca", "none.crt"}, exitFailed, "read --ca: open none.crt"},
-		"Refused":   {[]string{"https://127.0.0.1:1"}, exitFailed, "connection refused\nDoes it run, and is the port right?"},
+		"NoURL":     {nil, cmdline.ExitUsage, "want one URL, got 0 arguments"},
+		"TwoURLs":   {[]string{"https://a", "https://b"}, cmdline.ExitUsage, "want one URL, got 2 arguments"},
+		"BadURL":    {[]string{"ftp://a"}, cmdline.ExitUsage, `not with "ftp"`},
+		"NoTLS":     {[]string{"grpc://ext.example:9090"}, cmdline.ExitUsage, "want grpcs://ext.example:9090"},
+		"ListOfURL": {[]string{"--list", "https://a"}, cmdline.ExitUsage, "want no URL with --list"},
+		"ListJUnit": {[]string{"--list", "-o", "junit"}, cmdline.ExitUsage, "--list has table and json"},
+		"NoFile":    {[]string{"https://127.0.0.1:1", "--infrastructure", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},
+		"Unknown":   {[]string{"https://127.0.0.1:1", "--infrastructure", unknownMember}, cmdline.ExitUsage, `unknown field "machines"`},
+		"NoObject":  {[]string{"https://127.0.0.1:1", "--infrastructure", noObject}, cmdline.ExitUsage, "machine: want an object"},
+		"NoCA":      {[]string{"https://127.0.0.1:1", "--ca", "none.crt"}, cmdline.ExitFailed, "read --ca: open none.crt"},
+		"Refused":   {[]string{"https://127.0.0.1:1"}, cmdline.ExitFailed, "connection refused\nDoes it run, and is the port right?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if code, _, errOut := execute(t, append([]string{"check"}, tt.args...)...); code != tt.code || !strings.Contains(errOut, tt.err) {
@@ -175,7 +177,7 @@ func TestCheckUsage(t *testing.T) {
 
 func TestCheckUnknownCA(t *testing.T) {
 	url, _ := checked(t, goodAnswer)
-	if code, _, errOut := execute(t, "check", url); code != exitFailed || !strings.Contains(errOut, "signed by an unknown authority\nGive the CA that signed it: --ca FILE") {
+	if code, _, errOut := execute(t, "check", url); code != cmdline.ExitFailed || !strings.Contains(errOut, "signed by an unknown authority\nGive the CA that signed it: --ca FILE") {
 		t.Errorf("exit status %d: %s", code, errOut)
 	}
 }
@@ -245,7 +247,7 @@ func TestCheckJUnitWarnings(t *testing.T) {
 
 func TestCheckList(t *testing.T) {
 	code, out, _ := execute(t, "check", "--list")
-	if code != exitDone || strings.Count(out, "\n") != len(conformance.Checks())+1 || !strings.Contains(out, "patches.apply ") {
+	if code != cmdline.ExitDone || strings.Count(out, "\n") != len(conformance.Checks())+1 || !strings.Contains(out, "patches.apply ") {
 		t.Errorf("exit status %d:\n%s", code, out)
 	}
 	_, out, _ = execute(t, "check", "--list", "-o", "json")
@@ -257,6 +259,6 @@ func TestCheckList(t *testing.T) {
 
 func execute(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	o := hookgate(t, "", args...)
-	return o.code, o.out, o.errOut
+	o := commandtest.Hookgate(t, "", args...)
+	return o.Code, o.Out, o.ErrOut
 }

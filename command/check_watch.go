@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // watch checks the extension each time that it has restarted, until the command is interrupted. The error is that of
@@ -31,7 +32,7 @@ func (o *checkOptions) watch(
 		return err
 	}
 	defer restarts.close()
-	ctx, screen := cmd.Context(), newScreen(cmd.OutOrStdout())
+	ctx, screen := cmd.Context(), cmdline.NewScreen(cmd.OutOrStdout())
 	var last *conformance.Report
 	why, again := "the first run", false
 	for {
@@ -39,7 +40,7 @@ func (o *checkOptions) watch(
 		if ctx.Err() != nil {
 			return o.lastOf(last)
 		}
-		if usage, ok := errors.AsType[usageError](checkError(err)); ok {
+		if usage, ok := errors.AsType[cmdline.UsageError](checkError(err)); ok {
 			return usage
 		}
 		restarts.begin(ctx) // before anybody sees the results, and restarts the extension
@@ -47,7 +48,7 @@ func (o *checkOptions) watch(
 			continue // it has come meanwhile; if it has not, the error is printed the second time
 		}
 		progress.show("")
-		screen.clear()
+		screen.Clear()
 		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s, %s:\n", time.Now().Format(time.TimeOnly), why)
 		if len(report.Results) == 0 {
 			_, _ = fmt.Fprintln(cmd.OutOrStdout(), text.PrintableLines(err.Error()))

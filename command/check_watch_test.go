@@ -19,9 +19,12 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/conformance"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -70,7 +73,7 @@ func (r *restarted) start(t *testing.T, socket string) (stop func()) {
 func TestCheckWatch(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "x.sock")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "check", "unix://"+socket, "--watch", "--only", "answers.retry,answers.valid")
-	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1")
 	p := process.Run(t, "check", cmd)
 	p.Expect(t, `the first run:\nextension unix://\S+: `) // it waits for an extension that is not there yet
 	stop := (&restarted{name: "gate", retry: -1}).start(t, socket)
@@ -85,7 +88,7 @@ func TestCheckWatch(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.ExitCode(t); code != exitDone {
+	if code := p.ExitCode(t); code != cmdline.ExitDone {
 		t.Errorf("exit status %d, want that of the last results\n%s", code, p.Output())
 	}
 }
@@ -102,8 +105,8 @@ func TestRestarts(t *testing.T) {
 			}
 		})
 	})
-	o := checkOptions{clientOptions: clientOptions{server: url, ca: ca}}
-	r, err := o.newRestarts(allHooks)
+	o := checkOptions{ClientOptions: target.ClientOptions{Server: url, CA: ca}}
+	r, err := o.newRestarts(commandtest.AllHooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,14 +128,14 @@ func TestCheckWatchRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"https://127.0.0.1:1", "-o", "json"}, exitUsage, "--watch prints for people: want --output table, got json"},
-		{[]string{"ftp://127.0.0.1:1"}, exitUsage, `not with "ftp"`},
-		{[]string{"grpc://acme.example:1"}, exitUsage, "must be on loopback"},
-		{[]string{"https://127.0.0.1:1", "--only", "none"}, exitUsage, `there is no check "none"`},
+		{[]string{"https://127.0.0.1:1", "-o", "json"}, cmdline.ExitUsage, "--watch prints for people: want --output table, got json"},
+		{[]string{"ftp://127.0.0.1:1"}, cmdline.ExitUsage, `not with "ftp"`},
+		{[]string{"grpc://acme.example:1"}, cmdline.ExitUsage, "must be on loopback"},
+		{[]string{"https://127.0.0.1:1", "--only", "none"}, cmdline.ExitUsage, `there is no check "none"`},
 	} {
-		got := hookgate(t, "", append([]string{"check", "--watch"}, tt.args...)...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || got.out != "" {
-			t.Errorf("%v: exit status %d, want %q in\n%s%s", tt.args, got.code, tt.want, got.errOut, got.out)
+		got := commandtest.Hookgate(t, "", append([]string{"check", "--watch"}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {
+			t.Errorf("%v: exit status %d, want %q in\n%s%s", tt.args, got.Code, tt.want, got.ErrOut, got.Out)
 		}
 	}
 }
@@ -153,9 +156,9 @@ func TestCheckInterrupted(t *testing.T) {
 		})
 	})
 	var out, errOut strings.Builder
-	code := run(ctx, []string{"check", url, "--ca", ca, "--only", "discovery,answers", "-v"}, strings.NewReader(""), &out, &errOut,
+	code := commandtest.Run(ctx, []string{"check", url, "--ca", ca, "--only", "discovery,answers", "-v"}, strings.NewReader(""), &out, &errOut,
 		func(string) (string, bool) { return "", false })
-	if code != exitFailed || !strings.Contains(errOut.String(), ": interrupted\n") || !strings.Contains(out.String(), "pass  discovery.") ||
+	if code != cmdline.ExitFailed || !strings.Contains(errOut.String(), ": interrupted\n") || !strings.Contains(out.String(), "pass  discovery.") ||
 		!strings.Contains(out.String(), "ERROR answers.retry: not run: interrupted\n") {
 		t.Errorf("exit status %d\n%s%s", code, out.String(), errOut.String())
 	}

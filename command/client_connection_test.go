@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
 )
@@ -23,9 +25,9 @@ import (
 // discover calls Discovery with the flags and checks how it fails.
 func discover(t *testing.T, reason, want string, flags ...string) {
 	t.Helper()
-	got := hookgate(t, "", append([]string{"call", "Discovery", "--timeout", "20s"}, flags...)...)
-	if got.code != exitFailed || got.out != "" || got.errOut != "hookgate: call Discovery: "+want+"\n" {
-		t.Errorf("%s:\n got %d %s%s\nwant %s", reason, got.code, got.out, got.errOut, want)
+	got := commandtest.Hookgate(t, "", append([]string{"call", "Discovery", "--timeout", "20s"}, flags...)...)
+	if got.Code != cmdline.ExitFailed || got.Out != "" || got.ErrOut != "hookgate: call Discovery: "+want+"\n" {
+		t.Errorf("%s:\n got %d %s%s\nwant %s", reason, got.Code, got.Out, got.ErrOut, want)
 	}
 }
 
@@ -38,15 +40,15 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestCertificates(t *testing.T) {
-	f := newFakeServer(t, nil)
-	other := newFakeServer(t, nil)
-	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
+	f := commandtest.NewFakeServer(t, nil)
+	other := commandtest.NewFakeServer(t, nil)
+	for _, server := range []string{f.HTTP.URL, "grpcs://" + f.GRPCS} {
 		discover(t, "the system does not know the CA",
 			"server "+server+": certificate not trusted: signed by an unknown authority\nGive the CA that signed it: --ca FILE.",
 			"--server", server)
 		discover(t, "the file has another CA",
-			"server "+server+": certificate not trusted: signed by an unknown authority\nGive the CA that signed it: --ca FILE, which is not "+other.caFile+".",
-			"--server", server, "--ca", other.caFile)
+			"server "+server+": certificate not trusted: signed by an unknown authority\nGive the CA that signed it: --ca FILE, which is not "+other.CAFile+".",
+			"--server", server, "--ca", other.CAFile)
 	}
 }
 
@@ -55,11 +57,11 @@ func TestExpiredCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFakeServerWith(t, nil, pair, func(*tls.Config) {})
-	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
-		got := hookgate(t, "", "call", "Discovery", "--server", server, "--ca", f.caFile)
-		if want := "server " + server + ": certificate not trusted: expired or not yet valid\nx509: certificate has expired"; !strings.Contains(got.errOut, want) {
-			t.Errorf("got %s\nwant %s", got.errOut, want)
+	f := commandtest.NewFakeServerWith(t, nil, pair, func(*tls.Config) {})
+	for _, server := range []string{f.HTTP.URL, "grpcs://" + f.GRPCS} {
+		got := commandtest.Hookgate(t, "", "call", "Discovery", "--server", server, "--ca", f.CAFile)
+		if want := "server " + server + ": certificate not trusted: expired or not yet valid\nx509: certificate has expired"; !strings.Contains(got.ErrOut, want) {
+			t.Errorf("got %s\nwant %s", got.ErrOut, want)
 		}
 	}
 }
@@ -70,15 +72,15 @@ func TestCertificateForAnotherName(t *testing.T) {
 	tlsServer.EnableHTTP2 = true
 	tlsServer.StartTLS() // with a certificate for example.com and the loopback addresses
 	defer tlsServer.Close()
-	ca := writeFile(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer.Certificate().Raw})))
+	ca := commandtest.WriteFile(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer.Certificate().Raw})))
 	_, port, err := net.SplitHostPort(tlsServer.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, server := range []string{"https://localhost:" + port, "grpcs://localhost:" + port} {
-		got := hookgate(t, "", "call", "Discovery", "--server", server, "--ca", ca)
-		if want := "server " + server + ": certificate not trusted: not made out to \"localhost\"\nx509: certificate is valid for example.com"; !strings.Contains(got.errOut, want) {
-			t.Errorf("got %s\nwant %s", got.errOut, want)
+		got := commandtest.Hookgate(t, "", "call", "Discovery", "--server", server, "--ca", ca)
+		if want := "server " + server + ": certificate not trusted: not made out to \"localhost\"\nx509: certificate is valid for example.com"; !strings.Contains(got.ErrOut, want) {
+			t.Errorf("got %s\nwant %s", got.ErrOut, want)
 		}
 	}
 }
@@ -86,15 +88,15 @@ func TestCertificateForAnotherName(t *testing.T) {
 func TestClientCertificate(t *testing.T) {
 	dir := t.TempDir()
 	pair := certificates.In(t, dir)
-	f := newFakeServerWith(t, map[string]fakeReply{"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[]`)}}, pair, func(c *tls.Config) {
+	f := commandtest.NewFakeServerWith(t, map[string]commandtest.FakeReply{"Discovery": {Body: commandtest.Reply("Discovery", `"status":"Success","handlers":[]`)}}, pair, func(c *tls.Config) {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, pair.ClientTLS().RootCAs
 	})
-	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
+	for _, server := range []string{f.HTTP.URL, "grpcs://" + f.GRPCS} {
 		discover(t, "the server wants a certificate", "server "+server+": the server asked for a client certificate, and ended the connection without one\nShow one: --cert FILE and --key FILE.",
-			"--server", server, "--ca", f.caFile)
-		got := hookgate(t, "", "call", "Discovery", "--server", server, "--ca", f.caFile,
+			"--server", server, "--ca", f.CAFile)
+		got := commandtest.Hookgate(t, "", "call", "Discovery", "--server", server, "--ca", f.CAFile,
 			"--cert", filepath.Join(dir, devcert.CertFile), "--key", filepath.Join(dir, devcert.KeyFile))
-		if got.code != exitDone {
+		if got.Code != cmdline.ExitDone {
 			t.Errorf("%s: with a certificate: %+v", server, got)
 		}
 	}
@@ -107,26 +109,26 @@ func noTLS(address string) string {
 
 // TestWrongProtocol mixes up the addresses of protocols.
 func TestWrongProtocol(t *testing.T) {
-	f := newFakeServer(t, nil)
-	discover(t, "HTTPS to a server without TLS", "server https://"+f.grpc+": "+noTLS(f.grpc),
-		"--server", "https://"+f.grpc)
-	discover(t, "gRPC with TLS to a server without", "server grpcs://"+f.grpc+": "+noTLS(f.grpc),
-		"--server", "grpcs://"+f.grpc)
+	f := commandtest.NewFakeServer(t, nil)
+	discover(t, "HTTPS to a server without TLS", "server https://"+f.GRPC+": "+noTLS(f.GRPC),
+		"--server", "https://"+f.GRPC)
+	discover(t, "gRPC with TLS to a server without", "server grpcs://"+f.GRPC+": "+noTLS(f.GRPC),
+		"--server", "grpcs://"+f.GRPC)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	server := strings.Replace(plain.URL, "http:", "https:", 1)
 	discover(t, "HTTPS to a server of plain HTTP", "server "+server+": "+noTLS(strings.TrimPrefix(server, "https://")), "--server", server)
-	got := hookgate(t, "", "call", "Discovery", "--server", "grpc://"+f.grpcs)
-	if want := ": the server does not speak gRPC without TLS\nWith TLS, that is --server grpcs://" + f.grpcs + "."; !strings.Contains(got.errOut, want) {
-		t.Errorf("gRPC without TLS to a server with: got %s\nwant %s", got.errOut, want)
+	got := commandtest.Hookgate(t, "", "call", "Discovery", "--server", "grpc://"+f.GRPCS)
+	if want := ": the server does not speak gRPC without TLS\nWith TLS, that is --server grpcs://" + f.GRPCS + "."; !strings.Contains(got.ErrOut, want) {
+		t.Errorf("gRPC without TLS to a server with: got %s\nwant %s", got.ErrOut, want)
 	}
-	got = hookgate(t, "", "call", "Discovery", "--server", "https://"+f.grpcs, "--ca", f.caFile)
-	if want := "Call it with --server grpcs://" + f.grpcs + "."; !strings.Contains(got.errOut, want) {
-		t.Errorf("HTTPS JSON to a gRPC server: got %s\nwant %s", got.errOut, want)
+	got = commandtest.Hookgate(t, "", "call", "Discovery", "--server", "https://"+f.GRPCS, "--ca", f.CAFile)
+	if want := "Call it with --server grpcs://" + f.GRPCS + "."; !strings.Contains(got.ErrOut, want) {
+		t.Errorf("HTTPS JSON to a gRPC server: got %s\nwant %s", got.ErrOut, want)
 	}
-	got = hookgate(t, "", "call", "Discovery", "--server", strings.Replace(f.http.URL, "https", "grpcs", 1), "--ca", f.caFile)
-	if want := ": the server does not speak gRPC\nDoes it speak JSON over HTTPS? That is --server " + f.http.URL + ".\n"; !strings.Contains(got.errOut, want) {
-		t.Errorf("gRPC to a server of HTTPS JSON: got %s\nwant %s", got.errOut, want)
+	got = commandtest.Hookgate(t, "", "call", "Discovery", "--server", strings.Replace(f.HTTP.URL, "https", "grpcs", 1), "--ca", f.CAFile)
+	if want := ": the server does not speak gRPC\nDoes it speak JSON over HTTPS? That is --server " + f.HTTP.URL + ".\n"; !strings.Contains(got.ErrOut, want) {
+		t.Errorf("gRPC to a server of HTTPS JSON: got %s\nwant %s", got.ErrOut, want)
 	}
 }
 
@@ -139,9 +141,9 @@ func TestTimeout(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	for _, scheme := range []string{"https://", "grpcs://", "grpc://"} {
 		server := scheme + listener.Addr().String()
-		got := hookgate(t, "", "call", "Discovery", "--server", server, "--timeout", "50ms")
-		if want := "hookgate: call Discovery: server " + server + ": no answer within 50ms\n"; got.code != exitFailed || got.errOut != want {
-			t.Errorf("got %d %s\nwant %s", got.code, got.errOut, want)
+		got := commandtest.Hookgate(t, "", "call", "Discovery", "--server", server, "--timeout", "50ms")
+		if want := "hookgate: call Discovery: server " + server + ": no answer within 50ms\n"; got.Code != cmdline.ExitFailed || got.ErrOut != want {
+			t.Errorf("got %d %s\nwant %s", got.Code, got.ErrOut, want)
 		}
 	}
 }

@@ -7,15 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestTokensAreSent tests that call and get send the token of the flags over both protocols, and nothing without one.
 func TestTokensAreSent(t *testing.T) {
-	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: `{"kind":"DiscoveryResponse","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","status":"Success","handlers":[]}`}})
-	file := writeFile(t, "token", "secret.from-a.file\n")
-	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs, "grpc://" + f.grpc} {
-		ca := []string{"--ca", f.caFile}
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"Discovery": {Body: `{"kind":"DiscoveryResponse","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","status":"Success","handlers":[]}`}})
+	file := commandtest.WriteFile(t, "token", "secret.from-a.file\n")
+	for _, server := range []string{f.HTTP.URL, "grpcs://" + f.GRPCS, "grpc://" + f.GRPC} {
+		ca := []string{"--ca", f.CAFile}
 		if strings.HasPrefix(server, "grpc://") {
 			ca = nil
 		}
@@ -25,12 +27,12 @@ func TestTokensAreSent(t *testing.T) {
 			"Bearer secret":             {"--token", "secret"},
 		} {
 			for _, command := range [][]string{{"call", "Discovery"}, {"get", "handlers"}} {
-				got := hookgate(t, "", append(append(append(command, "--server", server), ca...), flags...)...)
-				if got.code != exitDone || f.bearer != want {
-					t.Errorf("%v %s %v: exit status %d, sent %q, want %q\n%s", command, server, flags, got.code, f.bearer, want, got.errOut)
+				got := commandtest.Hookgate(t, "", append(append(append(command, "--server", server), ca...), flags...)...)
+				if got.Code != cmdline.ExitDone || f.Bearer != want {
+					t.Errorf("%v %s %v: exit status %d, sent %q, want %q\n%s", command, server, flags, got.Code, f.Bearer, want, got.ErrOut)
 				}
-				if strings.Contains(got.out+got.errOut, "secret") {
-					t.Errorf("%v prints the token:\n%s%s", command, got.out, got.errOut)
+				if strings.Contains(got.Out+got.ErrOut, "secret") {
+					t.Errorf("%v prints the token:\n%s%s", command, got.Out, got.ErrOut)
 				}
 			}
 		}
@@ -39,28 +41,28 @@ func TestTokensAreSent(t *testing.T) {
 
 // TestBadTokensAreNotPrinted tests each mistake with a token, of which the error must show nothing.
 func TestBadTokensAreNotPrinted(t *testing.T) {
-	f := newFakeServer(t, nil)
+	f := commandtest.NewFakeServer(t, nil)
 	for name, tt := range map[string]struct {
 		flags []string
 		want  string
 		code  int
 	}{
-		"Both":      {[]string{"--token", "secret", "--token-file", writeFile(t, "a", "secret")}, "--token and --token-file: give one of them", exitUsage},
-		"NoFile":    {[]string{"--token-file", "/none/of/it"}, "read --token-file: open /none/of/it", exitFailed},
-		"EmptyFile": {[]string{"--token-file", writeFile(t, "b", " \n")}, "b is empty", exitFailed},
-		"TwoLines":  {[]string{"--token-file", writeFile(t, "c", "secret\nsecret")}, "the token has a character that no token has", exitUsage},
-		"Control":   {[]string{"--token", "secret\x01"}, "the token has a character that no token has", exitUsage},
-		"TooLong":   {[]string{"--token", strings.Repeat("secret", limits.TokenBytes)}, "the token is longer than 16384 bytes", exitUsage},
-		"FileTooLong": {[]string{"--token-file", writeFile(t, "d", strings.Repeat("s", limits.TokenBytes+1))},
-			"the token is longer than 16384 bytes", exitUsage},
-		"NoTLS": {[]string{"--token", "secret", "--server", "grpc://192.0.2.1:9090"}, "--token and --token-file need TLS: want --server grpcs://192.0.2.1:9090", exitUsage},
+		"Both":      {[]string{"--token", "secret", "--token-file", commandtest.WriteFile(t, "a", "secret")}, "--token and --token-file: give one of them", cmdline.ExitUsage},
+		"NoFile":    {[]string{"--token-file", "/none/of/it"}, "read --token-file: open /none/of/it", cmdline.ExitFailed},
+		"EmptyFile": {[]string{"--token-file", commandtest.WriteFile(t, "b", " \n")}, "b is empty", cmdline.ExitFailed},
+		"TwoLines":  {[]string{"--token-file", commandtest.WriteFile(t, "c", "secret\nsecret")}, "the token has a character that no token has", cmdline.ExitUsage},
+		"Control":   {[]string{"--token", "secret\x01"}, "the token has a character that no token has", cmdline.ExitUsage},
+		"TooLong":   {[]string{"--token", strings.Repeat("secret", limits.TokenBytes)}, "the token is longer than 16384 bytes", cmdline.ExitUsage},
+		"FileTooLong": {[]string{"--token-file", commandtest.WriteFile(t, "d", strings.Repeat("s", limits.TokenBytes+1))},
+			"the token is longer than 16384 bytes", cmdline.ExitUsage},
+		"NoTLS": {[]string{"--token", "secret", "--server", "grpc://192.0.2.1:9090"}, "--token and --token-file need TLS: want --server grpcs://192.0.2.1:9090", cmdline.ExitUsage},
 	} {
-		got := hookgate(t, "", append([]string{"call", "Discovery", "--ca", f.caFile, "--server", f.http.URL}, tt.flags...)...)
+		got := commandtest.Hookgate(t, "", append([]string{"call", "Discovery", "--ca", f.CAFile, "--server", f.HTTP.URL}, tt.flags...)...)
 		if name == "NoTLS" {
-			got = hookgate(t, "", append([]string{"call", "Discovery"}, tt.flags...)...)
+			got = commandtest.Hookgate(t, "", append([]string{"call", "Discovery"}, tt.flags...)...)
 		}
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || strings.Contains(got.out+got.errOut, "secret") {
-			t.Errorf("%s: exit status %d, want %d and %q:\n%s", name, got.code, tt.code, tt.want, got.errOut)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) || strings.Contains(got.Out+got.ErrOut, "secret") {
+			t.Errorf("%s: exit status %d, want %d and %q:\n%s", name, got.Code, tt.code, tt.want, got.ErrOut)
 		}
 	}
 }

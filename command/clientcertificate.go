@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
@@ -26,7 +27,7 @@ func (o *clientCertificateOptions) addFlags(f *pflag.FlagSet) {
 
 func (o *clientCertificateOptions) check() error {
 	if (o.certFile == "") != (o.keyFile == "") {
-		return usagef("--runtime-extension-client-cert-file and --runtime-extension-client-key-file: " +
+		return cmdline.Usagef("--runtime-extension-client-cert-file and --runtime-extension-client-key-file: " +
 			"a certificate needs its key, and the other way round; give both or none")
 	}
 	return nil

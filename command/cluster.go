@@ -20,6 +20,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
@@ -147,22 +149,19 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
 }
 
-// inCluster reports whether the process runs in a Pod.
-func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
-
 func (o *clusterOptions) check() error {
 	if o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup {
-		return usagef("--extension-config-group: want %s or %s, got %q",
+		return cmdline.Usagef("--extension-config-group: want %s or %s, got %q",
 			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)
 	}
 	if o.concurrency <= 0 {
-		return usagef("--extensionconfig-concurrency: want more than 0, got %d", o.concurrency)
+		return cmdline.Usagef("--extensionconfig-concurrency: want more than 0, got %d", o.concurrency)
 	}
 	if o.qps <= 0 || o.burst <= 0 {
-		return usagef("--kube-api-qps and --kube-api-burst: want more than 0, got %g and %d", o.qps, o.burst)
+		return cmdline.Usagef("--kube-api-qps and --kube-api-burst: want more than 0, got %g and %d", o.qps, o.burst)
 	}
 	if o.readOnly && o.leaderElection.enabled {
-		return usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave " +
+		return cmdline.Usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave " +
 			"one of them out")
 	}
 	return o.hookJobs.check(o.readOnly)
@@ -186,7 +185,7 @@ func (o *serveOptions) connect() (connection, error) {
 	}
 	own, err := extensionconfig.ParseAddresses(append(ownAddresses(o.httpAddress), o.cluster.gatewayAddresses...))
 	if err != nil {
-		return connection{}, usagef("--gateway-address: %w", err)
+		return connection{}, cmdline.Usagef("--gateway-address: %w", err)
 	}
 	restConfig.QPS, restConfig.Burst = o.cluster.qps, o.cluster.burst
 	return connection{rest: restConfig, namespace: namespace, own: own}, nil
@@ -239,7 +238,7 @@ func (o *clusterOptions) newSource(at connection, c controllers.Config) (source,
 	}
 	found, err := controllers.New(c)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cmdline.UsageError{Err: err}
 	}
 	return found, nil
 }
@@ -300,28 +299,28 @@ func (o *serveOptions) wantsCluster() bool {
 func (o *serveOptions) checkSource() error {
 	switch {
 	case len(o.cluster.hookJobs.namespaces) > 0 && !o.wantsCluster():
-		return usagef("--hook-jobs-namespace: Jobs need a cluster, and these registrations come from elsewhere; leave it out")
+		return cmdline.Usagef("--hook-jobs-namespace: Jobs need a cluster, and these registrations come from elsewhere; leave it out")
 	case o.stateDir != "" && o.extensionConfigs == "":
-		return usagef("--state-dir is for --extension-configs: with a cluster, the status of the ExtensionConfigs is the " +
+		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the status of the ExtensionConfigs is the " +
 			"state, and with --sidecar the gateway waits for its extension; leave it out")
 	case o.sidecar != "" && o.extensionConfigs != "":
-		return usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
+		return cmdline.Usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
 			"or for those of a directory; leave one of them out")
 	case o.sidecar != "" && o.cluster.kubeconfig != "":
-		return usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it " +
+		return cmdline.Usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it " +
 			"or for those of a cluster; leave one of them out")
 	case o.sidecar != "":
 		if err := sidecar.CheckURL(o.sidecar); err != nil {
-			return usagef("--sidecar: %w", err)
+			return cmdline.Usagef("--sidecar: %w", err)
 		}
 		return nil
 	case o.extensionConfigs != "" && o.cluster.kubeconfig != "":
-		return usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory " +
+		return cmdline.Usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory " +
 			"or from a cluster; leave one of them out")
 	case o.dev.enabled:
 		return nil
-	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !inCluster():
-		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; " +
+	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !target.InCluster():
+		return cmdline.Usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; " +
 			"or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway; or --dev")
 	case o.extensionConfigs != "":
 		return nil

@@ -24,6 +24,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 const (
@@ -42,7 +45,7 @@ var hooksOfControlPlane = semver.MustParse("1.12.0-0")
 
 // clusterCallersOptions are the flags of hookgate callers.
 type clusterCallersOptions struct {
-	kube      kubeOptions
+	kube      target.KubeOptions
 	namespace string
 	dryRun    bool
 }
@@ -66,15 +69,15 @@ func newCallersCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.namespace, "namespace", defaultGateway, "namespace of the gateway")
+	f.StringVar(&o.namespace, "namespace", target.DefaultGateway, "namespace of the gateway")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would change; the API server checks it")
-	o.kube.addFlags(f)
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.kube)})
+	o.kube.AddFlags(f)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
 }
 
 func (o *clusterCallersOptions) run(ctx context.Context, out io.Writer) error {
-	config, err := o.kube.load()
+	config, err := o.kube.Load()
 	if err != nil {
 		return err
 	}

@@ -12,31 +12,27 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
-// The exit statuses.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
+// version and commit are set by the linker, as the Makefile does: -ldflags "-X
+// github.com/hookgate/hookgate/command.version=v1.2.3".
+var version, commit string
 
 // Main runs hookgate with the arguments of the process, and ends the process. All commands know Cluster API's hooks,
 // Hookgate's own, and those of the groups.
 func Main(groups ...gateway.Group) {
-	os.Exit(runAs(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
+	cmdline.Stamp(version, commit)
+	os.Exit(Run(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
 
 // untilSignal returns a context that ends at SIGTERM or SIGINT. The second of them ends the program at once, also as
@@ -49,40 +45,27 @@ func untilSignal() context.Context {
 		<-signals
 		stop()
 		second := <-signals
-		time.AfterFunc(time.Second, func() { os.Exit(exitFailed) }) // nothing may read what is printed
+		time.AfterFunc(time.Second, func() { os.Exit(cmdline.ExitFailed) }) // nothing may read what is printed
 		_, _ = fmt.Fprintf(os.Stderr, "hookgate: stopped at once by a second signal (%s)\n", second)
-		os.Exit(exitFailed)
+		os.Exit(cmdline.ExitFailed)
 	}()
 	return ctx
 }
 
-// usageError is a mistake in the command line.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-// incompleteError is why a command could not do all that it was asked for, so that what it found may not be all.
-type incompleteError struct{ err error }
-
-func (e incompleteError) Error() string { return e.err.Error() }
-func (e incompleteError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// runAs runs the program under a name, by which kubectl finds its plug-ins.
-func runAs(
+// Run runs hookgate in the process, and returns its exit status. Under the name kubectl-hookgate, it is the plug-in of
+// kubectl. Unlike Main, it leaves signals, and the end of the process, to its caller.
+func Run(
 	ctx context.Context, program string, args []string, in io.Reader, out, errOut io.Writer,
 	lookupEnv func(string) (string, bool), groups ...gateway.Group,
 ) int {
 	started := false
 	root, err := newRootCommand(func(cmd *cobra.Command) error {
 		started = true
-		return flagsFromEnvironment(cmd.Flags(), lookupEnv)
+		return cmdline.FlagsFromEnvironment(cmd.Flags(), lookupEnv)
 	}, groups...)
 	if err != nil {
 		_, _ = fmt.Fprintf(errOut, "hookgate: the groups of hooks that this program was built with: %s\n", err)
-		return exitFailed
+		return cmdline.ExitFailed
 	}
 	if isPlugin(program) {
 		asPlugin(root)
@@ -93,23 +76,23 @@ func runAs(
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitDone
+		return cmdline.ExitDone
 	}
-	if exit, ok := errors.AsType[exitError](err); ok {
+	if exit, ok := errors.AsType[cmdline.ExitError](err); ok {
 		return int(exit)
 	}
 	// A server may have sent parts of it, such as the reason of a status.
 	shown := redact.Bounded(err.Error(), limits.MergedMessageBytes)
 	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(shown))
-	var usage usageError
+	var usage cmdline.UsageError
 	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
 		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
-		return exitUsage
+		return cmdline.ExitUsage
 	}
-	if incomplete := (incompleteError{}); errors.As(err, &incomplete) {
-		return exitUsage
+	if incomplete := (cmdline.IncompleteError{}); errors.As(err, &incomplete) {
+		return cmdline.ExitUsage
 	}
-	return exitFailed
+	return cmdline.ExitFailed
 }
 
 // newRootCommand returns the command with all others. The error is a mistake in the groups.
@@ -129,9 +112,9 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	wrapHelp(root, nil)
-	root.Version = currentBuild().Version
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cmdline.UsageError{Err: err} })
+	cmdline.WrapHelp(root, nil)
+	root.Version = cmdline.CurrentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newMachinesCommand(hooks, versions, groups),
@@ -144,41 +127,4 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		newLintCommand(hooks), newInitCommand(), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil
-}
-
-// environmentName returns the name of the variable that sets a flag.
-func environmentName(flag string) string {
-	return "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that
-// exists. If the command line says where to ask, variables that say it in another way have no effect.
-func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
-	var errs []error
-	overruled := overruledFlags(flags)
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := environmentName(f.Name)
-		value, ok := lookupEnv(name)
-		if !ok || f.Changed || f.Name == "help" || slices.Contains(overruled, f.Name) {
-			return
-		}
-		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, usagef("environment variable %s: %w", name, err))
-		}
-	})
-	return errors.Join(errs...)
-}
-
-// overruledFlags returns the flags of client commands that say where to ask in another way than the command line does.
-func overruledFlags(flags *pflag.FlagSet) []string {
-	addresses, cluster := []string{"server", "diagnostics"}, []string{"gateway", "context", "kubeconfig"}
-	switch {
-	case !slices.ContainsFunc(addresses, func(name string) bool { return flags.Lookup(name) != nil }):
-		return nil // not a client of a gateway
-	case slices.ContainsFunc(addresses, flags.Changed):
-		return append(addresses, cluster...)
-	case slices.ContainsFunc(cluster, flags.Changed):
-		return addresses
-	}
-	return nil
 }

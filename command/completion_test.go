@@ -6,50 +6,35 @@ package command
 import (
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// completions returns what a shell is offered after the arguments.
-func completions(t *testing.T, args ...string) []string {
-	t.Helper()
-	got := hookgate(t, "", append([]string{"__complete"}, args...)...)
-	if got.code != exitDone {
-		t.Fatalf("%v: %+v", args, got)
-	}
-	lines := strings.Split(strings.TrimSpace(got.out), "\n")
-	if last := lines[len(lines)-1]; last != ":4" { // without files
-		t.Fatalf("%v: directive %s; %+v", args, last, got)
-	}
-	if said := strings.TrimSpace(got.errOut); said != "Completion ended with directive: ShellCompDirectiveNoFileComp" {
-		t.Errorf("%v: wrote %s", args, said)
-	}
-	return lines[:len(lines)-1]
-}
-
 func TestCompletion(t *testing.T) {
-	before := completionTimeout
-	t.Cleanup(func() { completionTimeout = before })
-	completionTimeout = process.Patience // a busy machine answers later than a person would wait
-	s := serveStatus(t, gatewayStatus)
-	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: discoveryBody}})
-	g := newClusterGateway(t, acmeManifest)
+	before := cmdline.CompletionTimeout
+	t.Cleanup(func() { cmdline.CompletionTimeout = before })
+	cmdline.CompletionTimeout = process.Patience // a busy machine answers later than a person would wait
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"Discovery": {Body: discoveryBody}})
+	g := commandtest.NewClusterGateway(t, commandtest.AcmeManifest)
 	for name, tt := range map[string]struct {
 		args []string
 		want []string
 	}{
 		"Hooks":           {[]string{"call", "beforecl"}, []string{"BeforeClusterCreate", "BeforeClusterDelete", "BeforeClusterUpgrade"}},
 		"NoSecondHook":    {[]string{"call", "Discovery", ""}, nil},
-		"Handlers":        {[]string{"call", "--server", f.http.URL, "--ca", f.caFile, "--handler", ""}, []string{"before.acme", "patch.acme"}},
-		"HandlersOfAHook": {[]string{"call", "GeneratePatches", "--server", f.http.URL, "--ca", f.caFile, "--handler", ""}, []string{"patch.acme"}},
+		"Handlers":        {[]string{"call", "--server", f.HTTP.URL, "--ca", f.CAFile, "--handler", ""}, []string{"before.acme", "patch.acme"}},
+		"HandlersOfAHook": {[]string{"call", "GeneratePatches", "--server", f.HTTP.URL, "--ca", f.CAFile, "--handler", ""}, []string{"patch.acme"}},
 		"Extensions":      {[]string{"describe", "--diagnostics", s.URL, "a"}, []string{"acme"}},
 		"Clusters":        {[]string{"get", "holds", "--diagnostics", s.URL, ""}, []string{"c"}},
-		"InACluster":      {[]string{"describe", "--kubeconfig", g.kubeconfig, ""}, []string{"acme"}},
-		"Contexts":        {[]string{"describe", "--kubeconfig", g.kubeconfig, "--context", ""}, []string{"management", "other"}},
-		"ContextsOf":      {[]string{"preflight", "--kubeconfig", g.kubeconfig, "--context", "o"}, []string{"other"}},
+		"InACluster":      {[]string{"describe", "--kubeconfig", g.Kubeconfig, ""}, []string{"acme"}},
+		"Contexts":        {[]string{"describe", "--kubeconfig", g.Kubeconfig, "--context", ""}, []string{"management", "other"}},
+		"ContextsOf":      {[]string{"preflight", "--kubeconfig", g.Kubeconfig, "--context", "o"}, []string{"other"}},
 		"NoContexts":      {[]string{"describe", "--kubeconfig", "none", "--context", ""}, nil},
 		"Checks":          {[]string{"check", "--only", "patches.sc"}, []string{"patches.scope"}},
 		"Families":        {[]string{"check", "--skip", "determinis"}, nil},
@@ -58,7 +43,7 @@ func TestCompletion(t *testing.T) {
 		"NoCluster":       {[]string{"describe", "--context", "none", "--kubeconfig", "none", ""}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := completions(t, tt.args...)
+			got := commandtest.Completions(t, tt.args...)
 			if name == "Families" {
 				if !slices.Contains(got, "determinism") {
 					t.Errorf("got %v, want determinism among them", got)
@@ -75,10 +60,10 @@ func TestCompletion(t *testing.T) {
 // TestHandlersOfTheDefaultGateway completes --handler without flags that say where to ask: with the names of a gateway on
 // this machine, those that it offers among them, and without one with nothing.
 func TestHandlersOfTheDefaultGateway(t *testing.T) {
-	before, address := completionTimeout, defaultDiagnostics
-	t.Cleanup(func() { completionTimeout, defaultDiagnostics = before, address })
-	completionTimeout = process.Patience
-	defaultDiagnostics = serveStatus(t, chainsStatus).URL
+	before, address := cmdline.CompletionTimeout, target.DefaultDiagnostics
+	t.Cleanup(func() { cmdline.CompletionTimeout, target.DefaultDiagnostics = before, address })
+	cmdline.CompletionTimeout = process.Patience
+	target.DefaultDiagnostics = commandtest.ServeStatus(t, commandtest.ChainsStatus).URL
 	for _, tt := range []struct {
 		args []string
 		want []string
@@ -87,12 +72,12 @@ func TestHandlersOfTheDefaultGateway(t *testing.T) {
 		{[]string{"explain", "beforeclusterupgrade"}, []string{"beforeclusterupgrade", "gate.acme", "gates"}},
 		{[]string{"call", "CanUpdateMachineSet"}, []string{"updates-of-machines"}},
 	} {
-		if got := completions(t, append(tt.args, "--handler", "")...); !slices.Equal(got, tt.want) {
+		if got := commandtest.Completions(t, append(tt.args, "--handler", "")...); !slices.Equal(got, tt.want) {
 			t.Errorf("%v: got %v, want %v", tt.args, got, tt.want)
 		}
 	}
-	defaultDiagnostics = "http://127.0.0.1:1"
-	if got := completions(t, "call", "BeforeClusterUpgrade", "--server", "https://127.0.0.1:1", "--handler", ""); len(got) > 0 {
+	target.DefaultDiagnostics = "http://127.0.0.1:1"
+	if got := commandtest.Completions(t, "call", "BeforeClusterUpgrade", "--server", "https://127.0.0.1:1", "--handler", ""); len(got) > 0 {
 		t.Errorf("without a gateway: %v", got)
 	}
 }
@@ -105,12 +90,12 @@ func TestCompletionDoesNotHang(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	began := time.Now()
-	if got := completions(t, "describe", "--diagnostics", "http://"+l.Addr().String(), ""); len(got) > 0 {
+	if got := commandtest.Completions(t, "describe", "--diagnostics", "http://"+l.Addr().String(), ""); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
 	// Without a limit, it would wait for as long as hookgate may take at all in a test.
-	if took := time.Since(began); took < completionTimeout || took > programPatience/2 {
-		t.Errorf("took %s, want %s", took, completionTimeout)
+	if took := time.Since(began); took < cmdline.CompletionTimeout || took > commandtest.ProgramPatience/2 {
+		t.Errorf("took %s, want %s", took, cmdline.CompletionTimeout)
 	}
 }
 

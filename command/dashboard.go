@@ -18,11 +18,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // dashboardOptions are the flags of hookgate dashboard.
 type dashboardOptions struct {
-	statusOptions
+	target.StatusOptions
 	port    uint16
 	browser bool
 }
@@ -38,26 +40,26 @@ func newDashboardCommand() *cobra.Command {
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.ask(cmd, func(c *statusClient) error { return o.serve(cmd, c) })
+			return o.Ask(cmd, func(c *target.StatusClient) error { return o.serve(cmd, c) })
 		},
 	}
-	f := o.addFlags(cmd)
+	f := o.AddFlags(cmd)
 	f.Uint16Var(&o.port, "port", 0, "port on this machine; 0 chooses one")
 	f.BoolVar(&o.browser, "browser", true, "open the page in the browser; otherwise, only print its URL")
 	return cmd
 }
 
 // serve forwards requests to the gateway until the command's context is done.
-func (o *dashboardOptions) serve(cmd *cobra.Command, c *statusClient) error {
+func (o *dashboardOptions) serve(cmd *cobra.Command, c *target.StatusClient) error {
 	ctx := cmd.Context()
-	code, body, err := c.fetch(ctx, "/", nil, 1<<10)
+	code, body, err := c.Fetch(ctx, "/", nil, 1<<10)
 	switch {
 	case err != nil:
 		return err
 	case code == http.StatusNotFound:
-		return fmt.Errorf("gateway %s has no page: it runs with --ui=false, or this is not its diagnostics address", c.name())
+		return fmt.Errorf("gateway %s has no page: it runs with --ui=false, or this is not its diagnostics address", c.Name())
 	case code != http.StatusOK:
-		return c.refusal(code, body, "")
+		return c.Refusal(code, body, "")
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp",
 		net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
@@ -65,7 +67,7 @@ func (o *dashboardOptions) serve(cmd *cobra.Command, c *statusClient) error {
 		return fmt.Errorf("listen for the browser (--port): %w", err)
 	}
 	address := listener.Addr().String()
-	server := &http.Server{Handler: c.forward(address), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{Handler: forward(c, address), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	page := "http://" + address + "/"
 	_, _ = fmt.Fprintln(cmd.OutOrStdout(), page)
@@ -89,15 +91,15 @@ var passed = []string{
 
 // forward returns a handler that asks the gateway. It answers only what is asked of address, so that a page of another
 // site, whose name leads here, learns nothing, and passes on only what reads.
-func (c *statusClient) forward(address string) http.Handler {
+func forward(c *target.StatusClient, address string) http.Handler {
 	proxy := &httputil.ReverseProxy{
-		Transport: c.http.Transport,
+		Transport: c.HTTP.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(c.base)
+			r.SetURL(c.Base)
 			r.Out.Header.Del("Cookie")
 			r.Out.Header.Del("Authorization")
-			if c.token != "" {
-				r.Out.Header.Set("Authorization", "Bearer "+c.token)
+			if c.Token != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+c.Token)
 			}
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -113,7 +115,7 @@ func (c *statusClient) forward(address string) http.Handler {
 		FlushInterval: -1, // the page is live
 		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			http.Error(w, c.explain(r.Context(), err).Error(), http.StatusBadGateway)
+			http.Error(w, c.Explain(r.Context(), err).Error(), http.StatusBadGateway)
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

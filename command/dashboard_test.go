@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestDashboard opens the page of a gateway in a cluster, in a program that stands for the browser of the desktop.
@@ -20,7 +23,7 @@ func TestDashboard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the browser is opened by xdg-open on Linux only")
 	}
-	g := newClusterGateway(t, acmeManifest)
+	g := commandtest.NewClusterGateway(t, commandtest.AcmeManifest)
 	opened := filepath.Join(t.TempDir(), "opened")
 	programs := t.TempDir()
 	if err := os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" > "+opened+".new\nmv "+opened+".new "+opened+"\n"), 0o700); err != nil {
@@ -32,9 +35,9 @@ func TestDashboard(t *testing.T) {
 			_ = os.Remove(opened)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			out, done := make(announced, 1), make(chan int)
+			out, done := make(commandtest.Announced, 1), make(chan int)
 			go func() {
-				done <- run(ctx, []string{"dashboard", "--kubeconfig", g.kubeconfig, "--browser=" + browser}, strings.NewReader(""),
+				done <- commandtest.Run(ctx, []string{"dashboard", "--kubeconfig", g.Kubeconfig, "--browser=" + browser}, strings.NewReader(""),
 					out, io.Discard, func(string) (string, bool) { return "", false })
 			}()
 			var page string
@@ -57,7 +60,7 @@ func TestDashboard(t *testing.T) {
 				}
 			}
 			stop()
-			if code := <-done; code != exitDone {
+			if code := <-done; code != cmdline.ExitDone {
 				t.Errorf("ended with status %d", code)
 			}
 			if _, err := os.Stat(opened); (err == nil) != (browser == "true") {
@@ -97,12 +100,12 @@ func checkPage(t *testing.T, page string) {
 }
 
 func TestDashboardFails(t *testing.T) {
-	s := serveStatus(t, gatewayStatus) // which has no page
-	got := hookgate(t, "", "dashboard", "--diagnostics", s.URL, "--browser=false")
-	if got.code != exitFailed || !strings.Contains(got.errOut, "has no page: it runs with --ui=false") {
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus) // which has no page
+	got := commandtest.Hookgate(t, "", "dashboard", "--diagnostics", s.URL, "--browser=false")
+	if got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, "has no page: it runs with --ui=false") {
 		t.Errorf("%+v", got)
 	}
-	if got = hookgate(t, "", "dashboard", "--diagnostics", "http://127.0.0.1:1"); got.code != exitFailed || !strings.Contains(got.errOut, "Is the gateway running") {
+	if got = commandtest.Hookgate(t, "", "dashboard", "--diagnostics", "http://127.0.0.1:1"); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, "Is the gateway running") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 func newDescribeCommand() *cobra.Command {
-	var o statusOptions
+	var o target.StatusOptions
 	var output string
 	cmd := &cobra.Command{
 		Use:   "describe EXTENSION | rollout NAME | rule NAME | job NAME | chain NAME",
@@ -38,20 +40,20 @@ func newDescribeCommand() *cobra.Command {
 			"  hookgate describe acme --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token",
 		Args: func(_ *cobra.Command, args []string) error {
 			if what, names := toDescribe(args); len(names) != 1 {
-				return usagef("want the name of one %s, see \"hookgate get %ss\"; got %d names", what.kind, what.kind, len(names))
+				return cmdline.Usagef("want the name of one %s, see \"hookgate get %ss\"; got %d names", what.kind, what.kind, len(names))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what, names := toDescribe(args)
-			return o.describe(cmd, what, names[0], output)
+			return describe(&o, cmd, what, names[0], output)
 		},
 	}
-	f := o.addFlags(cmd)
-	f.StringVarP(&output, "output", "o", formatTable, "format: table, wide, with all columns, yaml or json")
-	completions := map[string]completion{}
+	f := o.AddFlags(cmd)
+	f.StringVarP(&output, "output", "o", cmdline.FormatTable, "format: table, wide, with all columns, yaml or json")
+	completions := map[string]cmdline.Completion{}
 	for _, d := range describables() {
-		completions[d.kind] = completeStatus(&o, d.names)
+		completions[d.kind] = target.CompleteStatus(&o, d.names)
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 1 {
@@ -61,7 +63,7 @@ func newDescribeCommand() *cobra.Command {
 		}
 		return completions[extensionKind](cmd, args, typed)
 	}
-	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide)})
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide)})
 	return cmd
 }
 
@@ -121,20 +123,20 @@ func toDescribe(args []string) (what describable, names []string) {
 	return what, args
 }
 
-func (o *statusOptions) describe(cmd *cobra.Command, what describable, name, output string) error {
+func describe(o *target.StatusOptions, cmd *cobra.Command, what describable, name, output string) error {
 	show, err := listPrinter(output)
 	if err != nil || output == formatName {
-		return usagef("--output %q: want table, wide, yaml or json", output)
+		return cmdline.Usagef("--output %q: want table, wide, yaml or json", output)
 	}
-	return o.ask(cmd, func(c *statusClient) error {
-		g, body, err := c.about(cmd.Context(), what.kind, name)
+	return o.Ask(cmd, func(c *target.StatusClient) error {
+		g, body, err := c.About(cmd.Context(), what.kind, name)
 		if err != nil {
 			return err
 		}
 		if n := what.count(g); n != 1 {
-			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.name(), n, what.kind, name)
+			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.Name(), n, what.kind, name)
 		}
-		err = show(newScreen(cmd.OutOrStdout()), &list{
+		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
 			body:  func() ([]byte, error) { return body, nil },
 			table: func(w io.Writer, _ bool) error { return what.table(w, g) },
 		})

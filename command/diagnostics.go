@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/seeing/console"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
@@ -79,15 +80,15 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 ) {
 	open := func(h http.Handler) (http.Handler, error) { return h, nil }
 	if _, _, err := net.SplitHostPort(o.address); err != nil {
-		return nil, nil, usagef("--diagnostics-address: %w", err)
+		return nil, nil, cmdline.Usagef("--diagnostics-address: %w", err)
 	}
 	switch {
-	case o.insecure, isLoopback(o.address):
+	case o.insecure, cmdline.IsLoopback(o.address):
 		return nil, open, nil
 	case certificates.AsksForCertificates() && cluster == nil:
 		return certificates.TLS(), open, nil
 	case cluster == nil:
-		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
+		return nil, nil, cmdline.Usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
 			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say "+
 			"--insecure-diagnostics", o.address)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -18,13 +19,13 @@ import (
 func TestChangedAnswerIsReported(t *testing.T) {
 	var version atomic.Value
 	version.Store("v6")
-	extension := replayExtension(t, func(string) (kind, patch string) {
+	extension := commandtest.ReplayExtension(t, func(string) (kind, patch string) {
 		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + version.Load().(string) + `"}]`
 	})
-	g, client := serveInFrontOf(t, extension)
+	g, client := commandtest.ServeInFrontOf(t, extension)
 	for _, v := range []string{"v6", "v6", "v7", "v7"} {
 		version.Store(v)
-		response, err := client.Post("https://"+g.HTTPS+replayPrefix+"generatepatches/p.acme", "application/json", strings.NewReader(replayRequest(3)))
+		response, err := client.Post("https://"+g.HTTPS+commandtest.ReplayPrefix+"generatepatches/p.acme", "application/json", strings.NewReader(commandtest.ReplayRequest(3)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,9 +43,9 @@ func TestChangedAnswerIsReported(t *testing.T) {
 		text, _ := io.ReadAll(response.Body)
 		return strings.Contains(string(text), `hookgate_handler_changed_answers_total{handler="p.acme",hook="GeneratePatches"} 1`)
 	})
-	got := hookgate(t, "", "describe", "extension", "acme", "--diagnostics", "http://"+g.Diagnostics)
-	if !strings.Contains(got.out, "Changed") || strings.Contains(got.out, "v7") ||
-		!strings.Contains(got.out, "an equal request has another answer than before: Cluster n/c3 spec.infrastructureRef: /spec/template/spec/image") {
+	got := commandtest.Hookgate(t, "", "describe", "extension", "acme", "--diagnostics", "http://"+g.Diagnostics)
+	if !strings.Contains(got.Out, "Changed") || strings.Contains(got.Out, "v7") ||
+		!strings.Contains(got.Out, "an equal request has another answer than before: Cluster n/c3 spec.infrastructureRef: /spec/template/spec/image") {
 		t.Errorf("got %+v", got)
 	}
 }

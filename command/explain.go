@@ -18,7 +18,9 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/localgateway"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
@@ -51,7 +53,7 @@ func newExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"  hookgate explain CanUpdateMachine -f request.yaml --context management -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("want one hook, got %d arguments", len(args))
+				return cmdline.Usagef("want one hook, got %d arguments", len(args))
 			}
 			return nil
 		},
@@ -60,28 +62,28 @@ func newExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 	f := cmd.Flags()
 	f.StringVar(&o.handler, "handler", "", "name of the handler or chain to explain; by default all that match")
 	f.StringVarP(&o.file, "file", "f", "", "file with the request or the Cluster, YAML or JSON; \"-\" is standard input")
-	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, yaml or json")
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format: table, yaml or json")
 	addDecodePatches(f, &o.decode)
 	f.BoolVar(&o.call, "call", false, "call the handlers, too, and show their answers and the objects after each; "+
 		"for GeneratePatches, ValidateTopology, DiscoverVariables, CanUpdateMachine, CanUpdateMachineSet and "+
 		"GenerateUpgradePlan")
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests, as \"hookgate serve\" takes it, instead of a gateway")
-	o.addFlags(f)
-	o.gateway.addFlags(f)
-	cmd.ValidArgsFunction = completeHooks(hooks)
-	completeFlags(cmd, map[string]completion{
-		"handler": o.completeHandlers(hooks), "context": completeContexts(&o.gateway.kube), "output": completeFormats(),
+	o.AddFlags(f)
+	o.Gateway.AddFlags(f)
+	cmd.ValidArgsFunction = cmdline.CompleteHooks(hooks)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{
+		"handler": o.completeHandlers(hooks), "context": target.CompleteContexts(&o.Gateway.Kube), "output": cmdline.CompleteFormats(),
 	})
 	return cmd
 }
 
 func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name string) error {
-	h, err := hookNamed(hooks, name)
+	h, err := cmdline.HookNamed(hooks, name)
 	if err != nil {
 		return err
 	}
-	printer, err := newPrinter(o.output)
+	printer, err := cmdline.NewPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -90,11 +92,11 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 	}
 	switch {
 	case h.Singleton():
-		return usagef("%s is answered by the gateway itself: \"hookgate get handlers\" lists the handlers", h.Hook)
+		return cmdline.Usagef("%s is answered by the gateway itself: \"hookgate get handlers\" lists the handlers", h.Hook)
 	case o.file == "":
-		return usagef("-f is required: a file with the request of %s, or with a Cluster", h.Hook)
-	case o.timeout <= 0:
-		return usagef("--timeout: want more than 0, got %s", o.timeout)
+		return cmdline.Usagef("-f is required: a file with the request of %s, or with a Cluster", h.Hook)
+	case o.Timeout <= 0:
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
 	mandated := codec.New(hooks)
 	request, ofCluster, err := readExplained(cmd.InOrStdin(), o.file, h, mandated)
@@ -102,7 +104,7 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 		return err
 	}
 	if ofCluster && o.call {
-		return usagef("--call: handlers of %s are called with a whole request; -f has a Cluster", h.Hook)
+		return cmdline.Usagef("--call: handlers of %s are called with a whole request; -f has a Cluster", h.Hook)
 	}
 	var x *gateway.Explanation
 	if o.extensionConfigs != "" {
@@ -133,10 +135,10 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 func (o *explainOptions) inProcess(
 	cmd *cobra.Command, hooks *catalog.Catalog, h *catalog.Hook, request proto.Message,
 ) (*gateway.Explanation, error) {
-	if err := onlyOneGateway(cmd); err != nil {
+	if err := target.OnlyOneGateway(cmd); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.Timeout)
 	defer cancel()
 	local, err := localgateway.Open(ctx, o.extensionConfigs, hooks, o.versions, o.call, cmd.ErrOrStderr())
 	if err != nil {
@@ -154,32 +156,32 @@ func (o *explainOptions) inProcess(
 func (o *explainOptions) ask(
 	cmd *cobra.Command, mandated *codec.Codec, h *catalog.Hook, request proto.Message,
 ) (*gateway.Explanation, error) {
-	closeTunnel, err := o.reach(cmd)
+	closeTunnel, err := o.Reach(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer closeTunnel()
-	server, err := o.open(mandated, cmd.ErrOrStderr())
+	server, err := o.Open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
-	defer server.client.Close()
-	if server.endpoint.IsGRPC() {
-		return nil, usagef("--server %q: calls are explained over HTTPS: want https://", o.server)
+	defer server.Client.Close()
+	if server.Endpoint.IsGRPC() {
+		return nil, cmdline.Usagef("--server %q: calls are explained over HTTPS: want https://", o.Server)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.Timeout)
 	defer cancel()
-	r := server.client.Explain(ctx, gateway.ExplainPrefix, h, o.handler, request, o.call)
-	server.warn(r.Header.Values(gateway.WarningHeader))
+	r := server.Client.Explain(ctx, gateway.ExplainPrefix, h, o.handler, request, o.call)
+	server.Warn(r.Header.Values(gateway.WarningHeader))
 	switch {
 	case r.Failure != nil:
-		return nil, server.explain(r.Failure)
+		return nil, server.Explain(r.Failure)
 	case r.HTTPCode == http.StatusNotFound && r.Header.Get(gateway.ErrorKindHeader) != hook.UnknownHandler.String():
-		refused := server.refusal(r, o.handler)
-		refused.hint = "Does the gateway explain calls? Those before this release do not, nor do extensions."
+		refused := server.Refusal(r, o.handler)
+		refused.Hint = "Does the gateway explain calls? Those before this release do not, nor do extensions."
 		return nil, refused
 	case r.HTTPCode != http.StatusOK:
-		return nil, server.refusal(r, o.handler)
+		return nil, server.Refusal(r, o.handler)
 	}
 	x := &gateway.Explanation{}
 	if err := json.Unmarshal(r.Body, x); err != nil || x.Hook != h.Hook {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/subject"
 )
@@ -33,19 +35,19 @@ type clusterObject struct {
 func readExplained(
 	in io.Reader, path string, h *catalog.Hook, c *codec.Codec,
 ) (request proto.Message, ofCluster bool, err error) {
-	body, err := readJSON(in, path)
+	body, err := target.ReadJSON(in, path)
 	if err != nil {
 		return nil, false, err
 	}
 	var o clusterObject
 	if err := json.Unmarshal(body, &o); err != nil || o.Kind != "Cluster" ||
 		!strings.HasPrefix(o.APIVersion, "cluster.x-k8s.io/") {
-		request, err := decodeRequest(body, path, h, c)
+		request, err := target.DecodeRequest(body, path, h, c)
 		return request, false, err
 	}
 	if request = requestAbout(&o, body, h); request == nil {
-		return nil, false, usagef("-f %s: a Cluster is not enough for a request of %s: give the request",
-			inputName(path), h.Hook)
+		return nil, false, cmdline.Usagef("-f %s: a Cluster is not enough for a request of %s: give the request",
+			target.InputName(path), h.Hook)
 	}
 	return request, true, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/base/table"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/jsonscan"
 	"github.com/hookgate/hookgate/internal/seeing/render"
@@ -198,11 +199,11 @@ func (t *explanationTable) answers(x *gateway.Explanation) error {
 
 // object writes an object as YAML, or as JSON if it has too many values for that.
 func (t *explanationTable) object(object []byte) error {
-	format := formatYAML
-	if c := jsonscan.Count(object); c.Values > yamlValues || c.Indented > indentedBytes {
-		format = formatJSON
+	format := cmdline.FormatYAML
+	if c := jsonscan.Count(object); c.Values > cmdline.YamlValues || c.Indented > cmdline.IndentedBytes {
+		format = cmdline.FormatJSON
 	}
-	printer, err := newPrinter(format)
+	printer, err := cmdline.NewPrinter(format)
 	if err != nil {
 		return err
 	}

@@ -3,48 +3,41 @@
 
 package command
 
-import "github.com/spf13/cobra"
-
-// flagGroup is flags about one topic, in the order in which help shows them.
-type flagGroup struct {
-	title string
-	flags []string
-}
+import (
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+)
 
 // serveGroups has each flag of hookgate serve once.
-var serveGroups = []flagGroup{
-	{"Where registrations come from", []string{"extension-configs", "state-dir", "kubeconfig", "sidecar", "resync"}},
-	{"Development", []string{"dev", "extension"}},
-	{"Addresses and certificates", []string{
+var serveGroups = []cmdline.FlagGroup{
+	{Title: "Where registrations come from", Flags: []string{"extension-configs", "state-dir", "kubeconfig", "sidecar", "resync"}},
+	{Title: "Development", Flags: []string{"dev", "extension"}},
+	{Title: "Addresses and certificates", Flags: []string{
 		"http-address", "grpc-address", "cert-dir", "tls-min-version", "tls-cipher-suites", "openapi",
 	}},
-	{"Who may call", []string{
+	{Title: "Who may call", Flags: []string{
 		"callers", "allowed-client-names", "allow-anonymous-callers", "kubernetes-tokens", "kubernetes-token-audiences",
 		"max-calls-per-second", "max-calls-in-flight",
 	}},
-	{"Calls to extensions", []string{
+	{Title: "Calls to extensions", Flags: []string{
 		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
 		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
 	}},
-	{"ExtensionConfigs of a cluster", []string{
+	{Title: "ExtensionConfigs of a cluster", Flags: []string{
 		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
 		"kube-api-qps", "kube-api-burst",
 	}},
-	{"Jobs of HookJobs", []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
-	{"Hooks of Machines", []string{
+	{Title: "Jobs of HookJobs", Flags: []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
+	{Title: "Hooks of Machines", Flags: []string{
 		"machines", "machines-namespace", "machines-max-hold", "machine-concurrency",
 	}},
-	{"Replicas", []string{
+	{Title: "Replicas", Flags: []string{
 		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},
-	{"Admission webhooks", []string{"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name"}},
-	{"Health, metrics and traces", []string{
+	{Title: "Admission webhooks", Flags: []string{"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name"}},
+	{Title: "Health, metrics and traces", Flags: []string{
 		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "otlp-endpoint",
 		"otlp-insecure", "trace-ratio",
 	}},
-	{"Recording of calls", []string{"record", "record-max-bytes", "record-redact"}},
-	{"The process", []string{"log-format", "log-level", "memory-budget", "shutdown-delay", "shutdown-timeout", "help"}},
+	{Title: "Recording of calls", Flags: []string{"record", "record-max-bytes", "record-redact"}},
+	{Title: "The process", Flags: []string{"log-format", "log-level", "memory-budget", "shutdown-delay", "shutdown-timeout", "help"}},
 }
-
-// groupFlags makes help show the flags of a command in groups.
-func groupFlags(cmd *cobra.Command, groups []flagGroup) { wrapHelp(cmd, groups) }

@@ -9,42 +9,45 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestFlagGroups checks that each flag of the commands with groups is in one, and each group is in the help.
 func TestFlagGroups(t *testing.T) {
-	t.Run("serve", func(t *testing.T) { checkGroups(t, newServeCommand(allHooks, nil, nil), serveGroups) })
-	t.Run("machines", func(t *testing.T) { checkGroups(t, newMachinesCommand(allHooks, nil, nil), machinesGroups) })
+	t.Run("serve", func(t *testing.T) { checkGroups(t, newServeCommand(commandtest.AllHooks, nil, nil), serveGroups) })
+	t.Run("machines", func(t *testing.T) { checkGroups(t, newMachinesCommand(commandtest.AllHooks, nil, nil), machinesGroups) })
 }
 
-func checkGroups(t *testing.T, cmd *cobra.Command, groups []flagGroup) {
+func checkGroups(t *testing.T, cmd *cobra.Command, groups []cmdline.FlagGroup) {
 	t.Helper()
 	cmd.InitDefaultHelpFlag()
 	times := map[string]int{}
 	for _, g := range groups {
-		for _, name := range g.flags {
+		for _, name := range g.Flags {
 			times[name]++
 			if cmd.Flags().Lookup(name) == nil {
-				t.Errorf("group %q has --%s, which is no flag", g.title, name)
+				t.Errorf("group %q has --%s, which is no flag", g.Title, name)
 			}
 		}
 	}
-	got := hookgate(t, "", cmd.Name(), "--help")
-	if got.code != exitDone {
+	got := commandtest.Hookgate(t, "", cmd.Name(), "--help")
+	if got.Code != cmdline.ExitDone {
 		t.Fatalf("%+v", got)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if times[f.Name] != 1 {
 			t.Errorf("--%s is in %d groups, want 1", f.Name, times[f.Name])
 		}
-		n := strings.Count(got.out, "\n      --"+f.Name+" ") + strings.Count(got.out, "\n      --"+f.Name+"\n")
+		n := strings.Count(got.Out, "\n      --"+f.Name+" ") + strings.Count(got.Out, "\n      --"+f.Name+"\n")
 		if n != 1 && f.Name != "help" {
 			t.Errorf("help lists --%s %d times, want once", f.Name, n)
 		}
 	})
 	for _, g := range groups {
-		if !strings.Contains(got.out, "\n"+g.title+":\n") {
-			t.Errorf("help lacks the group %q", g.title)
+		if !strings.Contains(got.Out, "\n"+g.Title+":\n") {
+			t.Errorf("help lacks the group %q", g.Title)
 		}
 	}
 }

@@ -4,8 +4,6 @@
 package command
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -20,55 +18,23 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
-	"github.com/hookgate/hookgate/test/certificates"
 )
-
-// serving holds the flags of a gateway that could start.
-func serving(t *testing.T) (configs, certs string) {
-	t.Helper()
-	configs, certs = t.TempDir(), t.TempDir()
-	certificates.In(t, certs)
-	return configs, certs
-}
-
-// serveBriefly runs hookgate serve with a context that ends when it listens, or at once if it does not.
-func serveBriefly(t *testing.T, env map[string]string, args ...string) outcome {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), programPatience)
-	defer cancel()
-	out := &listening{cancel: cancel}
-	var errOut bytes.Buffer
-	code := run(ctx, append([]string{"serve"}, args...), strings.NewReader(""), out, &errOut, func(name string) (string, bool) {
-		value, ok := env[name]
-		return value, ok
-	})
-	return outcome{code, out.String(), errOut.String()}
-}
-
-// listening calls cancel once something is written to it.
-type listening struct {
-	bytes.Buffer
-	cancel context.CancelFunc
-}
-
-func (l *listening) Write(b []byte) (int, error) {
-	defer l.cancel()
-	return l.Buffer.Write(b)
-}
 
 // TestServeFlags tests each check of a flag at its limit and one beyond: a refused value is wrong usage.
 func TestServeFlags(t *testing.T) {
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	kubeconfig := writeFile(t, "kubeconfig", "not a kubeconfig")
-	callers := writeFile(t, "callers.yaml", "apiVersion: hookgate.dev/v1alpha1\nkind: Callers\n")
-	_, mutual := serving(t)
+	kubeconfig := commandtest.WriteFile(t, "kubeconfig", "not a kubeconfig")
+	callers := commandtest.WriteFile(t, "callers.yaml", "apiVersion: hookgate.dev/v1alpha1\nkind: Callers\n")
+	_, mutual := commandtest.Serving(t)
 	authority, err := devcert.NewAuthority(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -87,103 +53,103 @@ func TestServeFlags(t *testing.T) {
 		want  string // of the error; empty if it serves
 		code  int
 	}{
-		"Directory":            {directory, nil, "", exitDone},
-		"Resync":               {directory, []string{"--resync", "1ns"}, "", exitDone},
-		"NoResync":             {directory, []string{"--resync", "0s"}, "--resync: want more than 0, got 0s", exitUsage},
-		"NegativeResync":       {directory, []string{"--resync", "-1ns"}, "--resync: want more than 0, got -1ns", exitUsage},
-		"ConnectionAge":        {directory, []string{"--connection-max-age", "1ns"}, "", exitDone},
-		"NoConnectionAge":      {directory, []string{"--connection-max-age", "0s"}, "--connection-max-age: want more than 0, got 0s", exitUsage},
-		"ShutdownTimeout":      {directory, []string{"--shutdown-timeout", "1s"}, "", exitDone},
-		"NoShutdownTimeout":    {directory, []string{"--shutdown-timeout", "0s"}, "--shutdown-timeout: want more than 0, got 0s", exitUsage},
-		"NoShutdownDelay":      {directory, []string{"--shutdown-delay", "0s"}, "", exitDone},
-		"NegativeDelay":        {directory, []string{"--shutdown-delay", "-1ns"}, "--shutdown-delay: want 0 or more, got -1ns", exitUsage},
-		"GatewayID":            {directory, []string{"--gateway-id", "hub.eu-1"}, "", exitDone},
-		"NoGatewayID":          {directory, []string{"--gateway-id", "hub/eu"}, "--gateway-id: want 1 to 64 letters, digits, and characters '-', '.' and '_'", exitUsage},
-		"MemoryBudget":         {directory, []string{"--memory-budget", "96Mi"}, "", exitDone},
-		"LittleMemory":         {directory, []string{"--memory-budget", "100663295"}, "--memory-budget: want at least 96Mi, got 100663295", exitUsage},
-		"NoMemory":             {directory, []string{"--memory-budget", "much"}, "--memory-budget: want a quantity such as 256Mi, got \"much\"", exitUsage},
-		"NoTraces":             {directory, []string{"--trace-ratio", "0"}, "", exitDone},
-		"AllTraces":            {directory, []string{"--trace-ratio", "1"}, "", exitDone},
-		"LessThanNoTraces":     {directory, []string{"--trace-ratio", "-0.001"}, "--trace-ratio: want 0 to 1, got -0.001", exitUsage},
-		"MoreThanAllTraces":    {directory, []string{"--trace-ratio", "1.001"}, "--trace-ratio: want 0 to 1, got 1.001", exitUsage},
-		"NoNumberOfTraces":     {directory, []string{"--trace-ratio", "NaN"}, "--trace-ratio: want 0 to 1, got NaN", exitUsage},
-		"LogLevel":             {directory, []string{"--log-level", "error", "--log-format", "json"}, "", exitDone},
-		"NoLogLevel":           {directory, []string{"--log-level", "all"}, `--log-level: want debug, info, warn or error, got "all"`, exitUsage},
-		"NoLogFormat":          {directory, []string{"--log-format", "yaml"}, `--log-format: want text or json, got "yaml"`, exitUsage},
-		"OldTLS":               {directory, []string{"--tls-min-version", "VersionTLS11"}, "--tls-min-version: want VersionTLS12 or VersionTLS13", exitUsage},
-		"HalfACertificate":     {directory, []string{"--runtime-extension-client-cert-file", "x"}, "give both or none", exitUsage},
-		"HalfAKey":             {directory, []string{"--runtime-extension-client-key-file", "x"}, "give both or none", exitUsage},
-		"NoClientCertificate":  {directory, []string{"--runtime-extension-client-cert-file", "none", "--runtime-extension-client-key-file", "none"}, "read --runtime-extension-client-cert-file: certificate none and its key: ", exitFailed},
-		"WebhookOfADirectory":  {directory, []string{"--webhook-port", "9444"}, "--webhook-port: no API server asks", exitUsage},
-		"NoCertificates":       {[]string{"--extension-configs", configs}, nil, "--cert-dir is required", exitUsage},
-		"MissingCertificates":  {[]string{"--extension-configs", configs, "--cert-dir", configs}, nil, "tls.crt is missing", exitFailed},
-		"NoSource":             {[]string{"--cert-dir", certs}, nil, "--extension-configs is required", exitUsage},
-		"DirectoryAndCluster":  {directory, []string{"--kubeconfig", kubeconfig}, "--extension-configs and --kubeconfig: ", exitUsage},
-		"StateOfACluster":      {[]string{"--kubeconfig", kubeconfig, "--cert-dir", certs}, []string{"--state-dir", certs}, "--state-dir is for --extension-configs: ", exitUsage},
-		"StateThatIsAFile":     {directory, []string{"--state-dir", kubeconfig}, "state: mkdir ", exitFailed},
-		"DirectoryAndSidecar":  {directory, []string{"--sidecar", "grpc://127.0.0.1:1"}, "--sidecar and --extension-configs: the gateway answers for the one extension beside it or for those of a directory; leave one of them out", exitUsage},
-		"SidecarAndCluster":    {sidecar, []string{"--kubeconfig", kubeconfig}, "--sidecar and --kubeconfig: the gateway answers for the one extension beside it or for those of a cluster; leave one of them out", exitUsage},
-		"SidecarURL":           {[]string{"--sidecar", "https://127.0.0.1:1", "--cert-dir", certs}, nil, "--sidecar: must begin with grpc:// or unix://: an extension beside the gateway needs no TLS; register other extensions with ExtensionConfigs", exitUsage},
-		"SidecarWithoutScheme": {[]string{"--sidecar", "127.0.0.1:1", "--cert-dir", certs}, nil, "--sidecar: must begin with grpc:// or unix://: ", exitUsage},
-		"SidecarElsewhere":     {[]string{"--sidecar", "grpc://example.com:1", "--cert-dir", certs}, nil, "--sidecar: must be on loopback, because grpc:// has no TLS; use grpcs://", exitUsage},
-		"SidecarWithWebhooks":  {sidecar, []string{"--webhook-port", "9444"}, "--webhook-port", exitUsage},
-		"Diagnostics":          {directory, []string{"--diagnostics-address", "127.0.0.1"}, "--diagnostics-address: ", exitUsage},
-		"OpenDiagnostics":      {directory, []string{"--diagnostics-address", "0.0.0.0:0"}, "is not on loopback", exitUsage},
-		"InsecureDiagnostics":  {directory, []string{"--diagnostics-address", "0.0.0.0:0", "--insecure-diagnostics"}, "", exitDone},
-		"OpenHTTP":             {directory, []string{"--http-address", "0.0.0.0:0"}, "--http-address 0.0.0.0:0 is not on loopback, and nothing authenticates callers: ", exitUsage},
-		"OpenGRPC":             {directory, []string{"--grpc-address", ":0"}, "--grpc-address :0 is not on loopback", exitUsage},
-		"HostName":             {directory, []string{"--http-address", "gateway.example:0"}, "is not on loopback", exitUsage},
-		"OpenSidecar":          {sidecar, []string{"--http-address", ":0"}, "--http-address :0 is not on loopback", exitUsage},
-		"Anonymous":            {directory, []string{"--http-address", "0.0.0.0:0", "--allow-anonymous-callers"}, "", exitDone},
-		"Callers":              {directory, []string{"--http-address", ":0", "--grpc-address", "[::]:0", "--callers", callers}, "", exitDone},
-		"CA":                   {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--http-address", ":0"}, "", exitDone},
-		"Names":                {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,spiffe://x/y"}, "", exitDone},
-		"EmptyName":            {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,"}, "--allowed-client-names: a name is empty", exitUsage},
-		"NamesWithoutCA":       {directory, []string{"--allowed-client-names", "core"}, "--allowed-client-names: --cert-dir has no ca.crt", exitUsage},
-		"NoLimits":             {directory, []string{"--max-calls-per-second", "0", "--max-calls-in-flight", "0"}, "", exitDone},
-		"NegativeRate":         {directory, []string{"--max-calls-per-second", "-1"}, "--max-calls-per-second and --max-calls-in-flight: want 0 or more, got -1 and 1000", exitUsage},
-		"NegativeCalls":        {directory, []string{"--max-calls-in-flight", "-1"}, "want 0 or more, got 10000 and -1", exitUsage},
-		"TokensOfNoCluster":    {directory, []string{"--kubernetes-tokens"}, "--kubernetes-tokens: no API server checks tokens without a cluster", exitUsage},
-		"AudienceOfNoTokens":   {directory, []string{"--kubernetes-token-audiences", "a"}, "--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only", exitUsage},
-		"EmptyAudience":        {cluster, []string{"--kubernetes-tokens", "--kubernetes-token-audiences", "a,"}, "an audience is empty", exitUsage},
-		"Tokens":               {cluster, []string{"--kubernetes-tokens", "--http-address", ":0"}, noCluster, exitFailed},
-		"NoCallers":            {directory, []string{"--callers", "none"}, "read --callers: ", exitFailed},
-		"BadCallers":           {directory, []string{"--callers", kubeconfig}, "is not a file of callers", exitFailed},
-		"LocalDiagnostics":     {directory, []string{"--diagnostics-address", "localhost:0"}, "", exitDone},
-		"LastLocalDiagnostics": {directory, []string{"--diagnostics-address", "127.255.255.254:0"}, "", exitDone},
-		"HealthAndNoGRPC":      {directory, []string{"--health-addr", "127.0.0.1:0", "--grpc-address", ""}, "", exitDone},
-		"BusyAddress":          {directory, []string{"--http-address", busy.Addr().String()}, busy.Addr().String(), exitFailed},
-		"Argument":             {directory, []string{"x"}, `unknown command "x"`, exitUsage},
-		"UnknownFlag":          {directory, []string{"--verbose"}, "unknown flag: --verbose", exitUsage},
-		"NoDuration":           {directory, []string{"--resync", "1"}, `invalid argument "1" for "--resync"`, exitUsage},
-		"Cluster":              {cluster, nil, noCluster, exitFailed},
-		"OneAtATime":           {cluster, []string{"--extensionconfig-concurrency", "1"}, noCluster, exitFailed},
-		"NoneAtATime":          {cluster, []string{"--extensionconfig-concurrency", "0"}, "--extensionconfig-concurrency: want more than 0, got 0", exitUsage},
-		"LeastRate":            {cluster, []string{"--kube-api-qps", "0.001", "--kube-api-burst", "1"}, noCluster, exitFailed},
-		"NoRate":               {cluster, []string{"--kube-api-qps", "0"}, "--kube-api-qps and --kube-api-burst: want more than 0, got 0 and 200", exitUsage},
-		"NoBurst":              {cluster, []string{"--kube-api-burst", "0"}, "--kube-api-qps and --kube-api-burst: want more than 0, got 100 and 0", exitUsage},
-		"OwnGroup":             {cluster, []string{"--extension-config-group", "runtime.hookgate.dev"}, noCluster, exitFailed},
-		"OtherGroup":           {cluster, []string{"--extension-config-group", "runtime.cluster.x-k8s.io."}, "--extension-config-group: want ", exitUsage},
-		"ReadOnlyJobs":         {cluster, []string{"--read-only", "--hook-jobs-namespace=jobs"}, "--read-only and --hook-jobs-namespace: ", exitUsage},
-		"JobsNamespace":        {cluster, []string{"--hook-jobs-namespace=Jobs"}, `--hook-jobs-namespace "Jobs": want Cluster or the name of a namespace: `, exitUsage},
-		"JobsPodSecurity":      {cluster, []string{"--hook-jobs-pod-security=strict"}, `--hook-jobs-pod-security: want restricted, baseline or privileged, got "strict"`, exitUsage},
-		"JobsOfDirectory":      {directory, []string{"--hook-jobs-namespace=jobs"}, "--hook-jobs-namespace: Jobs need a cluster", exitUsage},
-		"ReadOnlyLeader":       {cluster, []string{"--read-only", "--leader-elect"}, "--read-only and --leader-elect: ", exitUsage},
-		"Reader":               {cluster, []string{"--read-only"}, noCluster, exitFailed},
-		"LastPort":             {cluster, []string{"--webhook-port", "65535"}, noCluster, exitFailed},
-		"OneBeyondLastPort":    {cluster, []string{"--webhook-port", "65536"}, "--webhook-port: want 0 to 65535, got 65536", exitUsage},
-		"NegativePort":         {cluster, []string{"--webhook-port", "-1"}, "--webhook-port: want 0 to 65535, got -1", exitUsage},
+		"Directory":            {directory, nil, "", cmdline.ExitDone},
+		"Resync":               {directory, []string{"--resync", "1ns"}, "", cmdline.ExitDone},
+		"NoResync":             {directory, []string{"--resync", "0s"}, "--resync: want more than 0, got 0s", cmdline.ExitUsage},
+		"NegativeResync":       {directory, []string{"--resync", "-1ns"}, "--resync: want more than 0, got -1ns", cmdline.ExitUsage},
+		"ConnectionAge":        {directory, []string{"--connection-max-age", "1ns"}, "", cmdline.ExitDone},
+		"NoConnectionAge":      {directory, []string{"--connection-max-age", "0s"}, "--connection-max-age: want more than 0, got 0s", cmdline.ExitUsage},
+		"ShutdownTimeout":      {directory, []string{"--shutdown-timeout", "1s"}, "", cmdline.ExitDone},
+		"NoShutdownTimeout":    {directory, []string{"--shutdown-timeout", "0s"}, "--shutdown-timeout: want more than 0, got 0s", cmdline.ExitUsage},
+		"NoShutdownDelay":      {directory, []string{"--shutdown-delay", "0s"}, "", cmdline.ExitDone},
+		"NegativeDelay":        {directory, []string{"--shutdown-delay", "-1ns"}, "--shutdown-delay: want 0 or more, got -1ns", cmdline.ExitUsage},
+		"GatewayID":            {directory, []string{"--gateway-id", "hub.eu-1"}, "", cmdline.ExitDone},
+		"NoGatewayID":          {directory, []string{"--gateway-id", "hub/eu"}, "--gateway-id: want 1 to 64 letters, digits, and characters '-', '.' and '_'", cmdline.ExitUsage},
+		"MemoryBudget":         {directory, []string{"--memory-budget", "96Mi"}, "", cmdline.ExitDone},
+		"LittleMemory":         {directory, []string{"--memory-budget", "100663295"}, "--memory-budget: want at least 96Mi, got 100663295", cmdline.ExitUsage},
+		"NoMemory":             {directory, []string{"--memory-budget", "much"}, "--memory-budget: want a quantity such as 256Mi, got \"much\"", cmdline.ExitUsage},
+		"NoTraces":             {directory, []string{"--trace-ratio", "0"}, "", cmdline.ExitDone},
+		"AllTraces":            {directory, []string{"--trace-ratio", "1"}, "", cmdline.ExitDone},
+		"LessThanNoTraces":     {directory, []string{"--trace-ratio", "-0.001"}, "--trace-ratio: want 0 to 1, got -0.001", cmdline.ExitUsage},
+		"MoreThanAllTraces":    {directory, []string{"--trace-ratio", "1.001"}, "--trace-ratio: want 0 to 1, got 1.001", cmdline.ExitUsage},
+		"NoNumberOfTraces":     {directory, []string{"--trace-ratio", "NaN"}, "--trace-ratio: want 0 to 1, got NaN", cmdline.ExitUsage},
+		"LogLevel":             {directory, []string{"--log-level", "error", "--log-format", "json"}, "", cmdline.ExitDone},
+		"NoLogLevel":           {directory, []string{"--log-level", "all"}, `--log-level: want debug, info, warn or error, got "all"`, cmdline.ExitUsage},
+		"NoLogFormat":          {directory, []string{"--log-format", "yaml"}, `--log-format: want text or json, got "yaml"`, cmdline.ExitUsage},
+		"OldTLS":               {directory, []string{"--tls-min-version", "VersionTLS11"}, "--tls-min-version: want VersionTLS12 or VersionTLS13", cmdline.ExitUsage},
+		"HalfACertificate":     {directory, []string{"--runtime-extension-client-cert-file", "x"}, "give both or none", cmdline.ExitUsage},
+		"HalfAKey":             {directory, []string{"--runtime-extension-client-key-file", "x"}, "give both or none", cmdline.ExitUsage},
+		"NoClientCertificate":  {directory, []string{"--runtime-extension-client-cert-file", "none", "--runtime-extension-client-key-file", "none"}, "read --runtime-extension-client-cert-file: certificate none and its key: ", cmdline.ExitFailed},
+		"WebhookOfADirectory":  {directory, []string{"--webhook-port", "9444"}, "--webhook-port: no API server asks", cmdline.ExitUsage},
+		"NoCertificates":       {[]string{"--extension-configs", configs}, nil, "--cert-dir is required", cmdline.ExitUsage},
+		"MissingCertificates":  {[]string{"--extension-configs", configs, "--cert-dir", configs}, nil, "tls.crt is missing", cmdline.ExitFailed},
+		"NoSource":             {[]string{"--cert-dir", certs}, nil, "--extension-configs is required", cmdline.ExitUsage},
+		"DirectoryAndCluster":  {directory, []string{"--kubeconfig", kubeconfig}, "--extension-configs and --kubeconfig: ", cmdline.ExitUsage},
+		"StateOfACluster":      {[]string{"--kubeconfig", kubeconfig, "--cert-dir", certs}, []string{"--state-dir", certs}, "--state-dir is for --extension-configs: ", cmdline.ExitUsage},
+		"StateThatIsAFile":     {directory, []string{"--state-dir", kubeconfig}, "state: mkdir ", cmdline.ExitFailed},
+		"DirectoryAndSidecar":  {directory, []string{"--sidecar", "grpc://127.0.0.1:1"}, "--sidecar and --extension-configs: the gateway answers for the one extension beside it or for those of a directory; leave one of them out", cmdline.ExitUsage},
+		"SidecarAndCluster":    {sidecar, []string{"--kubeconfig", kubeconfig}, "--sidecar and --kubeconfig: the gateway answers for the one extension beside it or for those of a cluster; leave one of them out", cmdline.ExitUsage},
+		"SidecarURL":           {[]string{"--sidecar", "https://127.0.0.1:1", "--cert-dir", certs}, nil, "--sidecar: must begin with grpc:// or unix://: an extension beside the gateway needs no TLS; register other extensions with ExtensionConfigs", cmdline.ExitUsage},
+		"SidecarWithoutScheme": {[]string{"--sidecar", "127.0.0.1:1", "--cert-dir", certs}, nil, "--sidecar: must begin with grpc:// or unix://: ", cmdline.ExitUsage},
+		"SidecarElsewhere":     {[]string{"--sidecar", "grpc://example.com:1", "--cert-dir", certs}, nil, "--sidecar: must be on loopback, because grpc:// has no TLS; use grpcs://", cmdline.ExitUsage},
+		"SidecarWithWebhooks":  {sidecar, []string{"--webhook-port", "9444"}, "--webhook-port", cmdline.ExitUsage},
+		"Diagnostics":          {directory, []string{"--diagnostics-address", "127.0.0.1"}, "--diagnostics-address: ", cmdline.ExitUsage},
+		"OpenDiagnostics":      {directory, []string{"--diagnostics-address", "0.0.0.0:0"}, "is not on loopback", cmdline.ExitUsage},
+		"InsecureDiagnostics":  {directory, []string{"--diagnostics-address", "0.0.0.0:0", "--insecure-diagnostics"}, "", cmdline.ExitDone},
+		"OpenHTTP":             {directory, []string{"--http-address", "0.0.0.0:0"}, "--http-address 0.0.0.0:0 is not on loopback, and nothing authenticates callers: ", cmdline.ExitUsage},
+		"OpenGRPC":             {directory, []string{"--grpc-address", ":0"}, "--grpc-address :0 is not on loopback", cmdline.ExitUsage},
+		"HostName":             {directory, []string{"--http-address", "gateway.example:0"}, "is not on loopback", cmdline.ExitUsage},
+		"OpenSidecar":          {sidecar, []string{"--http-address", ":0"}, "--http-address :0 is not on loopback", cmdline.ExitUsage},
+		"Anonymous":            {directory, []string{"--http-address", "0.0.0.0:0", "--allow-anonymous-callers"}, "", cmdline.ExitDone},
+		"Callers":              {directory, []string{"--http-address", ":0", "--grpc-address", "[::]:0", "--callers", callers}, "", cmdline.ExitDone},
+		"CA":                   {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--http-address", ":0"}, "", cmdline.ExitDone},
+		"Names":                {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,spiffe://x/y"}, "", cmdline.ExitDone},
+		"EmptyName":            {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,"}, "--allowed-client-names: a name is empty", cmdline.ExitUsage},
+		"NamesWithoutCA":       {directory, []string{"--allowed-client-names", "core"}, "--allowed-client-names: --cert-dir has no ca.crt", cmdline.ExitUsage},
+		"NoLimits":             {directory, []string{"--max-calls-per-second", "0", "--max-calls-in-flight", "0"}, "", cmdline.ExitDone},
+		"NegativeRate":         {directory, []string{"--max-calls-per-second", "-1"}, "--max-calls-per-second and --max-calls-in-flight: want 0 or more, got -1 and 1000", cmdline.ExitUsage},
+		"NegativeCalls":        {directory, []string{"--max-calls-in-flight", "-1"}, "want 0 or more, got 10000 and -1", cmdline.ExitUsage},
+		"TokensOfNoCluster":    {directory, []string{"--kubernetes-tokens"}, "--kubernetes-tokens: no API server checks tokens without a cluster", cmdline.ExitUsage},
+		"AudienceOfNoTokens":   {directory, []string{"--kubernetes-token-audiences", "a"}, "--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only", cmdline.ExitUsage},
+		"EmptyAudience":        {cluster, []string{"--kubernetes-tokens", "--kubernetes-token-audiences", "a,"}, "an audience is empty", cmdline.ExitUsage},
+		"Tokens":               {cluster, []string{"--kubernetes-tokens", "--http-address", ":0"}, noCluster, cmdline.ExitFailed},
+		"NoCallers":            {directory, []string{"--callers", "none"}, "read --callers: ", cmdline.ExitFailed},
+		"BadCallers":           {directory, []string{"--callers", kubeconfig}, "is not a file of callers", cmdline.ExitFailed},
+		"LocalDiagnostics":     {directory, []string{"--diagnostics-address", "localhost:0"}, "", cmdline.ExitDone},
+		"LastLocalDiagnostics": {directory, []string{"--diagnostics-address", "127.255.255.254:0"}, "", cmdline.ExitDone},
+		"HealthAndNoGRPC":      {directory, []string{"--health-addr", "127.0.0.1:0", "--grpc-address", ""}, "", cmdline.ExitDone},
+		"BusyAddress":          {directory, []string{"--http-address", busy.Addr().String()}, busy.Addr().String(), cmdline.ExitFailed},
+		"Argument":             {directory, []string{"x"}, `unknown command "x"`, cmdline.ExitUsage},
+		"UnknownFlag":          {directory, []string{"--verbose"}, "unknown flag: --verbose", cmdline.ExitUsage},
+		"NoDuration":           {directory, []string{"--resync", "1"}, `invalid argument "1" for "--resync"`, cmdline.ExitUsage},
+		"Cluster":              {cluster, nil, noCluster, cmdline.ExitFailed},
+		"OneAtATime":           {cluster, []string{"--extensionconfig-concurrency", "1"}, noCluster, cmdline.ExitFailed},
+		"NoneAtATime":          {cluster, []string{"--extensionconfig-concurrency", "0"}, "--extensionconfig-concurrency: want more than 0, got 0", cmdline.ExitUsage},
+		"LeastRate":            {cluster, []string{"--kube-api-qps", "0.001", "--kube-api-burst", "1"}, noCluster, cmdline.ExitFailed},
+		"NoRate":               {cluster, []string{"--kube-api-qps", "0"}, "--kube-api-qps and --kube-api-burst: want more than 0, got 0 and 200", cmdline.ExitUsage},
+		"NoBurst":              {cluster, []string{"--kube-api-burst", "0"}, "--kube-api-qps and --kube-api-burst: want more than 0, got 100 and 0", cmdline.ExitUsage},
+		"OwnGroup":             {cluster, []string{"--extension-config-group", "runtime.hookgate.dev"}, noCluster, cmdline.ExitFailed},
+		"OtherGroup":           {cluster, []string{"--extension-config-group", "runtime.cluster.x-k8s.io."}, "--extension-config-group: want ", cmdline.ExitUsage},
+		"ReadOnlyJobs":         {cluster, []string{"--read-only", "--hook-jobs-namespace=jobs"}, "--read-only and --hook-jobs-namespace: ", cmdline.ExitUsage},
+		"JobsNamespace":        {cluster, []string{"--hook-jobs-namespace=Jobs"}, `--hook-jobs-namespace "Jobs": want Cluster or the name of a namespace: `, cmdline.ExitUsage},
+		"JobsPodSecurity":      {cluster, []string{"--hook-jobs-pod-security=strict"}, `--hook-jobs-pod-security: want restricted, baseline or privileged, got "strict"`, cmdline.ExitUsage},
+		"JobsOfDirectory":      {directory, []string{"--hook-jobs-namespace=jobs"}, "--hook-jobs-namespace: Jobs need a cluster", cmdline.ExitUsage},
+		"ReadOnlyLeader":       {cluster, []string{"--read-only", "--leader-elect"}, "--read-only and --leader-elect: ", cmdline.ExitUsage},
+		"Reader":               {cluster, []string{"--read-only"}, noCluster, cmdline.ExitFailed},
+		"LastPort":             {cluster, []string{"--webhook-port", "65535"}, noCluster, cmdline.ExitFailed},
+		"OneBeyondLastPort":    {cluster, []string{"--webhook-port", "65536"}, "--webhook-port: want 0 to 65535, got 65536", cmdline.ExitUsage},
+		"NegativePort":         {cluster, []string{"--webhook-port", "-1"}, "--webhook-port: want 0 to 65535, got -1", cmdline.ExitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := serveBriefly(t, nil, slices.Concat(addresses, tt.base, tt.flags)...)
-			if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
-				t.Errorf("exit status %d, want %d and %q:\n%s", got.code, tt.code, tt.want, got.errOut)
+			got := commandtest.ServeBriefly(t, nil, slices.Concat(addresses, tt.base, tt.flags)...)
+			if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
+				t.Errorf("exit status %d, want %d and %q:\n%s", got.Code, tt.code, tt.want, got.ErrOut)
 			}
-			if usage := strings.Contains(got.errOut, `Run "hookgate serve --help"`); usage != (tt.code == exitUsage) {
-				t.Errorf("help is offered: %v, exit status %d:\n%s", usage, got.code, got.errOut)
+			if usage := strings.Contains(got.ErrOut, `Run "hookgate serve --help"`); usage != (tt.code == cmdline.ExitUsage) {
+				t.Errorf("help is offered: %v, exit status %d:\n%s", usage, got.Code, got.ErrOut)
 			}
-			if serves := strings.HasPrefix(got.out, "hookgate serving https="); serves != (tt.code == exitDone) {
-				t.Errorf("it served: %v, exit status %d: %q", serves, got.code, got.out)
+			if serves := strings.HasPrefix(got.Out, "hookgate serving https="); serves != (tt.code == cmdline.ExitDone) {
+				t.Errorf("it served: %v, exit status %d: %q", serves, got.Code, got.Out)
 			}
 		})
 	}
@@ -191,15 +157,15 @@ func TestServeFlags(t *testing.T) {
 
 // TestAddressesAreOnOneLine checks which addresses are printed, and in which order.
 func TestAddressesAreOnOneLine(t *testing.T) {
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	for want, flags := range map[string][]string{
 		"https grpc diagnostics":        nil,
 		"https diagnostics":             {"--grpc-address", ""},
 		"https grpc diagnostics health": {"--health-addr", "127.0.0.1:0"},
 	} {
-		got := serveBriefly(t, nil, append([]string{"--extension-configs", configs, "--cert-dir", certs, "--http-address", "127.0.0.1:0",
+		got := commandtest.ServeBriefly(t, nil, append([]string{"--extension-configs", configs, "--cert-dir", certs, "--http-address", "127.0.0.1:0",
 			"--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}, flags...)...)
-		line, _ := strings.CutPrefix(got.out, "hookgate serving ")
+		line, _ := strings.CutPrefix(got.Out, "hookgate serving ")
 		var names []string
 		for field := range strings.FieldsSeq(line) {
 			name, address, _ := strings.Cut(field, "=")
@@ -208,8 +174,8 @@ func TestAddressesAreOnOneLine(t *testing.T) {
 				t.Errorf("address %s is not what listens", field)
 			}
 		}
-		if strings.Join(names, " ") != want || strings.Count(got.out, "\n") != 1 {
-			t.Errorf("printed %q, want one line with %s", got.out, want)
+		if strings.Join(names, " ") != want || strings.Count(got.Out, "\n") != 1 {
+			t.Errorf("printed %q, want one line with %s", got.Out, want)
 		}
 	}
 }
@@ -240,7 +206,7 @@ func TestEnvironment(t *testing.T) {
 		if err := f.Parse(tt.args); err != nil {
 			t.Fatal(err)
 		}
-		err := flagsFromEnvironment(f, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
+		err := cmdline.FlagsFromEnvironment(f, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
 		if err == nil && tt.err != "" || err != nil && err.Error() != tt.err {
 			t.Errorf("%s: got %v, want %s", name, err, tt.err)
 		}
@@ -248,19 +214,19 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, tt.want)
 		}
 	}
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	env := map[string]string{"HOOKGATE_EXTENSION_CONFIGS": configs, "HOOKGATE_CERT_DIR": certs, "HOOKGATE_RESYNC": "0s"}
-	if got := serveBriefly(t, env); got.code != exitUsage || !strings.Contains(got.errOut, "--resync: want more than 0") {
-		t.Errorf("a value out of range: exit status %d: %s", got.code, got.errOut)
+	if got := commandtest.ServeBriefly(t, env); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "--resync: want more than 0") {
+		t.Errorf("a value out of range: exit status %d: %s", got.Code, got.ErrOut)
 	}
 	env["HOOKGATE_RESYNC"] = "often"
-	if got := serveBriefly(t, env); got.code != exitUsage || !strings.Contains(got.errOut, "environment variable HOOKGATE_RESYNC: ") {
-		t.Errorf("a value that is none: exit status %d: %s", got.code, got.errOut)
+	if got := commandtest.ServeBriefly(t, env); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "environment variable HOOKGATE_RESYNC: ") {
+		t.Errorf("a value that is none: exit status %d: %s", got.Code, got.ErrOut)
 	}
 	delete(env, "HOOKGATE_RESYNC")
 	maps.Copy(env, map[string]string{"HOOKGATE_HTTP_ADDRESS": "127.0.0.1:0", "HOOKGATE_GRPC_ADDRESS": "", "HOOKGATE_DIAGNOSTICS_ADDRESS": "127.0.0.1:0"})
-	if got := serveBriefly(t, env); got.code != exitDone || strings.Contains(got.out, "grpc=") {
-		t.Errorf("all from the environment: exit status %d: %s%s", got.code, got.out, got.errOut)
+	if got := commandtest.ServeBriefly(t, env); got.Code != cmdline.ExitDone || strings.Contains(got.Out, "grpc=") {
+		t.Errorf("all from the environment: exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
 }
 
@@ -283,7 +249,7 @@ func TestCommandLineSaysWhereToAsk(t *testing.T) {
 		if err := f.Parse(tt.args); err != nil {
 			t.Fatal(err)
 		}
-		if err := flagsFromEnvironment(f, func(name string) (string, bool) { v, ok := all[name]; return v, ok }); err != nil {
+		if err := cmdline.FlagsFromEnvironment(f, func(name string) (string, bool) { v, ok := all[name]; return v, ok }); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/network/via"
 )
 
 // TestGatewayIDIsRecognized checks that a gateway takes requests that have passed the id that it was given, as that of a
 // replica, for its own.
 func TestGatewayIDIsRecognized(t *testing.T) {
-	configs, certs := serving(t)
-	g := serveProgram(t, configs, certs, "--gateway-id", "hub.eu-1")
+	configs, certs := commandtest.Serving(t)
+	g := commandtest.ServeProgram(t, configs, certs, "--gateway-id", "hub.eu-1")
 	g.WaitReady(t)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()

@@ -5,9 +5,7 @@ package command
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
@@ -28,9 +27,9 @@ func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short: "List what a gateway knows, or the objects of the infrastructure provider",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("cannot get %q: want %s", args[0], gettable)
+				return cmdline.Usagef("cannot get %q: want %s", args[0], gettable)
 			}
-			return usagef("say what to get: %s", gettable)
+			return cmdline.Usagef("say what to get: %s", gettable)
 		},
 	}
 	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRolloutsCommand(),
@@ -51,18 +50,18 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 	if err != nil {
 		return err
 	}
-	closeTunnel, err := o.reach(cmd)
+	closeTunnel, err := o.Reach(cmd)
 	if err != nil {
 		return err
 	}
 	defer closeTunnel()
 	mandated := codec.New(hooks)
-	server, err := o.open(mandated, cmd.ErrOrStderr())
+	server, err := o.Open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer server.client.Close()
-	handlers, err := server.handlers(cmd.Context(), hooks)
+	defer server.Client.Close()
+	handlers, err := server.Handlers(cmd.Context(), hooks)
 	if err != nil {
 		return fmt.Errorf("get handlers: %w", err)
 	}
@@ -70,7 +69,7 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 		return cmp.Compare(a.GetName(), b.GetName())
 	})
 	if len(handlers) == 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", server.name())
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", server.Name())
 		if forPeople(o.output) {
 			return nil
 		}
@@ -86,40 +85,10 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 	for _, h := range handlers {
 		l.names = append(l.names, h.GetName())
 	}
-	if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
+	if err := show(cmdline.NewScreen(cmd.OutOrStdout()), l); err != nil {
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	return nil
-}
-
-// handlers returns the handlers of every group of hooks that the server has, in the newest version that it has of each.
-func (s *server) handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooksv1alpha1.ExtensionHandler, error) {
-	var handlers []*hooksv1alpha1.ExtensionHandler
-	var first error // of a group that the server does not have
-	answered := false
-	for _, versions := range hooks.Discoveries() {
-		for _, h := range versions {
-			a, err := s.call(ctx, h, "", h.Request.New().Interface())
-			var refused *callError
-			if errors.As(err, &refused) && refused.absent {
-				first = cmp.Or(first, err)
-				continue
-			}
-			if err == nil {
-				err = checkStatus(h, a)
-			}
-			if err != nil {
-				return nil, err
-			}
-			answered = true
-			handlers = append(handlers, catalog.HandlersOf(a.message)...)
-			break
-		}
-	}
-	if !answered {
-		return nil, first
-	}
-	return handlers, nil
 }
 
 // list is what the formats of a list show.
@@ -135,19 +104,21 @@ func membersOf(member string, items any) func() ([]byte, error) {
 }
 
 // forPeople reports whether a format is a table, of which nothing is left if there are no rows.
-func forPeople(format string) bool { return format != formatYAML && format != formatJSON }
+func forPeople(format string) bool {
+	return format != cmdline.FormatYAML && format != cmdline.FormatJSON
+}
 
 // listPrinter returns what prints lists.
-func listPrinter(format string) (func(s *screen, l *list) error, error) {
+func listPrinter(format string) (func(s *cmdline.Screen, l *list) error, error) {
 	switch format {
-	case formatTable, formatWide:
-		return func(s *screen, l *list) error {
+	case cmdline.FormatTable, formatWide:
+		return func(s *cmdline.Screen, l *list) error {
 			wide := format == formatWide
-			return s.write(wide, func(w io.Writer) error { return l.table(w, wide) })
+			return s.Write(wide, func(w io.Writer) error { return l.table(w, wide) })
 		}, nil
 	case formatName:
-		return func(s *screen, l *list) error {
-			return s.write(true, func(w io.Writer) error {
+		return func(s *cmdline.Screen, l *list) error {
+			return s.Write(true, func(w io.Writer) error {
 				for _, name := range l.names {
 					_, _ = fmt.Fprintln(w, text.Printable(name)) // to a buffer
 				}
@@ -155,15 +126,15 @@ func listPrinter(format string) (func(s *screen, l *list) error, error) {
 			})
 		}, nil
 	}
-	printer, err := newPrinter(format)
+	printer, err := cmdline.NewPrinter(format)
 	if err != nil {
-		return nil, usagef("--output %q: want table, wide, name, yaml or json", format)
+		return nil, cmdline.Usagef("--output %q: want table, wide, name, yaml or json", format)
 	}
-	return func(s *screen, l *list) error {
+	return func(s *cmdline.Screen, l *list) error {
 		body, err := l.body()
 		if err != nil {
 			return err
 		}
-		return printer(s.out, body, nil)
+		return printer(s.Out, body, nil)
 	}, nil
 }

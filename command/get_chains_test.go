@@ -9,37 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
-
-// chainsStatus is gatewayStatus with chains: one that is ready, and one that is not.
-func chainsStatus() *status.Gateway {
-	g := gatewayStatus()
-	handler := &g.Extensions[0].Handlers[0]
-	handler.Chains, handler.State = []string{"gates"}, status.Slow
-	g.Holds = g.Holds[:1]
-	g.Chains = []status.Chain{{
-		Name: "gates", Hook: "BeforeClusterUpgrade", OfferedAs: "beforeclusterupgrade", Ready: true, Reason: "Ready", Message: "Calls go to 1 handler",
-		Calls: status.Calls{Total: 5, Failures: 1, P50: .001, P99: .002},
-		Steps: []status.ChainStep{
-			{
-				Handler: "gate.acme", Registered: true, Settings: []string{"mode", "zone"},
-				Details: &status.HookedHandler{Handler: *handler, Extension: "acme"},
-			},
-			{Handler: "more.none", Optional: true},
-		},
-	}, {
-		Name: "updates-of-machines", Hook: "CanUpdateMachineSet", OfferedAs: "updates-of-machines", Reason: "SeveralOffered", Message: "Calls fail\x1b[2J", OnPartialCoverage: "Block",
-		Steps: []status.ChainStep{{Handler: "disk.other", Problem: `no handler "disk.other" is registered`, Allow: []string{"/machineSet/spec", "/x/y"}}},
-	}}
-	g.MissedChains = 3
-	return g
-}
 
 // TestGetChains lists the chains in the status of a gateway in each format. The table fits into a terminal, but for
 // messages.
 func TestGetChains(t *testing.T) {
-	s := serveStatus(t, chainsStatus)
+	s := commandtest.ServeStatus(t, commandtest.ChainsStatus)
 	const more = "There are 3 more, which the gateway does not list.\n"
 	for format, want := range map[string][][]string{
 		"table": {
@@ -57,20 +34,20 @@ func TestGetChains(t *testing.T) {
 		},
 		"name": {{"gates"}, {"updates-of-machines"}},
 	} {
-		got := hookgate(t, "", "get", "chains", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != more {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		got := commandtest.Hookgate(t, "", "get", "chains", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || got.ErrOut != more {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
-		for line := range strings.Lines(got.out) {
+		for line := range strings.Lines(got.Out) {
 			if format == "table" && len(line) > 80 {
 				t.Errorf("%d columns: %s", len(line), line)
 			}
 		}
 	}
-	none := serveStatus(t, gatewayStatus)
+	none := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	for format, want := range map[string]string{"table": "", "json": "{\n  \"chains\": []\n}\n"} {
-		got := hookgate(t, "", "get", "chain", "--diagnostics", none.URL, "-o", format)
-		if got.out != want || got.errOut != none.URL+" has no chains.\n" || got.code != exitDone {
+		got := commandtest.Hookgate(t, "", "get", "chain", "--diagnostics", none.URL, "-o", format)
+		if got.Out != want || got.ErrOut != none.URL+" has no chains.\n" || got.Code != cmdline.ExitDone {
 			t.Errorf("without any, %s: %+v", format, got)
 		}
 	}
@@ -78,7 +55,7 @@ func TestGetChains(t *testing.T) {
 
 // TestDescribeChain describes a chain with its steps, however its kind is written.
 func TestDescribeChain(t *testing.T) {
-	s := serveStatus(t, chainsStatus)
+	s := commandtest.ServeStatus(t, commandtest.ChainsStatus)
 	columnsOf := []string{"STEP", "HANDLER", "STATE", "TIMEOUT", "FAILURE POLICY", "OPTIONAL", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99"}
 	for name, want := range map[string][][]string{
 		"gates": {
@@ -118,37 +95,37 @@ func TestDescribeChain(t *testing.T) {
 		},
 	} {
 		for _, args := range []string{"chain " + name, "chain/" + name, "chains/" + name} {
-			got := hookgate(t, "", append(strings.Fields("describe "+args), "--diagnostics", s.URL)...)
-			rows := columns(got.out)
-			if diff := cmp.Diff(want, rows[:min(len(want), len(rows))]); diff != "" || got.code != exitDone {
-				t.Errorf("%s: exit status %d, %s; -want +got\n%s", args, got.code, got.errOut, diff)
+			got := commandtest.Hookgate(t, "", append(strings.Fields("describe "+args), "--diagnostics", s.URL)...)
+			rows := commandtest.Columns(got.Out)
+			if diff := cmp.Diff(want, rows[:min(len(want), len(rows))]); diff != "" || got.Code != cmdline.ExitDone {
+				t.Errorf("%s: exit status %d, %s; -want +got\n%s", args, got.Code, got.ErrOut, diff)
 			}
 		}
 	}
-	got := hookgate(t, "", "describe", "chain", "nope", "--diagnostics", s.URL)
-	if want := "HTTP 404: there is no such chain\nSee \"hookgate get chains\"."; got.code != exitFailed || !strings.Contains(got.errOut, want) {
+	got := commandtest.Hookgate(t, "", "describe", "chain", "nope", "--diagnostics", s.URL)
+	if want := "HTTP 404: there is no such chain\nSee \"hookgate get chains\"."; got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, want) {
 		t.Errorf("got %+v, want %s", got, want)
 	}
-	if got := completions(t, "describe", "chain", "--diagnostics", s.URL, "g"); !cmp.Equal(got, []string{"gates"}) {
+	if got := commandtest.Completions(t, "describe", "chain", "--diagnostics", s.URL, "g"); !cmp.Equal(got, []string{"gates"}) {
 		t.Errorf("completed %v", got)
 	}
-	got = hookgate(t, "", "describe", "acme", "--diagnostics", s.URL)
-	if rows := columns(got.out); !cmp.Equal(rows[17], []string{"gate.acme", "step of gates"}) {
+	got = commandtest.Hookgate(t, "", "describe", "acme", "--diagnostics", s.URL)
+	if rows := commandtest.Columns(got.Out); !cmp.Equal(rows[17], []string{"gate.acme", "step of gates"}) {
 		t.Errorf("the step does not name its chain: %q", rows)
 	}
 }
 
 // TestGetHandlersWithChains lists chains among the handlers, with the worst state of their steps.
 func TestGetHandlersWithChains(t *testing.T) {
-	s := serveStatus(t, chainsStatus)
-	got := hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "wide")
+	s := commandtest.ServeStatus(t, commandtest.ChainsStatus)
+	got := commandtest.Hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "wide")
 	want := [][]string{
 		{"OFFERED AS", "HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99", "CHAINS", "EXTENSION"},
 		{"beforeclusterupgrade", "gate.acme", "BeforeClusterUpgrade", "Slow", "10s", "Ignore", "5", "v1beta1", "first (conditional)", "100", "7", "1.2ms", "1.2s", "gates", "acme"},
 		{"beforeclusterupgrade", "gates", "BeforeClusterUpgrade", "Slow", "10s", "Fail", "-", "as sent", "-", "5", "1", "1ms", "2ms", "-", "-"},
 		{"updates-of-machines", "updates-of-machines", "CanUpdateMachineSet", "Down", "0s", "Fail", "-", "as sent", "-", "0", "0", "-", "-", "-", "-"},
 	}
-	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
-		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
+	if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone {
+		t.Errorf("exit status %d, %s; -want +got\n%s", got.Code, got.ErrOut, diff)
 	}
 }

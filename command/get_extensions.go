@@ -21,14 +21,16 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/survey"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 // extensionsOptions are the flags of hookgate get extensions. Those about a cluster are named as those of hookgate
 // preflight.
 type extensionsOptions struct {
-	statusOptions
+	target.StatusOptions
 	group       string
 	watchFilter string
 	output      string
@@ -66,7 +68,7 @@ func newGetExtensionsCommand() *cobra.Command {
 			"  hookgate get extensions --kubeconfig ~/.kube/config --extension-config-group runtime.hookgate.dev",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("want the name of one extension at most, got %d names", len(args))
+				return cmdline.Usagef("want the name of one extension at most, got %d names", len(args))
 			}
 			return nil
 		},
@@ -77,33 +79,33 @@ func newGetExtensionsCommand() *cobra.Command {
 			return o.run(cmd)
 		},
 	}
-	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, extensionNames)
-	f := o.addFlags(cmd)
+	cmd.ValidArgsFunction = target.CompleteStatus(&o.StatusOptions, extensionNames)
+	f := o.AddFlags(cmd)
 	f.StringVar(&o.group, "extension-config-group", controllers.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup)
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"list only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
-	f.StringVarP(&o.output, "output", "o", formatTable,
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table, wide, name, or yaml or json, which have the form of the status of the gateway")
 	f.BoolVarP(&o.watch, "watch", "w", false, "list again whenever the state of an extension changes")
-	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
 }
 
 func (o *extensionsOptions) run(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
-	fromGateway := o.gateway.name != "" || !o.gateway.ofCluster() && (changed("diagnostics") || !inCluster())
+	fromGateway := o.Gateway.Name != "" || !o.Gateway.OfCluster() && (changed("diagnostics") || !target.InCluster())
 	switch {
-	case o.gateway.ofCluster() && o.gateway.name == "" && changed("diagnostics"):
-		return usagef("--kubeconfig or --context, and --diagnostics: extensions are listed from a cluster or from a " +
+	case o.Gateway.OfCluster() && o.Gateway.Name == "" && changed("diagnostics"):
+		return cmdline.Usagef("--kubeconfig or --context, and --diagnostics: extensions are listed from a cluster or from a " +
 			"gateway; leave one of them out, or say --gateway")
 	case o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup:
-		return usagef("--extension-config-group: want %s or %s, got %q",
+		return cmdline.Usagef("--extension-config-group: want %s or %s, got %q",
 			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)
-	case o.timeout <= 0:
-		return usagef("--timeout: want more than 0, got %s", o.timeout)
+	case o.Timeout <= 0:
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	case !fromGateway && (!forPeople(o.output) || o.watch):
-		return usagef("--output yaml and json, and --watch, are for the extensions of a gateway; for ExtensionConfigs, use " +
+		return cmdline.Usagef("--output yaml and json, and --watch, are for the extensions of a gateway; for ExtensionConfigs, use " +
 			"kubectl get")
 	}
 	if fromGateway {
@@ -118,9 +120,9 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	s, before := newScreen(cmd.OutOrStdout()), ""
-	look := func(c *statusClient) error {
-		g, body, err := c.get(cmd.Context(), o.name)
+	s, before := cmdline.NewScreen(cmd.OutOrStdout()), ""
+	look := func(c *target.StatusClient) error {
+		g, body, err := c.Get(cmd.Context(), o.name)
 		if err != nil {
 			return err
 		}
@@ -129,11 +131,11 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 			return nil
 		}
 		if before != "" {
-			s.clear()
+			s.Clear()
 		}
 		before = states
 		if len(g.Extensions) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.name())
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.Name())
 			return nil
 		}
 		err = show(s, &list{
@@ -148,7 +150,7 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 	if o.watch {
 		return o.follow(cmd, look)
 	}
-	err = o.ask(cmd, look)
+	err = o.Ask(cmd, look)
 	if permanent, ok := errors.AsType[*backoff.PermanentError](err); ok {
 		return permanent.Err
 	}
@@ -157,18 +159,18 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 
 // follow looks at a gateway again and again until the command is interrupted. Once it has answered, the gateway may
 // restart.
-func (o *extensionsOptions) follow(cmd *cobra.Command, look func(c *statusClient) error) error {
+func (o *extensionsOptions) follow(cmd *cobra.Command, look func(c *target.StatusClient) error) error {
 	ctx, seen, lost := cmd.Context(), false, false
 	delays := backoff.NewExponentialBackOff(backoff.WithInitialInterval(o.interval),
 		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
 	err := backoff.RetryNotify(func() error {
-		err := o.ask(cmd, func(c *statusClient) error {
-			return every(ctx, o.interval, func() error {
+		err := o.Ask(cmd, func(c *target.StatusClient) error {
+			return target.Every(ctx, o.interval, func() error {
 				if err := look(c); err != nil {
 					return err
 				}
 				if lost {
-					_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s answers again.\n", c.name())
+					_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s answers again.\n", c.Name())
 				}
 				seen, lost = true, false
 				delays.Reset()
@@ -201,15 +203,15 @@ func statesOf(g *status.Gateway) string {
 	return b.String() + "."
 }
 
-// ofCluster lists the ExtensionConfigs of a cluster.
+// OfCluster lists the ExtensionConfigs of a cluster.
 func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 	show, err := listPrinter(o.output)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.Timeout, fmt.Errorf("not done within %s", o.Timeout))
 	defer cancel()
-	config, err := o.gateway.kube.load()
+	config, err := o.Gateway.Kube.Load()
 	if err != nil {
 		return err
 	}
@@ -224,7 +226,7 @@ func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 	if o.name != "" {
 		states = slices.DeleteFunc(states, func(s survey.State) bool { return s.Name != o.name })
 		if len(states) == 0 {
-			return errors.New(withHint(fmt.Sprintf("there is no ExtensionConfig %q", o.name),
+			return errors.New(target.WithHint(fmt.Sprintf("there is no ExtensionConfig %q", o.name),
 				"See \"hookgate get extensions\"."))
 		}
 	}
@@ -236,7 +238,7 @@ func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 	for i := range states {
 		l.names = append(l.names, states[i].Name)
 	}
-	if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
+	if err := show(cmdline.NewScreen(cmd.OutOrStdout()), l); err != nil {
 		return fmt.Errorf("print extensions: %w", err)
 	}
 	return nil

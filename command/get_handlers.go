@@ -12,13 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 // handlersOptions are the flags of hookgate get handlers. One of server and diagnostics is what is asked; they share
 // the flags about credentials.
 type handlersOptions struct {
-	clientOptions
+	target.ClientOptions
 	diagnostics string
 	output      string
 }
@@ -42,23 +44,23 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("want no names, got %q; \"hookgate describe EXTENSION\" has the handlers of one extension", args[0])
+				return cmdline.Usagef("want no names, got %q; \"hookgate describe EXTENSION\" has the handlers of one extension", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", formatTable,
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table, wide, with more columns, name, yaml or json; of --server, yaml and json have the form of an answer "+
 			"to discovery")
-	o.addFlags(f)
-	f.StringVar(&o.diagnostics, "diagnostics", defaultDiagnostics,
+	o.AddFlags(f)
+	f.StringVar(&o.diagnostics, "diagnostics", target.DefaultDiagnostics,
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
-	o.gateway.addFlags(f)
-	f.Lookup("timeout").DefValue, o.timeout = "10s", 10*time.Second
-	completeFlags(cmd, map[string]completion{
-		"context": completeContexts(&o.gateway.kube), "output": completeFormats(formatWide, formatName),
+	o.Gateway.AddFlags(f)
+	f.Lookup("timeout").DefValue, o.Timeout = "10s", 10*time.Second
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{
+		"context": target.CompleteContexts(&o.Gateway.Kube), "output": cmdline.CompleteFormats(formatWide, formatName),
 	})
 	return cmd
 }
@@ -67,9 +69,9 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 func (o *handlersOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
 	changed := cmd.Flags().Changed
 	if changed("server") && changed("diagnostics") {
-		return usagef("--server and --diagnostics: handlers are listed from one of them; leave the other out")
+		return cmdline.Usagef("--server and --diagnostics: handlers are listed from one of them; leave the other out")
 	}
-	if asksServer(changed, o.gateway.selected(changed, "diagnostics")) {
+	if asksServer(changed, o.Gateway.Selected(changed, "diagnostics")) {
 		return o.discover(cmd, hooks)
 	}
 	return o.ofGateway(cmd)
@@ -88,16 +90,16 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	from := statusOptions{o.clientOptions}
-	from.server, from.serverFlag = o.diagnostics, "--diagnostics"
-	return from.ask(cmd, func(c *statusClient) error {
-		g, _, err := c.get(cmd.Context(), "")
+	from := target.StatusOptions{ClientOptions: o.ClientOptions}
+	from.Server, from.ServerFlag = o.diagnostics, "--diagnostics"
+	return from.Ask(cmd, func(c *target.StatusClient) error {
+		g, _, err := c.Get(cmd.Context(), "")
 		if err != nil {
 			return err
 		}
 		handlers := render.Registered(g)
 		if len(handlers) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.name())
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.Name())
 			if forPeople(o.output) {
 				return nil
 			}
@@ -109,7 +111,7 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 		for i := range handlers {
 			l.names = append(l.names, handlers[i].Name)
 		}
-		if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
+		if err := show(cmdline.NewScreen(cmd.OutOrStdout()), l); err != nil {
 			return fmt.Errorf("print handlers: %w", err)
 		}
 		return nil

@@ -12,13 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // handlersStatus returns the status of a gateway with a hook of three handlers, and a handler on its own.
 func handlersStatus() *status.Gateway {
-	g := gatewayStatus()
+	g := commandtest.GatewayStatus()
 	first := int32(1)
 	g.Extensions[1].Handlers = []status.Handler{
 		{Name: "patch.other", OfferedAs: "patch--other", Hook: "GeneratePatches", APIVersion: hook.APIVersion, Timeout: .25, FailurePolicy: "Fail", State: status.Unknown},
@@ -29,7 +31,7 @@ func handlersStatus() *status.Gateway {
 }
 
 func TestGetHandlersOfAGateway(t *testing.T) {
-	s := serveStatus(t, handlersStatus)
+	s := commandtest.ServeStatus(t, handlersStatus)
 	const before = "beforeclusterupgrade"
 	head := []string{"OFFERED AS", "HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY"}
 	rows := [][]string{
@@ -50,28 +52,28 @@ func TestGetHandlersOfAGateway(t *testing.T) {
 		"table": append([][]string{head}, rows...), "wide": wide,
 		"name": {{"z.other"}, {"gate.acme"}, {"a.other"}, {"patch.other"}},
 	} {
-		got := hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != "" {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		got := commandtest.Hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || got.ErrOut != "" {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
 	}
 
 	var list struct{ Handlers []status.HookedHandler }
-	got := hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "json")
-	if err := json.Unmarshal([]byte(got.out), &list); err != nil || len(list.Handlers) != 4 || list.Handlers[1].Extension != "acme" ||
+	got := commandtest.Hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "json")
+	if err := json.Unmarshal([]byte(got.Out), &list); err != nil || len(list.Handlers) != 4 || list.Handlers[1].Extension != "acme" ||
 		cmp.Diff(handlersStatus().Extensions[0].Handlers[0], list.Handlers[1].Handler) != "" {
-		t.Errorf("JSON: %v\n%s", err, got.out)
+		t.Errorf("JSON: %v\n%s", err, got.Out)
 	}
-	if got = hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.out, "offeredAs: patch--other\n") {
-		t.Errorf("YAML: %s", got.out)
+	if got = commandtest.Hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.Out, "offeredAs: patch--other\n") {
+		t.Errorf("YAML: %s", got.Out)
 	}
 }
 
 func TestGetHandlersOfAGatewayWithoutAny(t *testing.T) {
-	s := serveStatus(t, func() *status.Gateway { return &status.Gateway{Now: time.Now()} })
+	s := commandtest.ServeStatus(t, func() *status.Gateway { return &status.Gateway{Now: time.Now()} })
 	for format, want := range map[string]string{"table": "", "wide": "", "name": "", "json": "{\n  \"handlers\": []\n}\n", "yaml": "handlers: []\n"} {
-		got := hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", format)
-		if got.out != want || got.errOut != s.URL+" has no handlers.\n" || got.code != exitDone {
+		got := commandtest.Hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", format)
+		if got.Out != want || got.ErrOut != s.URL+" has no handlers.\n" || got.Code != cmdline.ExitDone {
 			t.Errorf("%s: %+v, want %q", format, got, want)
 		}
 	}
@@ -94,21 +96,21 @@ func TestGetHandlersAsksServer(t *testing.T) {
 
 // TestGetHandlersAsksOne checks which address is asked, by the one that the error names.
 func TestGetHandlersAsksOne(t *testing.T) {
-	ca := newFakeServer(t, nil).caFile
+	ca := commandtest.NewFakeServer(t, nil).CAFile
 	for _, tt := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{[]string{"--ca", ca, "--diagnostics", "https://127.0.0.1:1"}, exitFailed, "gateway https://127.0.0.1:1"},
-		{[]string{"--server", "https://127.0.0.1:1"}, exitFailed, "https://127.0.0.1:1"},
-		{[]string{"--server", "https://127.0.0.1:1", "--diagnostics", "http://127.0.0.1:1"}, exitUsage, "leave the other out"},
-		{[]string{"--server", "https://127.0.0.1:1", "-o", "wide"}, exitFailed, "https://127.0.0.1:1"},
-		{[]string{"-o", "xml"}, exitUsage, "want table, wide, name, yaml or json"},
-		{[]string{"--timeout", "0s"}, exitUsage, "--timeout: want more than 0"},
+		{[]string{"--ca", ca, "--diagnostics", "https://127.0.0.1:1"}, cmdline.ExitFailed, "gateway https://127.0.0.1:1"},
+		{[]string{"--server", "https://127.0.0.1:1"}, cmdline.ExitFailed, "https://127.0.0.1:1"},
+		{[]string{"--server", "https://127.0.0.1:1", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitUsage, "leave the other out"},
+		{[]string{"--server", "https://127.0.0.1:1", "-o", "wide"}, cmdline.ExitFailed, "https://127.0.0.1:1"},
+		{[]string{"-o", "xml"}, cmdline.ExitUsage, "want table, wide, name, yaml or json"},
+		{[]string{"--timeout", "0s"}, cmdline.ExitUsage, "--timeout: want more than 0"},
 	} {
-		got := hookgate(t, "", append([]string{"get", "handlers"}, tt.args...)...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
+		got := commandtest.Hookgate(t, "", append([]string{"get", "handlers"}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
 			t.Errorf("%v: got %+v, want %d, %q", tt.args, got, tt.code, tt.want)
 		}
 	}

@@ -12,12 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 // holdsOptions are the flags of hookgate get holds, and the name of the Cluster.
 type holdsOptions struct {
-	statusOptions
+	target.StatusOptions
 	namespace string
 	cluster   string
 	output    string
@@ -36,7 +38,7 @@ func newGetHoldsCommand() *cobra.Command {
 		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("want the name of one Cluster at most, got %d names", len(args))
+				return cmdline.Usagef("want the name of one Cluster at most, got %d names", len(args))
 			}
 			return nil
 		},
@@ -47,12 +49,12 @@ func newGetHoldsCommand() *cobra.Command {
 			return o.run(cmd)
 		},
 	}
-	f := o.addFlags(cmd)
+	f := o.AddFlags(cmd)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
-	f.StringVarP(&o.output, "output", "o", formatTable,
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table, wide, name, which is that of the Cluster, yaml or json")
-	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, clusterNames)
-	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
+	cmd.ValidArgsFunction = target.CompleteStatus(&o.StatusOptions, clusterNames)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
 }
 
@@ -61,17 +63,17 @@ func (o *holdsOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return o.ask(cmd, func(c *statusClient) error {
-		g, _, err := c.get(cmd.Context(), "")
+	return o.Ask(cmd, func(c *target.StatusClient) error {
+		g, _, err := c.Get(cmd.Context(), "")
 		if err != nil {
 			return err
 		}
-		return o.print(cmd, show, g, c.name())
+		return o.print(cmd, show, g, c.Name())
 	})
 }
 
 func (o *holdsOptions) print(
-	cmd *cobra.Command, show func(*screen, *list) error, g *status.Gateway, gateway string,
+	cmd *cobra.Command, show func(*cmdline.Screen, *list) error, g *status.Gateway, gateway string,
 ) error {
 	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool { return !o.means(h.Namespace, h.Cluster) })
 	for i := range g.Rules {
@@ -93,7 +95,7 @@ func (o *holdsOptions) print(
 		names: waitingClusters(g),
 		table: func(w io.Writer, _ bool) error { return printHolds(w, g) },
 	}
-	if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
+	if err := show(cmdline.NewScreen(cmd.OutOrStdout()), l); err != nil {
 		return fmt.Errorf("print holds: %w", err)
 	}
 	return nil

@@ -20,12 +20,14 @@ import (
 	"github.com/hookgate/hookgate/infrastructure"
 	"github.com/hookgate/hookgate/infrastructure/overview"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 // infrastructureListOptions are the flags of hookgate get clusters, machines and pools.
 type infrastructureListOptions struct {
-	kubeOptions
+	target.KubeOptions
 	namespace string
 	cluster   string
 	failing   bool
@@ -62,23 +64,23 @@ func newGetInfrastructureCommand(kind infrastructureKind) *cobra.Command {
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("want no names, got %q", args[0])
+				return cmdline.Usagef("want no names, got %q", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, &kind) },
 	}
 	f := cmd.Flags()
-	o.addFlags(f)
+	o.AddFlags(f)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only those of this namespace")
 	f.StringVar(&o.cluster, "cluster", "", "list only those of this Cluster")
 	f.BoolVar(&o.failing, "failing", false,
 		"list only those that are not Ready, whose last call failed, or whose instances differ")
-	f.StringVarP(&o.output, "output", "o", formatTable,
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table, wide, with the class and the provider ID, name, yaml or json")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
-	completeFlags(cmd, map[string]completion{
-		"output": completeFormats(formatWide, formatName), "context": completeContexts(&o.kubeOptions),
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{
+		"output": cmdline.CompleteFormats(formatWide, formatName), "context": target.CompleteContexts(&o.KubeOptions),
 	})
 	return cmd
 }
@@ -89,9 +91,9 @@ func (o *infrastructureListOptions) run(cmd *cobra.Command, kind *infrastructure
 		return err
 	}
 	if o.timeout <= 0 {
-		return usagef("--timeout: want more than 0, got %s", o.timeout)
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.timeout)
 	}
-	config, err := o.load()
+	config, err := o.Load()
 	if err != nil {
 		return err
 	}
@@ -125,7 +127,7 @@ func (o *infrastructureListOptions) run(cmd *cobra.Command, kind *infrastructure
 	for i := range objects {
 		l.names = append(l.names, objects[i].Namespace+"/"+objects[i].Name)
 	}
-	if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
+	if err := show(cmdline.NewScreen(cmd.OutOrStdout()), l); err != nil {
 		return fmt.Errorf("print %s: %w", kind.plural, err)
 	}
 	return nil

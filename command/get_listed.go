@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // listed is a kind of objects that the status of a gateway lists with the verdict on each.
@@ -22,7 +24,7 @@ type listed struct {
 
 // newGetListedCommand returns the command hookgate get for a kind.
 func newGetListedCommand(kind listed) *cobra.Command {
-	var o statusOptions
+	var o target.StatusOptions
 	var output string
 	cmd := &cobra.Command{
 		Use:     kind.plural,
@@ -33,31 +35,31 @@ func newGetListedCommand(kind listed) *cobra.Command {
 			"  hookgate get " + kind.plural + " --gateway hookgate-system --context management -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("want no names, got %q", args[0])
+				return cmdline.Usagef("want no names, got %q", args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.getListed(cmd, &kind, output) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return getListed(&o, cmd, &kind, output) },
 	}
-	f := o.addFlags(cmd)
-	f.StringVarP(&output, "output", "o", formatTable, "format: table, wide, with "+kind.inWide+", name, yaml or json")
-	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
+	f := o.AddFlags(cmd)
+	f.StringVarP(&output, "output", "o", cmdline.FormatTable, "format: table, wide, with "+kind.inWide+", name, yaml or json")
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
 }
 
-func (o *statusOptions) getListed(cmd *cobra.Command, kind *listed, output string) error {
+func getListed(o *target.StatusOptions, cmd *cobra.Command, kind *listed, output string) error {
 	show, err := listPrinter(output)
 	if err != nil {
 		return err
 	}
-	return o.ask(cmd, func(c *statusClient) error {
-		g, _, err := c.get(cmd.Context(), "")
+	return o.Ask(cmd, func(c *target.StatusClient) error {
+		g, _, err := c.Get(cmd.Context(), "")
 		if err != nil {
 			return err
 		}
 		items, names, missed := kind.list(g)
 		if len(names) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.name(), kind.plural)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.Name(), kind.plural)
 			if forPeople(output) {
 				return nil
 			}
@@ -66,7 +68,7 @@ func (o *statusOptions) getListed(cmd *cobra.Command, kind *listed, output strin
 		if missed > 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are %d more, which the gateway does not list.\n", missed)
 		}
-		err = show(newScreen(cmd.OutOrStdout()), &list{
+		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
 			body: membersOf(kind.plural, items), names: names,
 			table: func(w io.Writer, wide bool) error { return kind.table(w, g, wide) },
 		})

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestGetPlaces lists the Clusters that wait, and those that have what they wait for.
@@ -18,7 +20,7 @@ func TestGetPlaces(t *testing.T) {
 	var now time.Time
 	placed := func(holds ...status.Hold) func() *status.Gateway {
 		return func() *status.Gateway {
-			g := gatewayStatus()
+			g := commandtest.GatewayStatus()
 			now = g.Now
 			g.Holds = holds
 			g.Rules = []status.Local{{Name: "none"}, {
@@ -55,10 +57,10 @@ func TestGetPlaces(t *testing.T) {
 		"PlacesAlone": {nil, nil, places, more + "No Cluster waits for a handler of URL.\n"},
 		"OneCluster":  {[]status.Hold{hold}, []string{"-n", "n", "c"}, waits, more},
 	} {
-		s := serveStatus(t, placed(tt.holds...))
-		got := hookgate(t, "", append([]string{"get", "holds", "--diagnostics", s.URL}, tt.args...)...)
-		if diff := cmp.Diff(tt.want, columns(got.out)); diff != "" || got.code != exitDone || strings.ReplaceAll(got.errOut, s.URL, "URL") != tt.errOut {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", name, got.code, got.errOut, diff)
+		s := commandtest.ServeStatus(t, placed(tt.holds...))
+		got := commandtest.Hookgate(t, "", append([]string{"get", "holds", "--diagnostics", s.URL}, tt.args...)...)
+		if diff := cmp.Diff(tt.want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || strings.ReplaceAll(got.ErrOut, s.URL, "URL") != tt.errOut {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", name, got.Code, got.ErrOut, diff)
 		}
 	}
 }

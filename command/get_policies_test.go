@@ -9,13 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestGetPolicies lists the policies in the status of a gateway in each format.
 func TestGetPolicies(t *testing.T) {
-	s := serveStatus(t, func() *status.Gateway {
-		g := gatewayStatus()
+	s := commandtest.ServeStatus(t, func() *status.Gateway {
+		g := commandtest.GatewayStatus()
 		g.Policies = []status.Policy{
 			{Name: "first", Target: "acme/gate", Accepted: true, Reason: "Accepted", Message: "In effect"},
 			{Name: "typo", Reason: "Invalid", Message: "undefined field\x1b[2J"},
@@ -37,20 +39,20 @@ func TestGetPolicies(t *testing.T) {
 		},
 		"name": {{"first"}, {"typo"}},
 	} {
-		got := hookgate(t, "", "get", "policies", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != more {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		got := commandtest.Hookgate(t, "", "get", "policies", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || got.ErrOut != more {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
 	}
-	got := hookgate(t, "", "get", "policies", "--diagnostics", s.URL, "-o", "yaml")
-	if !strings.Contains(got.out, "policies:\n  - name: first\n    target: acme/gate\n    accepted: true\n") {
-		t.Errorf("YAML: %s", got.out)
+	got := commandtest.Hookgate(t, "", "get", "policies", "--diagnostics", s.URL, "-o", "yaml")
+	if !strings.Contains(got.Out, "policies:\n  - name: first\n    target: acme/gate\n    accepted: true\n") {
+		t.Errorf("YAML: %s", got.Out)
 	}
 
-	none := serveStatus(t, gatewayStatus)
+	none := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	for format, want := range map[string]string{"table": "", "json": "{\n  \"policies\": []\n}\n"} {
-		got := hookgate(t, "", "get", "policies", "--diagnostics", none.URL, "-o", format)
-		if got.out != want || got.errOut != none.URL+" has no policies.\n" || got.code != exitDone {
+		got := commandtest.Hookgate(t, "", "get", "policies", "--diagnostics", none.URL, "-o", format)
+		if got.Out != want || got.ErrOut != none.URL+" has no policies.\n" || got.Code != cmdline.ExitDone {
 			t.Errorf("without any, %s: %+v", format, got)
 		}
 	}

@@ -10,13 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
-// rolloutsStatus is gatewayStatus with two rollouts: one that goes on, and one that is aborted. The extension of
-// gatewayStatus is stable in the first.
+// rolloutsStatus is GatewayStatus with two rollouts: one that goes on, and one that is aborted. The extension of
+// GatewayStatus is stable in the first.
 func rolloutsStatus() *status.Gateway {
-	g := gatewayStatus()
+	g := commandtest.GatewayStatus()
 	g.Holds = nil
 	g.Extensions[0].Rollout = &status.RolloutMember{Name: "patches", As: "stable"}
 	since := g.Now.Add(-time.Hour)
@@ -55,7 +57,7 @@ func rolloutsStatus() *status.Gateway {
 
 // TestGetRollouts lists the rollouts in the status of a gateway, and what keeps each from going on.
 func TestGetRollouts(t *testing.T) {
-	s := serveStatus(t, rolloutsStatus)
+	s := commandtest.ServeStatus(t, rolloutsStatus)
 	columnsOf := []string{"NAME", "STABLE", "CANDIDATE", "READY", "EQUAL", "DIFFERENT", "MOVED", "FAILING", "MESSAGE"}
 	stopped := []string{
 		"stopped", "s", "c", "False", "0", "0", "0", "0", "c is not known; aborted, no more Clusters move: more than 5 % " +
@@ -66,17 +68,17 @@ func TestGetRollouts(t *testing.T) {
 		"table": {columnsOf, first, stopped},
 		"name":  {{"patches"}, {"stopped"}},
 	} {
-		got := hookgate(t, "", "get", "rollouts", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || !strings.HasPrefix(got.errOut, "There are 2 more") {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		got := commandtest.Hookgate(t, "", "get", "rollouts", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || !strings.HasPrefix(got.ErrOut, "There are 2 more") {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
 	}
 }
 
 // TestDescribeRollout shows of each Cluster what differs, with both values, and what that does to its Machines, once.
 func TestDescribeRollout(t *testing.T) {
-	s := serveStatus(t, rolloutsStatus)
-	got := hookgate(t, "", "describe", "rollout", "patches", "--diagnostics", s.URL)
+	s := commandtest.ServeStatus(t, rolloutsStatus)
+	got := commandtest.Hookgate(t, "", "describe", "rollout", "patches", "--diagnostics", s.URL)
 	want := [][]string{
 		{"Name:", "patches"},
 		{"Stable:", "acme"},
@@ -103,10 +105,10 @@ func TestDescribeRollout(t *testing.T) {
 		nil,
 		{"and 7 more Clusters, which the gateway does not list"},
 	}
-	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
-		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
+	if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone {
+		t.Errorf("exit status %d, %s; -want +got\n%s", got.Code, got.ErrOut, diff)
 	}
-	if got := completions(t, "describe", "rollout", "--diagnostics", s.URL, "p"); !cmp.Equal(got, []string{"patches"}) {
+	if got := commandtest.Completions(t, "describe", "rollout", "--diagnostics", s.URL, "p"); !cmp.Equal(got, []string{"patches"}) {
 		t.Errorf("completed %v", got)
 	}
 }
@@ -114,8 +116,8 @@ func TestDescribeRollout(t *testing.T) {
 // TestMembersOfRollouts holds that lists say what an extension is to a rollout, and that the rollout's handlers stand
 // before those of its members.
 func TestMembersOfRollouts(t *testing.T) {
-	s := serveStatus(t, rolloutsStatus)
-	rows := columns(hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "wide").out)
+	s := commandtest.ServeStatus(t, rolloutsStatus)
+	rows := commandtest.Columns(commandtest.Hookgate(t, "", "get", "handlers", "--diagnostics", s.URL, "-o", "wide").Out)
 	var got []string
 	for _, row := range rows[1:] {
 		got = append(got, row[1]+": "+row[len(row)-1])
@@ -124,7 +126,7 @@ func TestMembersOfRollouts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("handlers: -want +got\n%s", diff)
 	}
-	if out := hookgate(t, "", "get", "extensions", "--diagnostics", s.URL).out; !strings.Contains(out, "stable of ExtensionRollout patches; cannot connect") {
+	if out := commandtest.Hookgate(t, "", "get", "extensions", "--diagnostics", s.URL).Out; !strings.Contains(out, "stable of ExtensionRollout patches; cannot connect") {
 		t.Errorf("extensions:\n%s", out)
 	}
 }

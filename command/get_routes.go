@@ -12,14 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
-// clusterKind is the parameter of the status that asks for a Cluster.
-const clusterKind = "cluster"
-
 func newGetRoutesCommand() *cobra.Command {
-	var o statusOptions
+	var o target.StatusOptions
 	var output string
 	cmd := &cobra.Command{
 		Use:     "routes NAMESPACE/CLUSTER",
@@ -36,21 +35,21 @@ func newGetRoutesCommand() *cobra.Command {
 			"  hookgate get routes team-a/prod --gateway hookgate-system --context management -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("want one NAMESPACE/CLUSTER, got %d arguments", len(args))
+				return cmdline.Usagef("want one NAMESPACE/CLUSTER, got %d arguments", len(args))
 			}
 			namespace, name, _ := strings.Cut(args[0], "/")
 			if namespace == "" || name == "" || strings.Contains(name, "/") {
-				return usagef("want NAMESPACE/CLUSTER, such as default/my-cluster, got %q", args[0])
+				return cmdline.Usagef("want NAMESPACE/CLUSTER, such as default/my-cluster, got %q", args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.getRoutes(cmd, args[0], output) },
+		RunE: func(cmd *cobra.Command, args []string) error { return getRoutes(&o, cmd, args[0], output) },
 	}
-	f := o.addFlags(cmd)
-	f.StringVarP(&output, "output", "o", formatTable,
+	f := o.AddFlags(cmd)
+	f.StringVarP(&output, "output", "o", cmdline.FormatTable,
 		"format: table, wide, with more columns, name, which is that of each handler, yaml or json")
-	cmd.ValidArgsFunction = completeStatus(&o, waitingClusters)
-	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
+	cmd.ValidArgsFunction = target.CompleteStatus(&o, waitingClusters)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
 }
 
@@ -64,23 +63,23 @@ func waitingClusters(g *status.Gateway) []string {
 	return slices.Compact(names)
 }
 
-func (o *statusOptions) getRoutes(cmd *cobra.Command, cluster, output string) error {
+func getRoutes(o *target.StatusOptions, cmd *cobra.Command, cluster, output string) error {
 	show, err := listPrinter(output)
 	if err != nil {
 		return err
 	}
-	return o.ask(cmd, func(c *statusClient) error {
-		found, body, err := c.cluster(cmd.Context(), cluster)
+	return o.Ask(cmd, func(c *target.StatusClient) error {
+		found, body, err := c.Cluster(cmd.Context(), cluster)
 		if err != nil {
 			return err
 		}
 		if len(found.Hooks) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers for %s.\n", c.name(), cluster)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers for %s.\n", c.Name(), cluster)
 			if forPeople(output) {
 				return nil
 			}
 		}
-		err = show(newScreen(cmd.OutOrStdout()), &list{
+		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
 			body: func() ([]byte, error) { return body, nil }, names: render.RouteNames(found),
 			table: func(w io.Writer, wide bool) error { return render.Routes(w, found, wide) },
 		})

@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // routesOfProd returns a Cluster with a hook whose handlers have turns, one of which is a chain, and a hook whose
@@ -53,7 +55,7 @@ func serveRoutes(t *testing.T, c *status.Cluster) *httptest.Server {
 		case c.Namespace + "/" + c.Name:
 			_ = json.NewEncoder(w).Encode(c)
 		case "", "old/one":
-			_ = json.NewEncoder(w).Encode(gatewayStatus())
+			_ = json.NewEncoder(w).Encode(commandtest.GatewayStatus())
 		default:
 			http.Error(w, `no call about a Cluster "x/y" has reached this process: ask the other replicas`, http.StatusNotFound)
 		}
@@ -79,23 +81,23 @@ func TestGetRoutes(t *testing.T) {
 		},
 		"name": {{"gate.acme"}, {"rule.small"}, {"checks"}, {"a.acme"}, {"b.acme"}, {"patch.acme"}},
 	} {
-		got := hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != "" {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		got := commandtest.Hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || got.ErrOut != "" {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
 	}
-	wide := columns(hookgate(t, "", "get", "route", "team-a/prod", "--diagnostics", s.URL, "-o", "wide").out)
+	wide := commandtest.Columns(commandtest.Hookgate(t, "", "get", "route", "team-a/prod", "--diagnostics", s.URL, "-o", "wide").Out)
 	want := []string{
 		"BeforeClusterUpgrade", "1", "gate.acme", "Down", "10s", "Fail", "first", "5", "as sent", "x", "0", "0", "-", "-", "acme",
 	}
 	if diff := cmp.Diff(want, wide[1]); diff != "" {
 		t.Errorf("wide: -want +got\n%s", diff)
 	}
-	got := hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", "json")
-	if diff := cmp.Diff(routesOfProd(), decodeInto(t, got.out, &status.Cluster{})); diff != "" {
+	got := commandtest.Hookgate(t, "", "get", "routes", "team-a/prod", "--diagnostics", s.URL, "-o", "json")
+	if diff := cmp.Diff(routesOfProd(), commandtest.DecodeInto(t, got.Out, &status.Cluster{})); diff != "" {
 		t.Errorf("JSON is not what the gateway serves: -want +got\n%s", diff)
 	}
-	if got := completions(t, "get", "routes", "--diagnostics", s.URL, "team-a"); !cmp.Equal(got, []string{"team-a/c"}) {
+	if got := commandtest.Completions(t, "get", "routes", "--diagnostics", s.URL, "team-a"); !cmp.Equal(got, []string{"team-a/c"}) {
 		t.Errorf("completed %v", got)
 	}
 }
@@ -107,21 +109,21 @@ func TestGetRoutesErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		"Unknown":     {[]string{"x/y"}, exitFailed, `HTTP 404: no call about a Cluster "x/y" has reached this process: ask the other replicas`},
-		"Older":       {[]string{"old/one"}, exitFailed, "does not say where the hooks of one Cluster go"},
-		"NoNamespace": {[]string{"prod"}, exitUsage, `want NAMESPACE/CLUSTER, such as default/my-cluster, got "prod"`},
-		"TwoSlashes":  {[]string{"a/b/c"}, exitUsage, "want NAMESPACE/CLUSTER"},
-		"Nothing":     {nil, exitUsage, "want one NAMESPACE/CLUSTER, got 0 arguments"},
-		"BadFormat":   {[]string{"x/y", "-o", "xml"}, exitUsage, `--output "xml": want table, wide, name, yaml or json`},
+		"Unknown":     {[]string{"x/y"}, cmdline.ExitFailed, `HTTP 404: no call about a Cluster "x/y" has reached this process: ask the other replicas`},
+		"Older":       {[]string{"old/one"}, cmdline.ExitFailed, "does not say where the hooks of one Cluster go"},
+		"NoNamespace": {[]string{"prod"}, cmdline.ExitUsage, `want NAMESPACE/CLUSTER, such as default/my-cluster, got "prod"`},
+		"TwoSlashes":  {[]string{"a/b/c"}, cmdline.ExitUsage, "want NAMESPACE/CLUSTER"},
+		"Nothing":     {nil, cmdline.ExitUsage, "want one NAMESPACE/CLUSTER, got 0 arguments"},
+		"BadFormat":   {[]string{"x/y", "-o", "xml"}, cmdline.ExitUsage, `--output "xml": want table, wide, name, yaml or json`},
 	} {
-		got := hookgate(t, "", append([]string{"get", "routes", "--diagnostics", s.URL}, tt.args...)...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
-			t.Errorf("%s: exit status %d, %s; want %q", name, got.code, got.errOut, tt.want)
+		got := commandtest.Hookgate(t, "", append([]string{"get", "routes", "--diagnostics", s.URL}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
+			t.Errorf("%s: exit status %d, %s; want %q", name, got.Code, got.ErrOut, tt.want)
 		}
 	}
 	none := serveRoutes(t, &status.Cluster{Namespace: "a", Name: "b"})
-	got := hookgate(t, "", "get", "routes", "a/b", "--diagnostics", none.URL)
-	if got.out != "" || got.errOut != none.URL+" has no handlers for a/b.\n" || got.code != exitDone {
+	got := commandtest.Hookgate(t, "", "get", "routes", "a/b", "--diagnostics", none.URL)
+	if got.Out != "" || got.ErrOut != none.URL+" has no handlers for a/b.\n" || got.Code != cmdline.ExitDone {
 		t.Errorf("without handlers: %+v", got)
 	}
 }

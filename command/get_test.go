@@ -7,38 +7,40 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 func TestGetHandlers(t *testing.T) {
 	handler := func(name, hookName, rest string) string {
 		return `{"name":"` + name + `","requestHook":{"apiVersion":"` + hook.APIVersion + `","hook":"` + hookName + `"}` + rest + `}`
 	}
-	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[`+
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"Discovery": {Body: commandtest.Reply("Discovery", `"status":"Success","handlers":[`+
 		handler("zeta--acme", "GeneratePatches", `,"timeoutSeconds":5,"failurePolicy":"Ignore"`)+`,`+
 		handler("beforeclustercreate", "BeforeClusterCreate", `,"timeoutSeconds":30,"failurePolicy":"Fail"`)+`,`+
 		handler("alpha--acme", "DiscoverVariables", ``)+`]`)}})
-	for transport, server := range f.servers() {
+	for transport, server := range f.Servers() {
 		for _, format := range []string{"table", "yaml", "json"} {
-			got := hookgate(t, "", append([]string{"get", "handlers", "-o", format}, server...)...)
-			if got.code != exitDone || got.errOut != "" {
-				t.Errorf("%s, %s: exit status %d: %s", transport, format, got.code, got.errOut)
+			got := commandtest.Hookgate(t, "", append([]string{"get", "handlers", "-o", format}, server...)...)
+			if got.Code != cmdline.ExitDone || got.ErrOut != "" {
+				t.Errorf("%s, %s: exit status %d: %s", transport, format, got.Code, got.ErrOut)
 			}
-			golden(t, "get/handlers."+format, got.out)
+			commandtest.Golden(t, "get/handlers."+format, got.Out)
 		}
 	}
 }
 
 func TestGetHandlersWithoutAny(t *testing.T) {
-	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[]`)}})
-	for transport, server := range f.servers() {
-		got := hookgate(t, "", append([]string{"get", "handlers"}, server...)...)
-		if want := server[1] + " has no handlers.\n"; got.code != exitDone || got.out != "" || got.errOut != want {
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"Discovery": {Body: commandtest.Reply("Discovery", `"status":"Success","handlers":[]`)}})
+	for transport, server := range f.Servers() {
+		got := commandtest.Hookgate(t, "", append([]string{"get", "handlers"}, server...)...)
+		if want := server[1] + " has no handlers.\n"; got.Code != cmdline.ExitDone || got.Out != "" || got.ErrOut != want {
 			t.Errorf("%s: got %+v, want stderr %q", transport, got, want)
 		}
 	}
-	got := hookgate(t, "", append([]string{"get", "handlers", "-o", "json"}, f.servers()["https"]...)...)
-	if !strings.Contains(got.out, `"kind": "DiscoveryResponse"`) {
+	got := commandtest.Hookgate(t, "", append([]string{"get", "handlers", "-o", "json"}, f.Servers()["https"]...)...)
+	if !strings.Contains(got.Out, `"kind": "DiscoveryResponse"`) {
 		t.Errorf("-o json printed no document for scripts to read: %+v", got)
 	}
 }
@@ -58,8 +60,8 @@ func TestGetUsage(t *testing.T) {
 		{[]string{"get", "chains", "x"}, `want no names, got "x"`},
 		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope"},
 	} {
-		if got := hookgate(t, "", tt.args...); got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {
-			t.Errorf("%v: got %d %q, want %q", tt.args, got.code, got.errOut, tt.want)
+		if got := commandtest.Hookgate(t, "", tt.args...); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, tt.want) {
+			t.Errorf("%v: got %d %q, want %q", tt.args, got.Code, got.ErrOut, tt.want)
 		}
 	}
 }

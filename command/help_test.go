@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestHelpFits checks the help of every command at the widths of terminals. Examples are to be copied, so that they keep
@@ -22,15 +22,12 @@ func TestHelpFits(t *testing.T) {
 	}
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		for _, width := range []int{80, helpWidth} {
-			var b strings.Builder
-			groups := []flagGroup(nil)
+		for _, width := range []int{80, 100} {
+			groups := []cmdline.FlagGroup(nil)
 			if cmd.Name() == "serve" {
 				groups = serveGroups
 			}
-			b.WriteString(reflow(cmd.Long, width))
-			writeUsage(&b, cmd, groups, width)
-			help, examples, _ := strings.Cut(b.String(), "\nExamples:\n")
+			help, examples, _ := strings.Cut(cmdline.HelpOf(cmd, groups, width), "\nExamples:\n")
 			if _, after, ok := strings.Cut(examples, "\n\n"); ok {
 				help += after
 			}
@@ -45,12 +42,4 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	visit(root)
-}
-
-func TestReflow(t *testing.T) {
-	const long = "One two three\nfour five.\n\nOther:\n- a list that stays\n  and its second line\nlast one."
-	const want = "One two\nthree four\nfive.\n\nOther:\n- a list that stays\n  and its second line\nlast one.\n"
-	if diff := cmp.Diff(want, reflow(long, 11)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	podsecurity "k8s.io/pod-security-admission/api"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 )
 
@@ -31,15 +32,15 @@ func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 // check returns an error of usage unless the flags are right.
 func (o *hookJobOptions) check(readOnly bool) error {
 	if readOnly && len(o.namespaces) > 0 {
-		return usagef("--read-only and --hook-jobs-namespace: Jobs are written to the cluster; leave one of them out")
+		return cmdline.Usagef("--read-only and --hook-jobs-namespace: Jobs are written to the cluster; leave one of them out")
 	}
 	for _, namespace := range o.namespaces {
 		if err := hookjob.CheckNamespace(namespace); err != nil {
-			return usagef("--hook-jobs-namespace %q: %w", namespace, err)
+			return cmdline.Usagef("--hook-jobs-namespace %q: %w", namespace, err)
 		}
 	}
 	if level := podsecurity.Level(o.podSecurity); !level.Valid() {
-		return usagef("--hook-jobs-pod-security: want restricted, baseline or privileged, got %q", o.podSecurity)
+		return cmdline.Usagef("--hook-jobs-pod-security: want restricted, baseline or privileged, got %q", o.podSecurity)
 	}
 	return nil
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/table"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/hooktest"
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // testResults prints the results of hookgate chain test and rule test.
@@ -28,13 +30,13 @@ type testResults struct {
 
 // addFlags adds -o.
 func (t *testResults) addFlags(f *pflag.FlagSet) {
-	f.StringVarP(&t.output, "output", "o", formatTable, "format: table; json; or junit, for CI systems")
+	f.StringVarP(&t.output, "output", "o", cmdline.FormatTable, "format: table; json; or junit, for CI systems")
 }
 
 // check returns an error unless the format is known.
 func (t *testResults) check() error {
-	if !slices.Contains([]string{formatTable, formatJSON, formatJUnit}, t.output) {
-		return usagef("--output %q: want table, json or junit", t.output)
+	if !slices.Contains([]string{cmdline.FormatTable, cmdline.FormatJSON, formatJUnit}, t.output) {
+		return cmdline.Usagef("--output %q: want table, json or junit", t.output)
 	}
 	return nil
 }
@@ -42,7 +44,7 @@ func (t *testResults) check() error {
 // print prints the results, and returns an error if a case has failed.
 func (t *testResults) print(w io.Writer, results []hooktest.Result) error {
 	write := map[string]func(io.Writer, []hooktest.Result) error{
-		formatTable: t.table, formatJSON: t.json, formatJUnit: t.junit,
+		cmdline.FormatTable: t.table, cmdline.FormatJSON: t.json, formatJUnit: t.junit,
 	}[t.output]
 	if err := write(w, results); err != nil {
 		return fmt.Errorf("print results: %w", err)
@@ -145,6 +147,6 @@ func beside(file string) func(path string) ([]byte, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(file), path)
 		}
-		return readJSON(nil, path)
+		return target.ReadJSON(nil, path)
 	}
 }

@@ -16,8 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/alloctest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // answerRaw starts a server that answers each connection with a text, whatever it is asked, and returns its URL.
@@ -62,9 +65,9 @@ func TestErrorsDoNotControlTheTerminal(t *testing.T) {
 			{"get", "holds", "--diagnostics", url}, {"dashboard", "--browser=false", "--diagnostics", url},
 			{"call", "Discovery", "--server", url},
 		} {
-			got := hookgate(t, "", args...)
-			if got.code == exitDone || strings.ContainsAny(got.errOut+got.out, "\x1b\u202e") || len(got.errOut) > 32<<10 {
-				t.Errorf("%s, %v: %d bytes, %.200q", name, args, len(got.errOut), got.errOut)
+			got := commandtest.Hookgate(t, "", args...)
+			if got.Code == cmdline.ExitDone || strings.ContainsAny(got.ErrOut+got.Out, "\x1b\u202e") || len(got.ErrOut) > 32<<10 {
+				t.Errorf("%s, %v: %d bytes, %.200q", name, args, len(got.ErrOut), got.ErrOut)
 			}
 		}
 	}
@@ -104,9 +107,9 @@ func TestHostileStatuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := statusOf(t, tt.status)
 			alloctest.Bound{Base: 1 << 30}.Check(t, 0, func() {
-				got := hookgate(t, "", append(tt.args, "--diagnostics", url)...)
-				if (got.code == exitDone) != (tt.want != "") || !strings.Contains(got.out, tt.want) || tt.want == "" && got.errOut == "" {
-					t.Errorf("status %d, %.300s", got.code, got.errOut)
+				got := commandtest.Hookgate(t, "", append(tt.args, "--diagnostics", url)...)
+				if (got.Code == cmdline.ExitDone) != (tt.want != "") || !strings.Contains(got.Out, tt.want) || tt.want == "" && got.ErrOut == "" {
+					t.Errorf("status %d, %.300s", got.Code, got.ErrOut)
 				}
 			})
 		})
@@ -123,9 +126,9 @@ func TestCompletionsAreNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := hookgate(t, "", cobra.ShellCompNoDescRequestCmd, "describe", "--diagnostics", statusOf(t, string(text)), "")
-	if want := "acme\ngate.acme\n:4\n"; got.out != want {
-		t.Errorf("got %q, want %q", got.out, want)
+	got := commandtest.Hookgate(t, "", cobra.ShellCompNoDescRequestCmd, "describe", "--diagnostics", statusOf(t, string(text)), "")
+	if want := "acme\ngate.acme\n:4\n"; got.Out != want {
+		t.Errorf("got %q, want %q", got.Out, want)
 	}
 }
 
@@ -141,14 +144,14 @@ func TestDashboardPassesOnLittle(t *testing.T) {
 		_, _ = io.WriteString(w, "page")
 	}))
 	t.Cleanup(gateway.Close)
-	var o statusOptions
-	o.server, o.timeout = gateway.URL, time.Minute
-	c, err := o.open()
+	var o target.StatusOptions
+	o.Server, o.Timeout = gateway.URL, time.Minute
+	c, err := o.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
-	h := c.forward("127.0.0.1:1")
+	t.Cleanup(c.Close)
+	h := forward(c, "127.0.0.1:1")
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", nil)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

@@ -22,18 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/hookgate/hookgate/caller"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/infrastructure"
-	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
 )
 
 // infrastructureOptions are the flags of hookgate infrastructure. Those that Cluster API's managers have, too, have the
 // same names.
 type infrastructureOptions struct {
-	clientOptions
+	target.ClientOptions
 	kubeconfig     string
 	namespace      string
 	watchFilter    string
@@ -70,10 +69,10 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.serverFlag = "--gateway"
-	f.StringVar(&o.server, "gateway", "",
+	o.ServerFlag = "--gateway"
+	f.StringVar(&o.Server, "gateway", "",
 		"gateway to call: grpcs://HOST:PORT, grpc://HOST:PORT on loopback for gRPC without TLS, or unix:///PATH")
-	o.addCredentialFlags(f)
+	o.AddCredentialFlags(f)
 	o.addControllerFlags(f)
 	o.leaderElection.addFlags(f, "let only one of several replicas work; needed with more than one")
 	o.diagnostics.addFlags(f)
@@ -109,15 +108,15 @@ func (o *infrastructureOptions) addControllerFlags(f *pflag.FlagSet) {
 }
 
 func (o *infrastructureOptions) check() error {
-	if o.server == "" {
-		return usagef("--gateway is required: the gateway that calls the extensions, for example " +
+	if o.Server == "" {
+		return cmdline.Usagef("--gateway is required: the gateway that calls the extensions, for example " +
 			"grpcs://hookgate.hookgate-system.svc:9090")
 	}
-	if _, err := o.parse(endpoint.GRPCS, endpoint.GRPC, endpoint.Unix); err != nil {
+	if _, err := o.Parse(endpoint.GRPCS, endpoint.GRPC, endpoint.Unix); err != nil {
 		return err
 	}
-	if o.kubeconfig == "" && !inCluster() {
-		return usagef("--kubeconfig is required outside a Pod: the kubeconfig of the management cluster")
+	if o.kubeconfig == "" && !target.InCluster() {
+		return cmdline.Usagef("--kubeconfig is required outside a Pod: the kubeconfig of the management cluster")
 	}
 	for _, n := range []struct {
 		flag  string
@@ -128,17 +127,17 @@ func (o *infrastructureOptions) check() error {
 		{"--max-calls", o.calls}, {"--max-calls-per-class", o.callsPerClass}, {"--kube-api-burst", o.burst},
 	} {
 		if n.value <= 0 {
-			return usagef("%s: want more than 0, got %d", n.flag, n.value)
+			return cmdline.Usagef("%s: want more than 0, got %d", n.flag, n.value)
 		}
 	}
 	if o.qps <= 0 {
-		return usagef("--kube-api-qps: want more than 0, got %g", o.qps)
+		return cmdline.Usagef("--kube-api-qps: want more than 0, got %g", o.qps)
 	}
 	if o.syncPeriod <= 0 {
-		return usagef("--sync-period: want more than 0, got %s", o.syncPeriod)
+		return cmdline.Usagef("--sync-period: want more than 0, got %s", o.syncPeriod)
 	}
 	if _, _, err := net.SplitHostPort(o.diagnostics.address); err != nil {
-		return usagef("--diagnostics-address: %w", err)
+		return cmdline.Usagef("--diagnostics-address: %w", err)
 	}
 	return o.webhooks.check(false)
 }
@@ -166,7 +165,7 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 	if err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
-	gateway, err := o.openGateway(hooks, logger)
+	gateway, err := o.OpenCaller(hooks, logger)
 	if err != nil {
 		return err
 	}
@@ -191,20 +190,6 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 		background = append(background, webhooks)
 	}
 	return runAll(ctx, managed{mgr}, background...)
-}
-
-// openGateway returns the client of the gateway. open says mistakes in the flags by the names of the flags.
-func (o *infrastructureOptions) openGateway(hooks *catalog.Catalog, logger *slog.Logger) (*caller.Client, error) {
-	o.timeout = limits.InfrastructureTimeout // for open alone
-	opened, err := o.open(codec.New(hooks), io.Discard)
-	if err != nil {
-		return nil, err
-	}
-	opened.client.Close()
-	return caller.New(caller.Config{
-		URL: o.server, CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Token: o.token, TokenFile: o.tokenFile,
-		UserAgent: userAgent(), Logger: logger,
-	})
 }
 
 // managed is a manager as a runner.

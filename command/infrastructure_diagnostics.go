@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/serving/edge"
 )
@@ -89,7 +90,7 @@ func (o *infrastructureOptions) metrics(
 	all := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", all)
-	if o.diagnostics.insecure || isLoopback(o.diagnostics.address) {
+	if o.diagnostics.insecure || cmdline.IsLoopback(o.diagnostics.address) {
 		return mux, nil, nil
 	}
 	tokens, err := withTokens(mgr.GetConfig(), logger)

@@ -7,6 +7,9 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // Mistakes in the flags of hookgate infrastructure end it before it calls anything, with a text that names the flag.
@@ -25,9 +28,9 @@ func TestInfrastructureUsage(t *testing.T) {
 		{[]string{"--gateway", "grpcs://gateway:9090", "--kubeconfig", "k", "--diagnostics-address", "x"}, "--diagnostics-address"},
 	} {
 		var out, errOut bytes.Buffer
-		code := run(t.Context(), append([]string{"infrastructure"}, c.args...), strings.NewReader(""), &out, &errOut,
+		code := commandtest.Run(t.Context(), append([]string{"infrastructure"}, c.args...), strings.NewReader(""), &out, &errOut,
 			func(string) (string, bool) { return "", false })
-		if code != exitUsage || !strings.Contains(errOut.String(), c.want) {
+		if code != cmdline.ExitUsage || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%q: exit status %d, %s, want %q", c.args, code, &errOut, c.want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/examples/requests"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/scaffold"
 )
 
@@ -34,7 +35,7 @@ func newInitCommand() *cobra.Command {
 			"  hookgate init go acme --module github.com/acme/acme",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usagef("want a kind of projects and a name, got %d arguments; the kinds are %s",
+				return cmdline.Usagef("want a kind of projects and a name, got %d arguments; the kinds are %s",
 					len(args), strings.Join(kinds, ", "))
 			}
 			return nil
@@ -53,18 +54,18 @@ func newInitCommand() *cobra.Command {
 // initProject makes a project, and prints what there is and the first command to run.
 func initProject(out io.Writer, kind, name, dir, module string) error {
 	if !slices.Contains(scaffold.Kinds(), kind) {
-		return usagef("no kind %q of projects: want one of %s", kind, strings.Join(scaffold.Kinds(), ", "))
+		return cmdline.Usagef("no kind %q of projects: want one of %s", kind, strings.Join(scaffold.Kinds(), ", "))
 	}
 	if err := scaffold.CheckName(name); err != nil {
-		return usagef("name %q %w", name, err)
+		return cmdline.Usagef("name %q %w", name, err)
 	}
 	if module != "" && kind != "go" {
-		return usagef("--module is for projects in Go: leave it out")
+		return cmdline.Usagef("--module is for projects in Go: leave it out")
 	}
 	if !modulePath.MatchString(cmp.Or(module, "example.com/"+name)) {
-		return usagef("--module %q: want the path of a module, such as github.com/acme/%s", module, name)
+		return cmdline.Usagef("--module %q: want the path of a module, such as github.com/acme/%s", module, name)
 	}
-	values := pinned(currentBuild())
+	values := pinned(cmdline.CurrentBuild())
 	values.Name, values.Module = name, cmp.Or(module, "example.com/"+name)
 	values.Request = string(requests.Example(
 		hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterUpgrade"}))
@@ -80,7 +81,7 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 		_, _ = fmt.Fprintln(out, filepath.Join(dir, filepath.FromSlash(f.Path)))
 	}
 	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  cd %s && %s\n",
-		shellWord(dir), scaffold.FirstCommand(files))
+		cmdline.ShellWord(dir), scaffold.FirstCommand(files))
 	return err
 }
 
@@ -96,7 +97,7 @@ var (
 )
 
 // pinned returns the versions that a project made by a build has: those of the release, or the commit of the build.
-func pinned(b buildInfo) scaffold.Values {
+func pinned(b cmdline.BuildInfo) scaffold.Values {
 	v := scaffold.Values{Ref: "main", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev", Go: "1.26"}
 	from := fromOf.FindStringSubmatch(b.Version)
 	switch number := strings.TrimPrefix(b.Version, "v"); {

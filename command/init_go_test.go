@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 )
 
 // A project in Go passes its own tests with these modules, the conformance checks among them, for which this program is
@@ -42,7 +44,7 @@ func TestInitGo(t *testing.T) {
 	for _, verb := range []string{"vet", "test"} {
 		cmd := exec.CommandContext(t.Context(), "go", verb, "./...")
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", asProgram+"=1", "HOOKGATE_BIN="+os.Args[0])
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", commandtest.AsProgram+"=1", "HOOKGATE_BIN="+os.Args[0])
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", verb, err, out)
 		}

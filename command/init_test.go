@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/scaffold"
 )
 
@@ -21,14 +23,14 @@ import (
 func madeProject(t *testing.T, kind, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a", name)
-	got := hookgate(t, "", "init", kind, name, "--dir", dir)
+	got := commandtest.Hookgate(t, "", "init", kind, name, "--dir", dir)
 	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil || got.code != exitDone {
-		t.Fatalf("exit status %d, %v: %s", got.code, err, got.errOut)
+	if err != nil || got.Code != cmdline.ExitDone {
+		t.Fatalf("exit status %d, %v: %s", got.Code, err, got.ErrOut)
 	}
 	first := regexp.MustCompile("```sh\n(.+)\n").FindStringSubmatch(string(readme))
-	if first == nil || !strings.HasSuffix(got.out, "\n\n  cd "+shellWord(dir)+" && "+first[1]+"\n") {
-		t.Errorf("the first command of the README %q is not the end of\n%s", first, got.out)
+	if first == nil || !strings.HasSuffix(got.Out, "\n\n  cd "+cmdline.ShellWord(dir)+" && "+first[1]+"\n") {
+		t.Errorf("the first command of the README %q is not the end of\n%s", first, got.Out)
 	}
 	return dir
 }
@@ -47,7 +49,7 @@ func runIn(t *testing.T, dir string, env ...string) {
 	command := scaffold.FirstCommand([]scaffold.File{{Path: "README.md", Content: readme}})
 	cmd := exec.CommandContext(t.Context(), "sh", "-euc", command)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), asProgram+"=1", "PATH="+bin+":"+os.Getenv("PATH")), env...)
+	cmd.Env = append(append(os.Environ(), commandtest.AsProgram+"=1", "PATH="+bin+":"+os.Getenv("PATH")), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", command, err, out)
 	}
@@ -58,8 +60,8 @@ func TestInitWithoutServer(t *testing.T) {
 	for _, kind := range []string{"rule", "job"} {
 		dir := madeProject(t, kind, "my-project")
 		runIn(t, dir)
-		if got := hookgate(t, "", "lint", filepath.Join(dir, kind+".yaml")); got.code != exitDone || strings.Contains(got.errOut+got.out, "my-project\": ") && kind == "rule" {
-			t.Errorf("lint %s: exit status %d: %s%s", kind, got.code, got.out, got.errOut)
+		if got := commandtest.Hookgate(t, "", "lint", filepath.Join(dir, kind+".yaml")); got.Code != cmdline.ExitDone || strings.Contains(got.ErrOut+got.Out, "my-project\": ") && kind == "rule" {
+			t.Errorf("lint %s: exit status %d: %s%s", kind, got.Code, got.Out, got.ErrOut)
 		}
 	}
 }
@@ -78,8 +80,8 @@ func TestInitManifests(t *testing.T) {
 				t.Errorf("%s of %s: %v (-want +got):\n%s", name, kind, err, diff)
 			}
 		}
-		if got := hookgate(t, "", "lint", filepath.Join(dir, "deploy", "register.yaml")); got.code != exitDone {
-			t.Errorf("lint of %s: exit status %d: %s", kind, got.code, got.out)
+		if got := commandtest.Hookgate(t, "", "lint", filepath.Join(dir, "deploy", "register.yaml")); got.Code != cmdline.ExitDone {
+			t.Errorf("lint of %s: exit status %d: %s", kind, got.Code, got.Out)
 		}
 	}
 }
@@ -114,18 +116,18 @@ func TestInitRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"NoName":   {[]string{"rule"}, exitUsage, "want a kind of projects and a name, got 1 arguments; the kinds are rule, job, go, python, typescript"},
-		"NoKind":   {[]string{"cobol", "a"}, exitUsage, `no kind "cobol" of projects: want one of rule, job, go, python, typescript`},
-		"Name":     {[]string{"rule", "../a"}, exitUsage, `name "../a" must be a DNS label that begins with a letter`},
-		"Digit":    {[]string{"rule", "1a"}, exitUsage, `name "1a" must be a DNS label that begins with a letter`},
-		"LongName": {[]string{"rule", strings.Repeat("a", 51)}, exitUsage, "must have at most 50 characters"},
-		"Module":   {[]string{"rule", "a", "--module", "x.example/a"}, exitUsage, "--module is for projects in Go"},
-		"NoModule": {[]string{"go", "a", "--module", "a b"}, exitUsage, `--module "a b": want the path of a module, such as github.com/acme/a`},
-		"Exists":   {[]string{"rule", "a", "--dir", there}, exitFailed, filepath.Join(there, "test.yaml") + " exists, and is not overwritten: nothing was written"},
+		"NoName":   {[]string{"rule"}, cmdline.ExitUsage, "want a kind of projects and a name, got 1 arguments; the kinds are rule, job, go, python, typescript"},
+		"NoKind":   {[]string{"cobol", "a"}, cmdline.ExitUsage, `no kind "cobol" of projects: want one of rule, job, go, python, typescript`},
+		"Name":     {[]string{"rule", "../a"}, cmdline.ExitUsage, `name "../a" must be a DNS label that begins with a letter`},
+		"Digit":    {[]string{"rule", "1a"}, cmdline.ExitUsage, `name "1a" must be a DNS label that begins with a letter`},
+		"LongName": {[]string{"rule", strings.Repeat("a", 51)}, cmdline.ExitUsage, "must have at most 50 characters"},
+		"Module":   {[]string{"rule", "a", "--module", "x.example/a"}, cmdline.ExitUsage, "--module is for projects in Go"},
+		"NoModule": {[]string{"go", "a", "--module", "a b"}, cmdline.ExitUsage, `--module "a b": want the path of a module, such as github.com/acme/a`},
+		"Exists":   {[]string{"rule", "a", "--dir", there}, cmdline.ExitFailed, filepath.Join(there, "test.yaml") + " exists, and is not overwritten: nothing was written"},
 	} {
-		got := hookgate(t, "", append([]string{"init"}, tt.args...)...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || got.out != "" {
-			t.Errorf("%s: exit status %d, want %q in\n%s%s", name, got.code, tt.want, got.errOut, got.out)
+		got := commandtest.Hookgate(t, "", append([]string{"init"}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {
+			t.Errorf("%s: exit status %d, want %q in\n%s%s", name, got.Code, tt.want, got.ErrOut, got.Out)
 		}
 	}
 	if left, err := os.ReadDir(there); err != nil || len(left) != 1 {
@@ -142,7 +144,7 @@ func TestPinned(t *testing.T) {
 		"v1.2.3-dirty":      {Ref: "c0ffee", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev"},
 		"(devel)":           {Ref: "c0ffee", ImageTag: "dev", Python: "0.0.0.dev0", NPM: "0.0.0-dev"},
 	} {
-		got := pinned(buildInfo{Version: version, Commit: "c0ffee"})
+		got := pinned(cmdline.BuildInfo{Version: version, Commit: "c0ffee"})
 		install := "go install github.com/hookgate/hookgate/cmd/hookgate@" + version
 		if want.ImageTag == "dev" {
 			install = " checkout -q c0ffee && "
@@ -161,7 +163,7 @@ func TestPinned(t *testing.T) {
 		"v0.0.0-20261126045440-5874e898abcd":   "5874e898abcd",
 		"v1.2.4-0.20261126045440-5874e898abcd": "5874e898abcd",
 	} {
-		if got := pinned(buildInfo{Version: version, Commit: "unknown"}); got.Ref != want || got.ImageTag != "dev" {
+		if got := pinned(cmdline.BuildInfo{Version: version, Commit: "unknown"}); got.Ref != want || got.ImageTag != "dev" {
 			t.Errorf("%s is pinned as %s, %s, want %s", version, got.Ref, got.ImageTag, want)
 		}
 	}

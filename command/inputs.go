@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/calls/auth"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/network/connect"
 )
@@ -52,7 +53,7 @@ func (o *serveOptions) open(ctx context.Context, hooks *catalog.Catalog, logger 
 		return nil, err
 	}
 	if in.allowed, err = connect.ParseAllowed(o.allowedHosts); err != nil {
-		return nil, usagef("--allowed-extension-hosts: %w", err)
+		return nil, cmdline.Usagef("--allowed-extension-hosts: %w", err)
 	}
 	in.gate, in.callers, err = o.callers.gate(in.certificates, in.cluster.rest, hooks, logger)
 	if err != nil {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 )
 
@@ -27,7 +29,7 @@ func newJobCommand() *cobra.Command {
 		Use:   "job",
 		Short: "Run Jobs that answer hooks again, or forget that they have run",
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to do with Jobs: rerun or forget")
+			return cmdline.Usagef("say what to do with Jobs: rerun or forget")
 		},
 	}
 	cmd.AddCommand(newJobRerunCommand(), newJobForgetCommand())
@@ -57,7 +59,7 @@ func newJobForgetCommand() *cobra.Command {
 
 // clusterJobOptions are the flags of commands about the Jobs of a HookJob for one Cluster.
 type clusterJobOptions struct {
-	kube      kubeOptions
+	kube      target.KubeOptions
 	namespace string
 	cluster   string
 	run       func(ctx context.Context, jobs *hookjob.Cluster, name, cluster string, out io.Writer) error
@@ -67,16 +69,16 @@ type clusterJobOptions struct {
 func (o *clusterJobOptions) command(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("want the name of one HookJob, see \"hookgate get jobs\"; got %d names", len(args))
+			return cmdline.Usagef("want the name of one HookJob, see \"hookgate get jobs\"; got %d names", len(args))
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		namespace, name, ok := strings.Cut(o.cluster, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(o.cluster, limits.QuotedBytes))
+			return cmdline.Usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(o.cluster, limits.QuotedBytes))
 		}
-		config, err := o.kube.load()
+		config, err := o.kube.Load()
 		if err != nil {
 			return err
 		}
@@ -94,9 +96,9 @@ func (o *clusterJobOptions) command(cmd *cobra.Command) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.cluster, "cluster", "", "the Cluster, as NAMESPACE/NAME")
-	f.StringVar(&o.namespace, "namespace", defaultGateway, "namespace of the gateway, where successes are recorded")
-	o.kube.addFlags(f)
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.kube)})
+	f.StringVar(&o.namespace, "namespace", target.DefaultGateway, "namespace of the gateway, where successes are recorded")
+	o.kube.AddFlags(f)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
 }
 

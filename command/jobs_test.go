@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // jobStatus is the status of a gateway with a HookJob, for which a Cluster waits.
@@ -34,14 +36,14 @@ func jobStatus() *status.Gateway {
 
 // TestJobsAreShown lists HookJobs and describes one, with the Cluster that waits for its Job and for how long.
 func TestJobsAreShown(t *testing.T) {
-	s := serveStatus(t, jobStatus)
+	s := commandtest.ServeStatus(t, jobStatus)
 	ask := func(args ...string) [][]string {
 		t.Helper()
-		got := hookgate(t, "", append(args, "--diagnostics", s.URL)...)
-		if got.code != exitDone || got.errOut != "" {
-			t.Errorf("%v: exit status %d: %s", args, got.code, got.errOut)
+		got := commandtest.Hookgate(t, "", append(args, "--diagnostics", s.URL)...)
+		if got.Code != cmdline.ExitDone || got.ErrOut != "" {
+			t.Errorf("%v: exit status %d: %s", args, got.Code, got.ErrOut)
 		}
-		return columns(got.out)
+		return commandtest.Columns(got.Out)
 	}
 	if diff := cmp.Diff([][]string{
 		{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"}, {"backup", "BeforeClusterUpgrade", "True", "Ready", "40", "0"},
@@ -66,8 +68,8 @@ func TestJobUsage(t *testing.T) {
 		`--cluster: want NAMESPACE/NAME, got "a"`:                            {"rerun", "a", "--cluster", "a"},
 		`--cluster: want NAMESPACE/NAME, got "a/b/c"`:                        {"rerun", "a", "--cluster", "a/b/c"},
 	} {
-		if got := hookgate(t, "", append([]string{"job"}, args...)...); got.code != exitUsage || !strings.Contains(got.errOut, want) {
-			t.Errorf("%q: exit status %d: %s, want %s", args, got.code, got.errOut, want)
+		if got := commandtest.Hookgate(t, "", append([]string{"job"}, args...)...); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, want) {
+			t.Errorf("%q: exit status %d: %s, want %s", args, got.Code, got.ErrOut, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 )
 
@@ -38,13 +39,13 @@ func newLintCommand(hooks *catalog.Catalog) *cobra.Command {
 			"  hookgate lint policy.yaml -o sarif > lint.sarif",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("want directories or files with manifests")
+				return cmdline.Usagef("want directories or files with manifests")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{formatText, formatJSON, formatSARIF}, output) {
-				return usagef("--output %q: want text, json or sarif", output)
+			if !slices.Contains([]string{formatText, cmdline.FormatJSON, formatSARIF}, output) {
+				return cmdline.Usagef("--output %q: want text, json or sarif", output)
 			}
 			problems, err := manifest.Lint(args, hooks)
 			if err != nil {
@@ -101,7 +102,7 @@ func (l linted) errors() int {
 
 func (l linted) write(w io.Writer, format string) error {
 	switch format {
-	case formatJSON:
+	case cmdline.FormatJSON:
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(map[string]linted{"problems": l})
@@ -131,7 +132,7 @@ func (p *lintProblem) text() string {
 func (l linted) writeSARIF(w io.Writer) error {
 	const rule, help = "manifest", "https://github.com/hookgate/hookgate/blob/main/docs/extension-policy.md"
 	run := sarif.NewRunWithInformationURI("hookgate lint", help)
-	run.Tool.Driver.WithVersion(currentBuild().Version)
+	run.Tool.Driver.WithVersion(cmdline.CurrentBuild().Version)
 	run.AddRule(rule).WithHelpURI(help).
 		WithShortDescription(sarif.NewMultiformatMessageString().
 			WithText("A manifest that a gateway would not use as it is meant."))

@@ -11,17 +11,10 @@ import (
 	"testing"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
-)
 
-const lintConfig = `apiVersion: runtime.cluster.x-k8s.io/v1beta2
-kind: ExtensionConfig
-metadata: {name: acme}
-spec: {clientConfig: {url: "https://acme.example.com", caBundle: ""}}
-status:
-  handlers:
-  - name: patch.acme
-    requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: GeneratePatches}
-`
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+)
 
 // lintPolicy returns a policy with a condition on its last line.
 func lintPolicy(name, target, expression string) string {
@@ -49,12 +42,12 @@ func TestLint(t *testing.T) {
 		"good/rule.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: for-a-cluster}\nspec:\n  hook: BeforeClusterUpgrade\n" +
 			"  params: [{name: self, self: true}]\n  hold: [{if: params.self.status.phase == 'Pending', message: \"'waits'\"}]\n",
 		"bad/a.yaml": lintPolicy("typo", "{name: other}", "request.nmespace == 'a'"),
-		"bad/b.yaml": strings.Replace(lintConfig, `, caBundle: ""`, "", 1) + "---\n" + lintPolicy("clusters", "{name: acme}", "has(request.cluster)") +
+		"bad/b.yaml": strings.Replace(commandtest.LintConfig, `, caBundle: ""`, "", 1) + "---\n" + lintPolicy("clusters", "{name: acme}", "has(request.cluster)") +
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"bad/c.yaml": lintPolicy("second", "{name: other}", "request.x ==") + "---\n" + lintPolicy("third", "{name: other}", "true"),
 	})
-	if got := hookgate(t, "", "lint", "good"); got.code != exitDone || got.out+got.errOut != "" {
-		t.Errorf("exit status %d: %s%s", got.code, got.out, got.errOut)
+	if got := commandtest.Hookgate(t, "", "lint", "good"); got.Code != cmdline.ExitDone || got.Out+got.ErrOut != "" {
+		t.Errorf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
 	const place = "spec.matchConditions[0].expression: Invalid value: "
 	want := strings.Join([]string{
@@ -65,55 +58,49 @@ func TestLint(t *testing.T) {
 		`bad/c.yaml:8: error: ExtensionPolicy "second": ` + place + "line 1, column 13: Syntax error: ",
 		`bad/c.yaml:10: error: ExtensionPolicy "typo"`,
 	}, "\n")
-	got := hookgate(t, "", "lint", "bad", "good/policy.yaml")
-	lines, wanted := strings.Split(got.out, "\n"), strings.Split(want, "\n")
-	if got.code != exitFailed || got.errOut != "hookgate: lint: 5 mistakes\n" {
-		t.Errorf("exit status %d: %s", got.code, got.errOut)
+	got := commandtest.Hookgate(t, "", "lint", "bad", "good/policy.yaml")
+	lines, wanted := strings.Split(got.Out, "\n"), strings.Split(want, "\n")
+	if got.Code != cmdline.ExitFailed || got.ErrOut != "hookgate: lint: 5 mistakes\n" {
+		t.Errorf("exit status %d: %s", got.Code, got.ErrOut)
 	}
 	for i, prefix := range wanted[:4] {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], prefix) {
-			t.Fatalf("want line %d to begin with\n%s\nin\n%s", i, prefix, got.out)
+			t.Fatalf("want line %d to begin with\n%s\nin\n%s", i, prefix, got.Out)
 		}
 	}
 
-	got = hookgate(t, "", "lint", "bad/a.yaml", "-o", "json")
+	got = commandtest.Hookgate(t, "", "lint", "bad/a.yaml", "-o", "json")
 	var report struct{ Problems []lintProblem }
-	if err := json.Unmarshal([]byte(got.out), &report); err != nil || got.code != exitFailed || len(report.Problems) != 1 ||
+	if err := json.Unmarshal([]byte(got.Out), &report); err != nil || got.Code != cmdline.ExitFailed || len(report.Problems) != 1 ||
 		report.Problems[0].Line != 8 || report.Problems[0].Level != "error" || report.Problems[0].File != "bad/a.yaml" {
-		t.Errorf("exit status %d: %v: %s", got.code, err, got.out)
+		t.Errorf("exit status %d: %v: %s", got.Code, err, got.Out)
 	}
-	got = hookgate(t, "", "lint", "bad/a.yaml", "-o", "sarif")
-	log, err := sarif.FromBytes([]byte(got.out), sarif.WithStrictValidation())
+	got = commandtest.Hookgate(t, "", "lint", "bad/a.yaml", "-o", "sarif")
+	log, err := sarif.FromBytes([]byte(got.Out), sarif.WithStrictValidation())
 	if err != nil {
-		t.Fatalf("%v in\n%s", err, got.out)
+		t.Fatalf("%v in\n%s", err, got.Out)
 	}
 	if err := log.Validate(); err != nil || len(log.Runs[0].Results) != 1 {
-		t.Errorf("%v: %s", err, got.out)
+		t.Errorf("%v: %s", err, got.Out)
 	}
 }
 
 func TestLintUsage(t *testing.T) {
 	lintFiles(t, nil)
 	for _, args := range [][]string{{"lint"}, {"lint", ".", "-o", "table"}} {
-		if got := hookgate(t, "", args...); got.code != exitUsage {
-			t.Errorf("%q: exit status %d: %s", args, got.code, got.errOut)
+		if got := commandtest.Hookgate(t, "", args...); got.Code != cmdline.ExitUsage {
+			t.Errorf("%q: exit status %d: %s", args, got.Code, got.ErrOut)
 		}
 	}
-	if got := hookgate(t, "", "lint", "absent.yaml"); got.code != exitFailed || !strings.Contains(got.errOut, "absent.yaml") {
-		t.Errorf("exit status %d: %s", got.code, got.errOut)
+	if got := commandtest.Hookgate(t, "", "lint", "absent.yaml"); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, "absent.yaml") {
+		t.Errorf("exit status %d: %s", got.Code, got.ErrOut)
 	}
-}
-
-// lintChain returns a chain with steps on lines of their own, from line 6.
-func lintChain(name, hookName string, steps ...string) string {
-	return "apiVersion: hookgate.dev/v1alpha1\nkind: HandlerChain\nmetadata: {name: " + name + "}\nspec:\n  hook: " + hookName + "\n  steps:\n  - {handler: " +
-		strings.Join(steps, "}\n  - {handler: ") + "}\n"
 }
 
 // TestLintChains finds what keeps chains from being called, as far as the files say it.
 func TestLintChains(t *testing.T) {
 	status := func(config, name, hookName string) string {
-		return strings.NewReplacer("patch.acme", name+"."+config, "name: acme", "name: "+config, "GeneratePatches", hookName, `, caBundle: ""`, "").Replace(lintConfig)
+		return strings.NewReplacer("patch.acme", name+"."+config, "name: acme", "name: "+config, "GeneratePatches", hookName, `, caBundle: ""`, "").Replace(commandtest.LintConfig)
 	}
 	unknown, _, _ := strings.Cut(status("new", "x", "GeneratePatches"), "status:")
 	ignore := func(name, target string) string {
@@ -125,34 +112,34 @@ func TestLintChains(t *testing.T) {
 		want  []string
 	}{
 		"a step that exists, one that may, and one of an ExtensionConfig that is elsewhere": {
-			[]string{status("acme", "patch", "GeneratePatches"), unknown, lintChain("c", "GeneratePatches", "patch.acme", "x.new", "y.elsewhere")}, nil,
+			[]string{status("acme", "patch", "GeneratePatches"), unknown, commandtest.LintChain("c", "GeneratePatches", "patch.acme", "x.new", "y.elsewhere")}, nil,
 		},
 		"the same step in chains of two hooks, of which one is wrong, whichever it is": {
-			[]string{lintChain("c", "GeneratePatches", "y.elsewhere"), lintChain("d", "ValidateTopology", "y.elsewhere")}, nil,
+			[]string{commandtest.LintChain("c", "GeneratePatches", "y.elsewhere"), commandtest.LintChain("d", "ValidateTopology", "y.elsewhere")}, nil,
 		},
 		"steps that the status does not have, or has of another hook": {
-			[]string{status("acme", "patch", "ValidateTopology"), lintChain("c", "GeneratePatches", "none.acme", "patch.acme")},
+			[]string{status("acme", "patch", "ValidateTopology"), commandtest.LintChain("c", "GeneratePatches", "none.acme", "patch.acme")},
 			[]string{
 				`1.yaml:7: error: HandlerChain "c": spec.steps[0].handler: no handler "none.acme" is registered`,
 				`1.yaml:8: error: HandlerChain "c": spec.steps[1].handler: handler "patch.acme" serves the hook ValidateTopology, not GeneratePatches`,
 			},
 		},
 		"an optional step that the status does not have": {
-			[]string{status("acme", "patch", "GeneratePatches"), lintChain("c", "GeneratePatches", "patch.acme", "none.acme, optional: true")}, nil,
+			[]string{status("acme", "patch", "GeneratePatches"), commandtest.LintChain("c", "GeneratePatches", "patch.acme", "none.acme, optional: true")}, nil,
 		},
 		"policies that ignore failures of in-place steps, known or not": {
 			[]string{
 				status("acme", "a", "CanUpdateMachine"), ignore("p", "{name: acme}"), ignore("q", "{name: elsewhere, handler: b}"),
-				lintChain("c", "CanUpdateMachine", "a.acme", "b.elsewhere", "c.elsewhere"),
+				commandtest.LintChain("c", "CanUpdateMachine", "a.acme", "b.elsewhere", "c.elsewhere"),
 			},
 			[]string{
 				`3.yaml:7: error: HandlerChain "c": spec.steps[0].handler: handler "a.acme" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`,
 				`3.yaml:8: error: HandlerChain "c": spec.steps[1].handler: handler "b.elsewhere" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`,
 			},
 		},
-		"the name of an ExtensionConfig": {[]string{unknown, lintChain("new", "GeneratePatches", "y.elsewhere")}, nil},
+		"the name of an ExtensionConfig": {[]string{unknown, commandtest.LintChain("new", "GeneratePatches", "y.elsewhere")}, nil},
 		"two chains of a hook of which Cluster API takes one handler": {
-			[]string{lintChain("c", "CanUpdateMachine", "a.x"), lintChain("d", "CanUpdateMachine", "b.x")},
+			[]string{commandtest.LintChain("c", "CanUpdateMachine", "a.x"), commandtest.LintChain("d", "CanUpdateMachine", "b.x")},
 			[]string{
 				`0.yaml:5: error: HandlerChain "c": spec.hook: ` + several + "c, d; put them into one HandlerChain",
 				`1.yaml:5: error: HandlerChain "d": spec.hook: ` + several + "c, d; put them into one HandlerChain",
@@ -171,22 +158,17 @@ func TestLintChains(t *testing.T) {
 			files[string(rune('0'+i))+".yaml"] = text
 		}
 		lintFiles(t, files)
-		got := hookgate(t, "", "lint", ".")
+		got := commandtest.Hookgate(t, "", "lint", ".")
 		want := strings.Join(append(tt.want, ""), "\n")
-		if got.out != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.out, want)
+		if got.Out != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.Out, want)
 		}
 	}
 }
 
-// lintRule returns a rule that fails with an expression as its message, on line 7.
-func lintRule(name, hookName, message string) string {
-	return "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: " + name + "}\nspec:\n  hook: " + hookName + "\n  fail:\n  - {if: 'true', message: '" + message + "'}\n"
-}
-
 // TestLintRules compiles rules, and finds what keeps them, and chains of them, from being called.
 func TestLintRules(t *testing.T) {
-	config, _, _ := strings.Cut(lintConfig, "status:")
+	config, _, _ := strings.Cut(commandtest.LintConfig, "status:")
 	policy := func(spec string) string {
 		return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: r}, " + spec + "}\n"
 	}
@@ -195,25 +177,25 @@ func TestLintRules(t *testing.T) {
 		want  []string
 	}{
 		"a rule, a policy of it, and chains of one in the files and of one elsewhere": {
-			[]string{lintRule("r", "BeforeClusterUpgrade", `"no"`), policy("timeoutSeconds: 3"), lintChain("c", "BeforeClusterUpgrade", "rule.r", "rule.elsewhere")}, nil,
+			[]string{commandtest.LintRule("r", "BeforeClusterUpgrade", `"no"`), policy("timeoutSeconds: 3"), commandtest.LintChain("c", "BeforeClusterUpgrade", "rule.r", "rule.elsewhere")}, nil,
 		},
 		"an unknown member": {
-			[]string{lintRule("r", "BeforeClusterUpgrade", "request.nothing")},
+			[]string{commandtest.LintRule("r", "BeforeClusterUpgrade", "request.nothing")},
 			[]string{`0.yaml:7: error: HookRule "r": spec.fail[0].message: Invalid value: line 1, column 8: undefined field 'nothing'`},
 		},
 		"the name of an ExtensionConfig": {
-			[]string{config, lintRule("acme", "BeforeClusterUpgrade", `"no"`)},
+			[]string{config, commandtest.LintRule("acme", "BeforeClusterUpgrade", `"no"`)},
 			[]string{`0.yaml:1: error: ExtensionConfig "acme": metadata.name: it is the name of HookRule "acme", too, so that it is not called: rename it`},
 		},
 		"steps that a rule does not have, or has of another hook": {
-			[]string{lintRule("r", "BeforeClusterUpgrade", `"no"`), lintChain("c", "BeforeClusterCreate", "rule.r", "v.r")},
+			[]string{commandtest.LintRule("r", "BeforeClusterUpgrade", `"no"`), commandtest.LintChain("c", "BeforeClusterCreate", "rule.r", "v.r")},
 			[]string{
 				`1.yaml:7: error: HandlerChain "c": spec.steps[0].handler: handler "rule.r" serves the hook BeforeClusterUpgrade, not BeforeClusterCreate`,
 				`1.yaml:8: error: HandlerChain "c": spec.steps[1].handler: no handler "v.r" is registered`,
 			},
 		},
 		"a policy that means nothing to it": {
-			[]string{lintRule("r", "BeforeClusterUpgrade", `"no"`), policy("cache: {ttlSeconds: 5}")},
+			[]string{commandtest.LintRule("r", "BeforeClusterUpgrade", `"no"`), policy("cache: {ttlSeconds: 5}")},
 			[]string{`1.yaml:1: error: ExtensionPolicy "p": In effect for HookRule "r", except for spec.cache: only for an extension with a server do these mean anything`},
 		},
 	} {
@@ -222,9 +204,9 @@ func TestLintRules(t *testing.T) {
 			files[string(rune('0'+i))+".yaml"] = text
 		}
 		lintFiles(t, files)
-		got := hookgate(t, "", "lint", ".")
-		if want := strings.Join(append(tt.want, ""), "\n"); got.out != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.out, want)
+		got := commandtest.Hookgate(t, "", "lint", ".")
+		if want := strings.Join(append(tt.want, ""), "\n"); got.Out != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.Out, want)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/machines"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -48,36 +49,36 @@ func (o *machinesOptions) addFlags(f *pflag.FlagSet) {
 func (o *machinesOptions) check(wantsCluster bool) error {
 	switch {
 	case o.enabled && !wantsCluster:
-		return usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; leave it out")
+		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; leave it out")
 	case o.maxHold < 0:
-		return usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
+		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
 	case o.concurrency <= 0:
-		return usagef("--machine-concurrency: want more than 0, got %d", o.concurrency)
+		return cmdline.Usagef("--machine-concurrency: want more than 0, got %d", o.concurrency)
 	}
 	return nil
 }
 
 // machinesGroups has each flag of hookgate machines once. They mean what they mean for hookgate serve.
-var machinesGroups = []flagGroup{
-	{"Machines", []string{"machines-namespace", "machines-max-hold", "machine-concurrency"}},
-	{"Where registrations come from", []string{"kubeconfig", "resync"}},
-	{"Calls to extensions", []string{
+var machinesGroups = []cmdline.FlagGroup{
+	{Title: "Machines", Flags: []string{"machines-namespace", "machines-max-hold", "machine-concurrency"}},
+	{Title: "Where registrations come from", Flags: []string{"kubeconfig", "resync"}},
+	{Title: "Calls to extensions", Flags: []string{
 		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
 		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
 	}},
-	{"ExtensionConfigs of a cluster", []string{
+	{Title: "ExtensionConfigs of a cluster", Flags: []string{
 		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
 		"kube-api-qps", "kube-api-burst",
 	}},
-	{"Jobs of HookJobs", []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
-	{"Replicas", []string{
+	{Title: "Jobs of HookJobs", Flags: []string{"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security"}},
+	{Title: "Replicas", Flags: []string{
 		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},
-	{"Health, metrics and traces", []string{
+	{Title: "Health, metrics and traces", Flags: []string{
 		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "cert-dir",
 		"tls-min-version", "tls-cipher-suites", "otlp-endpoint", "otlp-insecure", "trace-ratio",
 	}},
-	{"The process", []string{"log-format", "log-level", "memory-budget", "help"}},
+	{Title: "The process", Flags: []string{"log-format", "log-level", "memory-budget", "help"}},
 }
 
 func newMachinesCommand(
@@ -106,7 +107,7 @@ func newMachinesCommand(
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.addFlags(all)
 	for _, g := range machinesGroups {
-		for _, name := range g.flags {
+		for _, name := range g.Flags {
 			if flag := all.Lookup(name); flag != nil {
 				cmd.Flags().AddFlag(flag)
 			}
@@ -114,7 +115,7 @@ func newMachinesCommand(
 	}
 	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without it, a " +
 		"certificate is made that nobody trusts"
-	groupFlags(cmd, machinesGroups)
+	cmdline.GroupFlags(cmd, machinesGroups)
 	cmd.AddCommand(newMachinesReleaseCommand())
 	return cmd
 }

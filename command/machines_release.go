@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/machines"
 )
 
@@ -35,7 +37,7 @@ const (
 
 // releaseOptions are the flags of hookgate machines release.
 type releaseOptions struct {
-	kubeOptions
+	target.KubeOptions
 	namespace        string
 	gatewayNamespace string
 	scaleDown        string
@@ -58,7 +60,7 @@ func newMachinesReleaseCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
-	o.addFlags(f)
+	o.AddFlags(f)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the Machines; all by default")
 	f.StringVar(&o.gatewayNamespace, "gateway-namespace", "",
 		"namespace of the gateway; by default the Pod's own, or "+defaultGatewayNamespace)
@@ -66,15 +68,15 @@ func newMachinesReleaseCommand() *cobra.Command {
 	f.BoolVar(&o.holdOff, "hold-off", false,
 		"annotate the Clusters, too, so that gateways hold none of their Machines until --resume")
 	f.BoolVar(&o.resume, "resume", false, "take that annotation off the Clusters, and do nothing else")
-	wrapHelp(cmd, nil) // it has no groups
+	cmdline.WrapHelp(cmd, nil) // it has no groups
 	return cmd
 }
 
 func (o *releaseOptions) run(ctx context.Context, out io.Writer) error {
 	if o.resume && (o.holdOff || o.scaleDown != "") {
-		return usagef("--resume ends what --hold-off began: leave --hold-off and --scale-down out")
+		return cmdline.Usagef("--resume ends what --hold-off began: leave --hold-off and --scale-down out")
 	}
-	config, err := o.load()
+	config, err := o.Load()
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (o *releaseOptions) stopGateway(ctx context.Context, c client.Client, out i
 	namespace := o.gatewayNamespace
 	if namespace == "" {
 		namespace = defaultGatewayNamespace
-		if own, err := os.ReadFile(ownNamespaceFile); err == nil && o.kubeconfig == "" {
+		if own, err := os.ReadFile(ownNamespaceFile); err == nil && o.Kubeconfig == "" {
 			namespace = strings.TrimSpace(string(own))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/memory"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/budget"
 )
 
@@ -35,10 +36,10 @@ func (o *memoryOptions) check() error {
 	}
 	q, err := resource.ParseQuantity(o.limit)
 	if err != nil {
-		return usagef("--memory-budget: want a quantity such as 256Mi, got %q", o.limit)
+		return cmdline.Usagef("--memory-budget: want a quantity such as 256Mi, got %q", o.limit)
 	}
 	if o.bytes = q.Value(); o.bytes < budget.MinLimit {
-		return usagef("--memory-budget: want at least %dMi, got %s", budget.MinLimit>>20, o.limit)
+		return cmdline.Usagef("--memory-budget: want at least %dMi, got %s", budget.MinLimit>>20, o.limit)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // decodedPatch is the member that --decode-patches writes in place of patch, whose base64 the contract mandates.
@@ -27,8 +28,8 @@ func addDecodePatches(f *pflag.FlagSet, decode *bool) {
 
 // checkDecodePatches returns an error unless a format has patches to decode.
 func checkDecodePatches(decode bool, format string) error {
-	if decode && format == formatTable {
-		return usagef("--decode-patches is for -o json and -o yaml: the table shows patches decoded anyway")
+	if decode && format == cmdline.FormatTable {
+		return cmdline.Usagef("--decode-patches is for -o json and -o yaml: the table shows patches decoded anyway")
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // isPlugin reports whether a program of this name is run as a plug-in of kubectl, which knows it by its name.
@@ -26,8 +28,8 @@ func asPlugin(root *cobra.Command) {
 	visit = func(cmd *cobra.Command) {
 		cmd.Long, cmd.Example = named.Replace(cmd.Long), named.Replace(cmd.Example)
 		if f := cmd.Flags().Lookup("gateway"); f != nil {
-			_ = f.Value.Set(defaultGateway) // any text is accepted
-			f.DefValue = defaultGateway
+			_ = f.Value.Set(target.DefaultGateway) // any text is accepted
+			f.DefValue = target.DefaultGateway
 		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)

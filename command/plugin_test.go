@@ -7,6 +7,9 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 func TestIsPlugin(t *testing.T) {
@@ -21,45 +24,45 @@ func TestIsPlugin(t *testing.T) {
 }
 
 // plugin runs the program as kubectl does.
-func plugin(t *testing.T, env map[string]string, args ...string) outcome {
+func plugin(t *testing.T, env map[string]string, args ...string) commandtest.Outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code := runAs(t.Context(), "/bin/kubectl-hookgate", args, strings.NewReader(""), &out, &errOut, func(name string) (string, bool) {
+	code := Run(t.Context(), "/bin/kubectl-hookgate", args, strings.NewReader(""), &out, &errOut, func(name string) (string, bool) {
 		value, ok := env[name]
 		return value, ok
 	})
-	return outcome{code, out.String(), errOut.String()}
+	return commandtest.Outcome{Code: code, Out: out.String(), ErrOut: errOut.String()}
 }
 
 // TestPlugin checks that texts name the plug-in as one calls it, and that it means the gateway in the cluster, unless a
 // flag names another one.
 func TestPlugin(t *testing.T) {
-	g := newClusterGateway(t, acmeManifest)
-	s := serveStatus(t, gatewayStatus)
-	t.Setenv("KUBECONFIG", g.kubeconfig)
+	g := commandtest.NewClusterGateway(t, commandtest.AcmeManifest)
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
+	t.Setenv("KUBECONFIG", g.Kubeconfig)
 	for name, tt := range map[string]struct {
 		args []string
 		code int
 		want string
 	}{
-		"Help":        {[]string{"describe", "--help"}, exitDone, "kubectl hookgate describe EXTENSION"},
-		"Example":     {[]string{"describe", "--help"}, exitDone, "  kubectl hookgate describe acme\n"},
-		"Text":        {[]string{"call", "--help"}, exitDone, "kubectl hookgate call HOOK"},
-		"Usage":       {[]string{"describe"}, exitUsage, `Run "kubectl hookgate describe --help" to see how to use it.`},
-		"Version":     {[]string{"--version"}, exitDone, "kubectl hookgate "},
-		"Cluster":     {[]string{"describe", "acme"}, exitDone, "acme"},
-		"Extensions":  {[]string{"get", "extensions"}, exitDone, "acme"},
-		"Context":     {[]string{"get", "holds", "--context", "other"}, exitDone, "of hookgate-system/a."},
-		"Diagnostics": {[]string{"get", "extensions", "--diagnostics", s.URL}, exitDone, "other"},
-		"Server":      {[]string{"call", "Discovery", "--server", "https://127.0.0.1:1"}, exitFailed, "server https://127.0.0.1:1"},
+		"Help":        {[]string{"describe", "--help"}, cmdline.ExitDone, "kubectl hookgate describe EXTENSION"},
+		"Example":     {[]string{"describe", "--help"}, cmdline.ExitDone, "  kubectl hookgate describe acme\n"},
+		"Text":        {[]string{"call", "--help"}, cmdline.ExitDone, "kubectl hookgate call HOOK"},
+		"Usage":       {[]string{"describe"}, cmdline.ExitUsage, `Run "kubectl hookgate describe --help" to see how to use it.`},
+		"Version":     {[]string{"--version"}, cmdline.ExitDone, "kubectl hookgate "},
+		"Cluster":     {[]string{"describe", "acme"}, cmdline.ExitDone, "acme"},
+		"Extensions":  {[]string{"get", "extensions"}, cmdline.ExitDone, "acme"},
+		"Context":     {[]string{"get", "holds", "--context", "other"}, cmdline.ExitDone, "of hookgate-system/a."},
+		"Diagnostics": {[]string{"get", "extensions", "--diagnostics", s.URL}, cmdline.ExitDone, "other"},
+		"Server":      {[]string{"call", "Discovery", "--server", "https://127.0.0.1:1"}, cmdline.ExitFailed, "server https://127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plugin(t, nil, tt.args...)
-			if got.code != tt.code || !strings.Contains(got.out+got.errOut, tt.want) {
-				t.Errorf("exit status %d, want %d; want %q\n%s%s", got.code, tt.code, tt.want, got.out, got.errOut)
+			if got.Code != tt.code || !strings.Contains(got.Out+got.ErrOut, tt.want) {
+				t.Errorf("exit status %d, want %d; want %q\n%s%s", got.Code, tt.code, tt.want, got.Out, got.ErrOut)
 			}
-			if strings.Contains(strings.ReplaceAll(got.out, "kubectl hookgate ", ""), "  hookgate ") {
-				t.Errorf("the help names the program otherwise:\n%s", got.out)
+			if strings.Contains(strings.ReplaceAll(got.Out, "kubectl hookgate ", ""), "  hookgate ") {
+				t.Errorf("the help names the program otherwise:\n%s", got.Out)
 			}
 		})
 	}

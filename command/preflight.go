@@ -22,8 +22,10 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/preflight"
 	"github.com/hookgate/hookgate/internal/cli/survey"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 )
@@ -36,7 +38,7 @@ type preflightOptions struct {
 	from             string
 	extensionConfigs string
 	discover         bool
-	kube             kubeOptions
+	kube             target.KubeOptions
 	group            string
 	watchFilter      string
 	output           string
@@ -76,13 +78,13 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		"directory with manifests of ExtensionConfigs and ExtensionPolicies")
 	f.BoolVar(&o.discover, "discover", false,
 		"ask the extensions of --extension-configs for their handlers instead of reading status.handlers")
-	o.kube.addFlags(f)
+	o.kube.AddFlags(f)
 	f.StringVar(&o.group, "extension-config-group", "",
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup+
 			"; by default both")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
-	f.StringVarP(&o.output, "output", "o", formatTable,
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
 		"least level for which the exit status is 1: break, which includes unknown, degrade or warn")
@@ -92,7 +94,7 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.BoolVar(&o.allowEmpty, "allow-empty", false,
 		"take it that nothing is registered: then nothing breaks, and --record approves")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.kube)})
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
 }
 
@@ -106,41 +108,41 @@ const (
 func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, error) {
 	t := preflight.Target{Hooks: hooks, HookLosses: o.versions.CallLosses, Lossy: convert.Lossy}
 	if len(o.targets) == 0 {
-		return t, usagef("--for is required: cluster-api=VERSION, or hookgate=VERSION")
+		return t, cmdline.Usagef("--for is required: cluster-api=VERSION, or hookgate=VERSION")
 	}
 	for _, text := range o.targets {
 		if err := t.ParseTarget(text); err != nil {
-			return t, usagef("--for: %w", err)
+			return t, cmdline.Usagef("--for: %w", err)
 		}
 	}
 	if version, ok := strings.CutPrefix(o.from, preflight.ClusterAPI+"="); o.from != "" {
 		var err error
 		if !ok {
-			return t, usagef("--from %q: want %s=VERSION", o.from, preflight.ClusterAPI)
+			return t, cmdline.Usagef("--from %q: want %s=VERSION", o.from, preflight.ClusterAPI)
 		}
 		if t.From, err = catalog.ClusterAPIReleaseOf(version); err != nil {
-			return t, usagef("--from: %w", err)
+			return t, cmdline.Usagef("--from: %w", err)
 		}
 	}
 	switch {
-	case o.extensionConfigs != "" && (o.kube != kubeOptions{}):
-		return t, usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a directory or " +
+	case o.extensionConfigs != "" && (o.kube != target.KubeOptions{}):
+		return t, cmdline.Usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a directory or " +
 			"from a cluster; leave one of them out")
 	case o.record && (o.extensionConfigs != "" || o.group != "" || o.watchFilter != ""):
-		return t, usagef("--record: a verdict is about all registrations of a cluster: leave out --extension-configs, " +
+		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster: leave out --extension-configs, " +
 			"--extension-config-group and --watch-filter")
 	case o.discover && o.extensionConfigs == "":
-		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
+		return t, cmdline.Usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
 	case o.group != "" && o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup:
-		return t, usagef("--extension-config-group: want %s or %s, got %q",
+		return t, cmdline.Usagef("--extension-config-group: want %s or %s, got %q",
 			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)
-	case !slices.Contains([]string{formatTable, formatJSON, formatSARIF, formatPolicies}, o.output):
-		return t, usagef("--output %q: want table, json, sarif or policies", o.output)
+	case !slices.Contains([]string{cmdline.FormatTable, cmdline.FormatJSON, formatSARIF, formatPolicies}, o.output):
+		return t, cmdline.Usagef("--output %q: want table, json, sarif or policies", o.output)
 	case !slices.Contains([]preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn},
 		preflight.Level(o.failOn)):
-		return t, usagef("--fail-on %q: want break, degrade or warn", o.failOn)
+		return t, cmdline.Usagef("--fail-on %q: want break, degrade or warn", o.failOn)
 	case o.timeout <= 0:
-		return t, usagef("--timeout: want more than 0, got %s", o.timeout)
+		return t, cmdline.Usagef("--timeout: want more than 0, got %s", o.timeout)
 	}
 	return t, nil
 }
@@ -258,15 +260,15 @@ func verdict(r *preflight.Report, least preflight.Level) string {
 
 func (o *preflightOptions) print(w io.Writer, r *preflight.Report) error {
 	switch o.output {
-	case formatJSON:
+	case cmdline.FormatJSON:
 		return r.WriteJSON(w)
 	case formatSARIF:
-		return r.WriteSARIF(w, currentBuild().Version)
+		return r.WriteSARIF(w, cmdline.CurrentBuild().Version)
 	case formatPolicies:
 		_, err := io.WriteString(w, r.Manifests())
 		return err
 	}
-	return newScreen(w).write(false, r.WriteTable)
+	return cmdline.NewScreen(w).Write(false, r.WriteTable)
 }
 
 func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Catalog) (preflight.Inventory, error) {
@@ -282,7 +284,7 @@ func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Cat
 
 // openCluster returns the cluster of the flags. It does not connect yet.
 func (o *preflightOptions) openCluster() (*survey.Cluster, error) {
-	config, err := o.kube.load()
+	config, err := o.kube.Load()
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,9 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,40 +14,9 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
-)
 
-// apiServer answers lists as an API server does, by the path of the resource, and returns a kubeconfig for it.
-func apiServer(t *testing.T, lists map[string][]any) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		version, resource := path.Split(strings.TrimPrefix(r.URL.Path, "/apis/"))
-		items, ok := lists[version+resource]
-		var body any = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound}
-		if ok {
-			kind := map[string]string{
-				"extensionconfigs": "ExtensionConfigList", "extensionpolicies": "ExtensionPolicyList", "handlerchains": "HandlerChainList", "hookrules": "HookRuleList", "providers": "ProviderList",
-			}[resource]
-			body = map[string]any{"kind": kind, "apiVersion": strings.TrimSuffix(version, "/"), "items": items}
-		} else {
-			w.WriteHeader(http.StatusNotFound)
-		}
-		_ = json.NewEncoder(w).Encode(body) // a client that has left does not matter
-	}))
-	t.Cleanup(server.Close)
-	return writeFile(t, "kubeconfig", fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters: [{name: a, cluster: {server: %q}}]
-contexts: [{name: a, context: {cluster: a, user: a}}]
-users: [{name: a, user: {}}]
-current-context: a
-`, server.URL))
-}
-
-const (
-	listedConfigs   = "runtime.cluster.x-k8s.io/v1beta2/extensionconfigs"
-	listedPolicies  = "hookgate.dev/v1alpha1/extensionpolicies"
-	listedProviders = "clusterctl.cluster.x-k8s.io/v1alpha3/providers"
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // registered returns what docs/upgrading.md has registered and is discovered, in a cluster where clusterctl has installed Cluster API of
@@ -76,12 +41,12 @@ func registered(t *testing.T, version string) map[string][]any {
 			if err := yaml.Unmarshal([]byte(document), &o); err != nil {
 				t.Fatal(err)
 			}
-			resource := map[any]string{"ExtensionConfig": listedConfigs, "ExtensionPolicy": listedPolicies}[o["kind"]]
+			resource := map[any]string{"ExtensionConfig": commandtest.ListedConfigs, "ExtensionPolicy": commandtest.ListedPolicies}[o["kind"]]
 			lists[resource] = append(lists[resource], o)
 		}
 	}
 	if version != "" {
-		lists[listedProviders] = []any{map[string]any{
+		lists[commandtest.ListedProviders] = []any{map[string]any{
 			"kind": "Provider", "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3", "type": "CoreProvider", "providerName": "cluster-api", "version": version,
 			"metadata": map[string]any{"name": "cluster-api", "namespace": "capi-system"},
 		}}
@@ -91,7 +56,7 @@ func registered(t *testing.T, version string) map[string][]any {
 
 // withLate adds an extension that has not been discovered.
 func withLate(lists map[string][]any) map[string][]any {
-	lists[listedConfigs] = append(lists[listedConfigs], map[string]any{
+	lists[commandtest.ListedConfigs] = append(lists[commandtest.ListedConfigs], map[string]any{
 		"kind": "ExtensionConfig", "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "metadata": map[string]any{"name": "late"},
 		"spec": map[string]any{"clientConfig": map[string]any{"url": "https://late.example"}},
 	})
@@ -108,81 +73,71 @@ func TestPreflightOfACluster(t *testing.T) {
 		out   string
 		err   string
 	}{
-		"running v1.12": {registered(t, "v1.12.4"), nil, exitFailed,
+		"running v1.12": {registered(t, "v1.12.4"), nil, cmdline.ExitFailed,
 			"from cluster-api=v1.12 (Provider capi-system/cluster-api): ", "hookgate: cluster-api=v1.14: 2 findings of level break\n"},
-		"running v1.13": {registered(t, "v1.13.0"), nil, exitDone, "from cluster-api=v1.13 (Provider ", ""},
-		"--from wins": {registered(t, "v1.13.0"), []string{"--from", "cluster-api=v1.12.4"}, exitFailed,
+		"running v1.13": {registered(t, "v1.13.0"), nil, cmdline.ExitDone, "from cluster-api=v1.13 (Provider ", ""},
+		"--from wins": {registered(t, "v1.13.0"), []string{"--from", "cluster-api=v1.12.4"}, cmdline.ExitFailed,
 			"from cluster-api=v1.12 (--from): ", "2 findings of level break"},
-		"no Provider": {registered(t, ""), nil, exitDone, "not-stated",
+		"no Provider": {registered(t, ""), nil, cmdline.ExitDone, "not-stated",
 			"Which Cluster API runs now is not known: there is no Provider of clusterctl for Cluster API. Say it with --from cluster-api=VERSION.\n"},
-		"no ExtensionConfigs": {map[string][]any{listedConfigs: nil}, nil, exitFailed, "",
+		"no ExtensionConfigs": {map[string][]any{commandtest.ListedConfigs: nil}, nil, cmdline.ExitFailed, "",
 			"there is nothing to judge: the cluster has no ExtensionConfig in runtime.cluster.x-k8s.io and in runtime.hookgate.dev; is it the right cluster? If it is, give --allow-empty\n"},
-		"none is all right": {map[string][]any{listedConfigs: nil}, []string{"--allow-empty"}, exitDone, "", ""},
-		"none with the label": {map[string][]any{listedConfigs: nil}, []string{"--watch-filter", "blue", "--extension-config-group", "runtime.hookgate.dev"}, exitFailed, "",
+		"none is all right": {map[string][]any{commandtest.ListedConfigs: nil}, []string{"--allow-empty"}, cmdline.ExitDone, "", ""},
+		"none with the label": {map[string][]any{commandtest.ListedConfigs: nil}, []string{"--watch-filter", "blue", "--extension-config-group", "runtime.hookgate.dev"}, cmdline.ExitFailed, "",
 			"the API server has no ExtensionConfig in runtime.hookgate.dev/v1beta2; install Cluster API or the gateway, or name another group"},
-		"no such kind": {map[string][]any{}, nil, exitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"},
-		"a warning fails": {withLate(registered(t, "v1.13.0")), []string{"--fail-on", "warn"}, exitFailed, "not-discovered",
+		"no such kind": {map[string][]any{}, nil, cmdline.ExitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"},
+		"a warning fails": {withLate(registered(t, "v1.13.0")), []string{"--fail-on", "warn"}, cmdline.ExitFailed, "not-discovered",
 			"hookgate: cluster-api=v1.14: 1 finding of level warn\n"},
-		"undiscovered": {withLate(registered(t, "v1.13.0")), nil, exitFailed, "it has not been discovered",
+		"undiscovered": {withLate(registered(t, "v1.13.0")), nil, cmdline.ExitFailed, "it has not been discovered",
 			"hookgate: cluster-api=v1.14: 1 finding of level unknown\n"},
-		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, exitFailed,
+		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, cmdline.ExitFailed,
 			`cluster.x-k8s.io/watch-filter: "blue"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hookgate(t, "", append([]string{"preflight", "--for", target, "--kubeconfig", apiServer(t, tt.lists)}, tt.args...)...)
-			if got.code != tt.code || !strings.Contains(got.out, tt.out) || !strings.Contains(got.errOut, tt.err) {
-				t.Errorf("exit status %d, want %d; want %q in\n%s\nand %q in\n%s", got.code, tt.code, tt.out, got.out, tt.err, got.errOut)
+			got := commandtest.Hookgate(t, "", append([]string{"preflight", "--for", target, "--kubeconfig", commandtest.ApiServer(t, tt.lists)}, tt.args...)...)
+			if got.Code != tt.code || !strings.Contains(got.Out, tt.out) || !strings.Contains(got.ErrOut, tt.err) {
+				t.Errorf("exit status %d, want %d; want %q in\n%s\nand %q in\n%s", got.Code, tt.code, tt.out, got.Out, tt.err, got.ErrOut)
 			}
 		})
 	}
 }
 
-// noKubeconfig makes sure that the user's own cluster is not asked.
-func noKubeconfig(t *testing.T) {
-	t.Helper()
-	before := clientcmd.RecommendedHomeFile // which client-go sets when the process starts
-	clientcmd.RecommendedHomeFile = filepath.Join(t.TempDir(), "config")
-	t.Cleanup(func() { clientcmd.RecommendedHomeFile = before })
-	t.Setenv("KUBECONFIG", "")
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-}
-
 // TestPreflightFindsTheCluster looks for the kubeconfig and its context as kubectl does.
 func TestPreflightFindsTheCluster(t *testing.T) {
-	noKubeconfig(t)
-	old, err := os.ReadFile(apiServer(t, registered(t, "v1.12.4")))
+	commandtest.NoKubeconfig(t)
+	old, err := os.ReadFile(commandtest.ApiServer(t, registered(t, "v1.12.4")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.ReadFile(apiServer(t, registered(t, "v1.13.0")))
+	other, err := os.ReadFile(commandtest.ApiServer(t, registered(t, "v1.13.0")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := regexp.MustCompile(`server: "[^"]*"`)
-	both := writeFile(t, "both", fmt.Sprintf(`apiVersion: v1
+	both := commandtest.WriteFile(t, "both", fmt.Sprintf(`apiVersion: v1
 kind: Config
 clusters: [{name: a, cluster: {%s}}, {name: b, cluster: {%s}}]
 contexts: [{name: a, context: {cluster: a, user: a}}, {name: b, context: {cluster: b, user: a}}]
 users: [{name: a, user: {}}]
 current-context: a
 `, server.Find(old), server.Find(other)))
-	preflight := func(args ...string) outcome {
-		return hookgate(t, "", append([]string{"preflight", "--for", "cluster-api=v1.14.0"}, args...)...)
+	preflight := func(args ...string) commandtest.Outcome {
+		return commandtest.Hookgate(t, "", append([]string{"preflight", "--for", "cluster-api=v1.14.0"}, args...)...)
 	}
 	t.Setenv("KUBECONFIG", both)
 	for from, args := range map[string][]string{"v1.12": nil, "v1.13": {"--context", "b"}} {
-		if got := preflight(args...); !strings.Contains(got.out, "from cluster-api="+from) {
+		if got := preflight(args...); !strings.Contains(got.Out, "from cluster-api="+from) {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
-	if got := preflight("--context", "c"); got.code != exitFailed || !strings.Contains(got.errOut, `context "c" does not exist`) {
+	if got := preflight("--context", "c"); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, `context "c" does not exist`) {
 		t.Errorf("a context that does not exist: %+v", got)
 	}
 	t.Setenv("KUBECONFIG", "")
 	if err := os.WriteFile(clientcmd.RecommendedHomeFile, other, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := preflight(); !strings.Contains(got.out, "from cluster-api=v1.13") {
+	if got := preflight(); !strings.Contains(got.Out, "from cluster-api=v1.13") {
 		t.Errorf("~/.kube/config: %+v", got)
 	}
 }
@@ -191,17 +146,17 @@ current-context: a
 func TestPreflightLooksIntoBothGroups(t *testing.T) {
 	lists := registered(t, "v1.12.4")
 	const ofGateway = "runtime.hookgate.dev/v1beta2/extensionconfigs"
-	lists[ofGateway] = lists[listedConfigs]
-	lists[listedConfigs] = []any{extensionConfig("core")}
-	kubeconfig := apiServer(t, lists)
+	lists[ofGateway] = lists[commandtest.ListedConfigs]
+	lists[commandtest.ListedConfigs] = []any{commandtest.ExtensionConfig("core")}
+	kubeconfig := commandtest.ApiServer(t, lists)
 	for group, want := range map[string]string{
 		"":                         "of 3 ExtensionConfigs: ",
 		"runtime.cluster.x-k8s.io": "of 1 ExtensionConfig: ",
 		"runtime.hookgate.dev":     "of 2 ExtensionConfigs: ",
 	} {
-		got := hookgate(t, "", "preflight", "--for", "cluster-api=v1.14.0", "--kubeconfig", kubeconfig, "--extension-config-group", group)
-		if !strings.Contains(got.out, want) {
-			t.Errorf("%q: want %q in\n%s%s", group, want, got.out, got.errOut)
+		got := commandtest.Hookgate(t, "", "preflight", "--for", "cluster-api=v1.14.0", "--kubeconfig", kubeconfig, "--extension-config-group", group)
+		if !strings.Contains(got.Out, want) {
+			t.Errorf("%q: want %q in\n%s%s", group, want, got.Out, got.ErrOut)
 		}
 	}
 }
@@ -209,7 +164,7 @@ func TestPreflightLooksIntoBothGroups(t *testing.T) {
 // TestPreflightFailsFromALevelOn checks each level of --fail-on with reports whose worst finding is at that level and
 // below it.
 func TestPreflightFailsFromALevelOn(t *testing.T) {
-	policies := hookgate(t, "", from112("-o", "policies")...).out
+	policies := commandtest.Hookgate(t, "", from112("-o", "policies")...).Out
 	forAll := policies[strings.Index(policies, "---\n")+4:]
 	to114 := []string{"--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.4"}
 	for name, tt := range map[string]struct {
@@ -217,19 +172,19 @@ func TestPreflightFailsFromALevelOn(t *testing.T) {
 		failOn string
 		code   int
 	}{
-		"break at break":     {nil, "break", exitFailed},
-		"break at warn":      {nil, "warn", exitFailed},
-		"degrade at break":   {map[string]string{"p.yaml": forAll}, "break", exitDone},
-		"degrade at degrade": {map[string]string{"p.yaml": forAll}, "degrade", exitFailed},
-		"warn at degrade":    {map[string]string{"p.yaml": policies}, "degrade", exitDone},
-		"warn at warn":       {map[string]string{"p.yaml": policies}, "warn", exitFailed},
+		"break at break":     {nil, "break", cmdline.ExitFailed},
+		"break at warn":      {nil, "warn", cmdline.ExitFailed},
+		"degrade at break":   {map[string]string{"p.yaml": forAll}, "break", cmdline.ExitDone},
+		"degrade at degrade": {map[string]string{"p.yaml": forAll}, "degrade", cmdline.ExitFailed},
+		"warn at degrade":    {map[string]string{"p.yaml": policies}, "degrade", cmdline.ExitDone},
+		"warn at warn":       {map[string]string{"p.yaml": policies}, "warn", cmdline.ExitFailed},
 	} {
 		more := map[string]string{}
 		maps.Copy(more, tt.more)
-		for _, format := range []string{formatTable, formatJSON, formatSARIF, formatPolicies} {
-			got := hookgate(t, "", append([]string{"preflight", "--extension-configs", upgraded(t, more), "--fail-on", tt.failOn, "-o", format}, to114...)...)
-			if got.code != tt.code {
-				t.Errorf("%s, %s: exit status %d, want %d: %s", name, format, got.code, tt.code, got.errOut)
+		for _, format := range []string{cmdline.FormatTable, cmdline.FormatJSON, formatSARIF, formatPolicies} {
+			got := commandtest.Hookgate(t, "", append([]string{"preflight", "--extension-configs", upgraded(t, more), "--fail-on", tt.failOn, "-o", format}, to114...)...)
+			if got.Code != tt.code {
+				t.Errorf("%s, %s: exit status %d, want %d: %s", name, format, got.Code, tt.code, got.ErrOut)
 			}
 		}
 	}
@@ -256,30 +211,30 @@ func TestPreflightOfExtensionsThatClusterAPICalls(t *testing.T) {
 		out   []string
 	}{
 		"the gateway reads the other group": {
-			map[string][]any{listedConfigs: {config("acme")}, beside: {config("other")}, listedPolicies: {policy}}, nil, exitFailed,
+			map[string][]any{commandtest.ListedConfigs: {config("acme")}, beside: {config("other")}, commandtest.ListedPolicies: {policy}}, nil, cmdline.ExitFailed,
 			[]string{"break   create.acme", "objects-change", "warn    acme", "policy-ignored", "Cluster API calls the extension of ExtensionConfig \"acme\" itself",
 				"put a gateway before it: register it in the group that the gateway reads instead"},
 		},
 		"it reads this one": {
-			map[string][]any{listedConfigs: {config("acme")}, listedPolicies: {policy}}, nil, exitDone, []string{"ok      create.acme"},
+			map[string][]any{commandtest.ListedConfigs: {config("acme")}, commandtest.ListedPolicies: {policy}}, nil, cmdline.ExitDone, []string{"ok      create.acme"},
 		},
 		"the same name in both": {
-			map[string][]any{listedConfigs: {config("acme")}, beside: {config("acme")}, listedPolicies: {policy}}, nil, exitFailed,
+			map[string][]any{commandtest.ListedConfigs: {config("acme")}, beside: {config("acme")}, commandtest.ListedPolicies: {policy}}, nil, cmdline.ExitFailed,
 			[]string{"break   create.acme of runtime.cluster.x-k8s.io", "ok      create.acme of runtime.hookgate.dev", "2 handlers of 2 ExtensionConfigs: 1 break, 0 degrade, 0 warn, 1 ok"},
 		},
 		"one of them is asked about": {
-			map[string][]any{listedConfigs: {config("acme")}, beside: {config("acme")}, listedPolicies: {policy}},
-			[]string{"--extension-config-group", "runtime.hookgate.dev"}, exitDone, []string{"ok      create.acme "},
+			map[string][]any{commandtest.ListedConfigs: {config("acme")}, beside: {config("acme")}, commandtest.ListedPolicies: {policy}},
+			[]string{"--extension-config-group", "runtime.hookgate.dev"}, cmdline.ExitDone, []string{"ok      create.acme "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hookgate(t, "", append([]string{"preflight", "--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.0", "--kubeconfig", apiServer(t, tt.lists)}, tt.args...)...)
-			if got.code != tt.code {
-				t.Errorf("exit status %d, want %d:\n%s%s", got.code, tt.code, got.out, got.errOut)
+			got := commandtest.Hookgate(t, "", append([]string{"preflight", "--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.0", "--kubeconfig", commandtest.ApiServer(t, tt.lists)}, tt.args...)...)
+			if got.Code != tt.code {
+				t.Errorf("exit status %d, want %d:\n%s%s", got.Code, tt.code, got.Out, got.ErrOut)
 			}
 			for _, want := range tt.out {
-				if !strings.Contains(got.out, want) {
-					t.Errorf("no %q in\n%s", want, got.out)
+				if !strings.Contains(got.Out, want) {
+					t.Errorf("no %q in\n%s", want, got.Out)
 				}
 			}
 		})

@@ -21,11 +21,13 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // recordOptions are the flags of hookgate record.
 type recordOptions struct {
-	statusOptions
+	target.StatusOptions
 	duration time.Duration
 	file     string
 	limit    string
@@ -45,7 +47,7 @@ func newRecordCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
-	f := o.addFlags(cmd)
+	f := o.AddFlags(cmd)
 	f.DurationVar(&o.duration, "for", 10*time.Minute, "how long to record, at most "+limits.RecordStreamTime.String())
 	f.StringVarP(&o.file, "file", "f", "", "file to write, which must not exist; by default hookgate-calls-TIME.jsonl")
 	f.StringVar(&o.limit, "max-bytes", "256Mi", "size of the file, such as 512Mi, at which recording ends")
@@ -55,17 +57,17 @@ func newRecordCommand() *cobra.Command {
 func (o *recordOptions) run(cmd *cobra.Command, handler string) error {
 	size, err := resource.ParseQuantity(o.limit)
 	if err != nil {
-		return usagef("--max-bytes: want a quantity such as 512Mi, got %q", o.limit)
+		return cmdline.Usagef("--max-bytes: want a quantity such as 512Mi, got %q", o.limit)
 	}
 	order := recording.Order{Handler: handler, For: o.duration, Bytes: size.Value()}
 	if err := order.Check(); err != nil {
-		return usagef("record %s for %s, %s: %w", handler, o.duration, o.limit, err)
+		return cmdline.Usagef("record %s for %s, %s: %w", handler, o.duration, o.limit, err)
 	}
-	return o.ask(cmd, func(c *statusClient) error { return o.record(cmd, c, order) })
+	return o.Ask(cmd, func(c *target.StatusClient) error { return o.record(cmd, c, order) })
 }
 
 // record makes the file, and writes what the gateway sends into it. There is none if the gateway refuses.
-func (o *recordOptions) record(cmd *cobra.Command, c *statusClient, order recording.Order) (err error) {
+func (o *recordOptions) record(cmd *cobra.Command, c *target.StatusClient, order recording.Order) (err error) {
 	path := cmp.Or(o.file, "hookgate-calls-"+time.Now().UTC().Format("20060102-150405")+".jsonl")
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -74,26 +76,26 @@ func (o *recordOptions) record(cmd *cobra.Command, c *statusClient, order record
 	defer func() { err = errors.Join(err, file.Close()) }()
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
-	silence := time.AfterFunc(o.timeout, func() { cancel(fmt.Errorf("no answer within %s", o.timeout)) })
+	silence := time.AfterFunc(o.Timeout, func() { cancel(fmt.Errorf("no answer within %s", o.Timeout)) })
 	defer silence.Stop()
-	response, err := c.do(ctx, http.MethodPost, recording.Path, order.Query())
+	response, err := c.Do(ctx, http.MethodPost, recording.Path, order.Query())
 	if err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, limits.MergedMessageBytes))
-		return errors.Join(c.refusal(response.StatusCode, body, "handler"), os.Remove(path))
+		return errors.Join(c.Refusal(response.StatusCode, body, "handler"), os.Remove(path))
 	}
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "recording %s of gateway %s into %s for %s: Ctrl-C ends it\n",
-		order.Handler, c.name(), path, order.For)
+		order.Handler, c.Name(), path, order.For)
 	p, err := copyCalls(file, response.Body, order.Bytes, func() { silence.Reset(limits.RecordStreamSilence) })
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %d dropped\n", path, text.Plural(p.Recorded, "call"), p.Dropped)
 	switch {
 	case cmd.Context().Err() != nil: // Ctrl-C
 		return nil
 	case context.Cause(ctx) != nil:
-		return fmt.Errorf("record %s: nothing came from gateway %s for %s", order.Handler, c.name(),
+		return fmt.Errorf("record %s: nothing came from gateway %s for %s", order.Handler, c.Name(),
 			limits.RecordStreamSilence)
 	case err != nil:
 		return fmt.Errorf("record %s: %w", order.Handler, err)

@@ -17,19 +17,21 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/test/process"
 )
 
 // TestRecordOneHandler records a handler of a gateway that has no --record, until Ctrl-C and until the file is full,
 // and replays what it has.
 func TestRecordOneHandler(t *testing.T) {
-	extension := replayExtension(t, func(cluster string) (kind, patch string) {
+	extension := commandtest.ReplayExtension(t, func(cluster string) (kind, patch string) {
 		return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + cluster + `"}]`
 	})
-	g, client := serveInFrontOf(t, extension)
+	g, client := commandtest.ServeInFrontOf(t, extension)
 	call := func(path, body string) error {
-		response, err := client.Post("https://"+g.HTTPS+replayPrefix+path, "application/json", strings.NewReader(body))
+		response, err := client.Post("https://"+g.HTTPS+commandtest.ReplayPrefix+path, "application/json", strings.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -45,32 +47,32 @@ func TestRecordOneHandler(t *testing.T) {
 	recording := startRecord(ctx, t, "p.acme", "--diagnostics", "http://"+g.Diagnostics, "-f", file)
 	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends it") })
 	for i := range 3 {
-		if err := errors.Join(call("generatepatches/p.acme", replayRequest(i)),
+		if err := errors.Join(call("generatepatches/p.acme", commandtest.ReplayRequest(i)),
 			call("beforeclustercreate/b.acme", `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateRequest","cluster":{}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	process.Eventually(t, "all calls are written", func() bool { return strings.Count(textOf(t, file), "\n") == 3 })
 	interrupt()
-	if code := <-recording.ended; code != exitDone || recording.out.String() != file+": 3 calls, 0 dropped\n" {
+	if code := <-recording.ended; code != cmdline.ExitDone || recording.out.String() != file+": 3 calls, 0 dropped\n" {
 		t.Errorf("exit status %d: %s%s", code, recording.out.String(), recording.errOut.String())
 	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || strings.Contains(textOf(t, file), replaySecret) {
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || strings.Contains(textOf(t, file), commandtest.ReplaySecret) {
 		t.Errorf("the mode is %v, %v, with %s", info.Mode(), err, textOf(t, file))
 	}
-	ca := writeFile(t, "ca.crt", string(caOf(extension)))
-	if got := hookgate(t, "", "replay", file, "--server", extension.URL, "--ca", ca); got.code != exitDone ||
-		!strings.Contains(got.out, "3 calls replayed: 3 equal") {
+	ca := commandtest.WriteFile(t, "ca.crt", string(commandtest.CaOf(extension)))
+	if got := commandtest.Hookgate(t, "", "replay", file, "--server", extension.URL, "--ca", ca); got.Code != cmdline.ExitDone ||
+		!strings.Contains(got.Out, "3 calls replayed: 3 equal") {
 		t.Errorf("replayed: %+v", got)
 	}
 
 	full := filepath.Join(t.TempDir(), "full.jsonl")
 	recording = startRecord(t.Context(), t, "p.acme", "--diagnostics", "http://"+g.Diagnostics, "-f", full, "--max-bytes", "1")
 	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends it") })
-	if err := call("generatepatches/p.acme", replayRequest(0)); err != nil {
+	if err := call("generatepatches/p.acme", commandtest.ReplayRequest(0)); err != nil {
 		t.Fatal(err)
 	}
-	if code := <-recording.ended; code != exitDone || recording.out.String() != full+": 0 calls, 0 dropped\n" {
+	if code := <-recording.ended; code != cmdline.ExitDone || recording.out.String() != full+": 0 calls, 0 dropped\n" {
 		t.Errorf("exit status %d: %s%s", code, recording.out.String(), recording.errOut.String())
 	}
 
@@ -79,13 +81,13 @@ func TestRecordOneHandler(t *testing.T) {
 		code int
 		want string
 	}{
-		"handler": {[]string{"p.acm"}, exitFailed, `HTTP 404: there is no handler "p.acm": did you mean "p.acme"?`},
-		"exists":  {[]string{"p.acme", "-f", file}, exitFailed, "file exists"},
-		"time":    {[]string{"p.acme", "--for", "25h"}, exitUsage, "want a time of at most 24h0m0s"},
-		"size":    {[]string{"p.acme", "--max-bytes", "x"}, exitUsage, "want a quantity such as 512Mi"},
+		"handler": {[]string{"p.acm"}, cmdline.ExitFailed, `HTTP 404: there is no handler "p.acm": did you mean "p.acme"?`},
+		"exists":  {[]string{"p.acme", "-f", file}, cmdline.ExitFailed, "file exists"},
+		"time":    {[]string{"p.acme", "--for", "25h"}, cmdline.ExitUsage, "want a time of at most 24h0m0s"},
+		"size":    {[]string{"p.acme", "--max-bytes", "x"}, cmdline.ExitUsage, "want a quantity such as 512Mi"},
 	} {
-		got := hookgate(t, "", append([]string{"record", "--diagnostics", "http://" + g.Diagnostics}, tc.args...)...)
-		if got.code != tc.code || !strings.Contains(got.errOut, tc.want) {
+		got := commandtest.Hookgate(t, "", append([]string{"record", "--diagnostics", "http://" + g.Diagnostics}, tc.args...)...)
+		if got.Code != tc.code || !strings.Contains(got.ErrOut, tc.want) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -102,7 +104,7 @@ func startRecord(ctx context.Context, t *testing.T, args ...string) *startedReco
 	t.Helper()
 	r := &startedRecord{ended: make(chan int, 1)}
 	go func() {
-		r.ended <- run(ctx, append([]string{"record"}, args...), strings.NewReader(""), &r.out, &r.errOut,
+		r.ended <- commandtest.Run(ctx, append([]string{"record"}, args...), strings.NewReader(""), &r.out, &r.errOut,
 			func(string) (string, bool) { return "", false })
 	}()
 	return r
@@ -145,9 +147,9 @@ func TestRecordIsCutOff(t *testing.T) {
 	}))
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
-	got := hookgate(t, "", "record", "p.acme", "--diagnostics", server.URL, "-f", file)
-	if got.code != exitFailed || got.out != file+": 1 call, 2 dropped\n" ||
-		!strings.Contains(got.errOut, "the gateway has ended the recording before its time") || textOf(t, file) != "{\"a\":1}\n" {
+	got := commandtest.Hookgate(t, "", "record", "p.acme", "--diagnostics", server.URL, "-f", file)
+	if got.Code != cmdline.ExitFailed || got.Out != file+": 1 call, 2 dropped\n" ||
+		!strings.Contains(got.ErrOut, "the gateway has ended the recording before its time") || textOf(t, file) != "{\"a\":1}\n" {
 		t.Errorf("got %+v with %q", got, textOf(t, file))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 	"github.com/hookgate/hookgate/registry"
@@ -46,13 +47,13 @@ func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 func (o *recordingOptions) check() (err error) {
 	q, err := resource.ParseQuantity(o.limit)
 	if err != nil {
-		return usagef("--record-max-bytes: want a quantity such as 512Mi, got %q", o.limit)
+		return cmdline.Usagef("--record-max-bytes: want a quantity such as 512Mi, got %q", o.limit)
 	}
 	if o.bytes = q.Value(); o.bytes < limits.LeastRecordBytes {
-		return usagef("--record-max-bytes: want at least %dMi, got %s", limits.LeastRecordBytes>>20, o.limit)
+		return cmdline.Usagef("--record-max-bytes: want at least %dMi, got %s", limits.LeastRecordBytes>>20, o.limit)
 	}
 	if o.redactor, err = redact.NewRedactor(o.redact); err != nil {
-		return usagef("--record-redact: %w", err)
+		return cmdline.Usagef("--record-redact: %w", err)
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (o *recordingOptions) open(
 func (o *diagnosticsOptions) recordings(
 	r *recording.Recorder, guard func(http.Handler) (http.Handler, error),
 ) (http.Handler, error) {
-	if o.insecure && !isLoopback(o.address) {
+	if o.insecure && !cmdline.IsLoopback(o.address) {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "calls are not recorded for everyone: the gateway has --insecure-diagnostics", http.StatusForbidden)
 		}), nil

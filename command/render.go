@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // renderProgram renders Clusters. It is a program of its own because it contains controllers of Cluster API, which the
@@ -39,9 +41,9 @@ func runRender(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
 			return cmd.Help()
 		}
-		return incompleteError{fmt.Errorf("%s is not there: install the file %s-%s-%s of the release of this version (%s) "+
+		return cmdline.IncompleteError{Err: fmt.Errorf("%s is not there: install the file %s-%s-%s of the release of this version (%s) "+
 			"as %s beside hookgate, or in $PATH", renderProgram, renderProgram, runtime.GOOS, runtime.GOARCH,
-			currentBuild().Version, renderProgram)}
+			cmdline.CurrentBuild().Version, renderProgram)}
 	}
 	program := exec.CommandContext(cmd.Context(), path, args...) //nolint:gosec // its own program, with its own arguments
 	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -49,7 +51,7 @@ func runRender(cmd *cobra.Command, args []string) error {
 	program.WaitDelay = 10 * time.Second
 	err = program.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
-		return exitError(exit.ExitCode())
+		return cmdline.ExitError(exit.ExitCode())
 	}
 	return err
 }
@@ -69,8 +71,3 @@ func findProgram(name string) (string, error) {
 	}
 	return exec.LookPath(name)
 }
-
-// exitError is the exit status of a program that has said why.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

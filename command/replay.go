@@ -22,6 +22,8 @@ import (
 	"github.com/hookgate/hookgate/internal/base/table"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 	"github.com/hookgate/hookgate/internal/seeing/replay"
@@ -29,7 +31,7 @@ import (
 
 // replayOptions are the flags of hookgate replay.
 type replayOptions struct {
-	clientOptions
+	target.ClientOptions
 	handler, as, hook string
 	ignore            []string
 	all               bool
@@ -54,7 +56,7 @@ func newReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 			"    --ignore /message --ignore /spec/template/metadata/annotations",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("want at least one file of a recording")
+				return cmdline.Usagef("want at least one file of a recording")
 			}
 			return nil
 		},
@@ -73,17 +75,17 @@ func newReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 			"that patches change; * is any one token, ** any number; may be given several times")
 	f.BoolVar(&o.all, "all-hooks", false, "replay hooks that act, too: the server does again what they say")
 	f.Float64Var(&o.rate, "rate", 0, "most calls per second; 0 means as many as the server answers one after the other")
-	f.StringVarP(&o.output, "output", "o", formatTable, "format of the result: table, yaml or json")
-	o.addFlags(f)
-	o.gateway.addFlags(f)
-	completeFlags(cmd, map[string]completion{
-		"context": completeContexts(&o.gateway.kube), "output": completeFormats(), "hook": completeHooks(hooks),
+	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format of the result: table, yaml or json")
+	o.AddFlags(f)
+	o.Gateway.AddFlags(f)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{
+		"context": target.CompleteContexts(&o.Gateway.Kube), "output": cmdline.CompleteFormats(), "hook": cmdline.CompleteHooks(hooks),
 	})
 	return cmd
 }
 
 func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []string) error {
-	printer, err := newPrinter(o.output)
+	printer, err := cmdline.NewPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -91,32 +93,32 @@ func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []
 	if err != nil {
 		return err
 	}
-	closeTunnel, err := o.reach(cmd)
+	closeTunnel, err := o.Reach(cmd)
 	if err != nil {
 		return err
 	}
 	defer closeTunnel()
-	s, err := o.open(config.Codec, cmd.ErrOrStderr())
+	s, err := o.Open(config.Codec, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer s.client.Close()
+	defer s.Client.Close()
 	targets := &replayTargets{server: s, hooks: hooks, as: o.as, known: map[string]*offered{}}
 	config.Target = targets.target
 	config.Call = func(ctx context.Context, h *catalog.Hook, handler string, r proto.Message) (proto.Message, error) {
-		a, err := s.call(ctx, h, handler, r)
-		if answered := (*callError)(nil); errors.As(err, &answered) {
+		a, err := s.Call(ctx, h, handler, r)
+		if answered := (*target.CallError)(nil); errors.As(err, &answered) {
 			return nil, &replay.AnswerError{Err: err}
 		}
 		if err != nil {
 			return nil, err
 		}
-		return a.message, nil
+		return a.Message, nil
 	}
 	r := replay.New(config)
 	for _, name := range names {
 		if err := replayFile(cmd, r, name); err != nil {
-			return incompleteError{fmt.Errorf("replay %s: %w", inputName(name), err)}
+			return cmdline.IncompleteError{Err: fmt.Errorf("replay %s: %w", target.InputName(name), err)}
 		}
 	}
 	body, err := json.Marshal(r.Result)
@@ -129,11 +131,11 @@ func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []
 	}
 	switch calls := r.Equal + r.Different; {
 	case r.Failed > 0:
-		return incompleteError{fmt.Errorf("%s could not be replayed", text.Plural(r.Failed, "call"))}
+		return cmdline.IncompleteError{Err: fmt.Errorf("%s could not be replayed", text.Plural(r.Failed, "call"))}
 	case r.Different > 0:
 		return fmt.Errorf("%d of %s differ", r.Different, text.Plural(calls, "call"))
 	case calls == 0:
-		return incompleteError{errors.New("no call was replayed")}
+		return cmdline.IncompleteError{Err: errors.New("no call was replayed")}
 	}
 	return nil
 }
@@ -142,32 +144,32 @@ func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []
 func (o *replayOptions) config(hooks *catalog.Catalog) (c replay.Config, err error) {
 	c = replay.Config{Hooks: hooks, Codec: codec.New(hooks), Handler: o.handler, Hook: o.hook, All: o.all}
 	if o.as != "" && o.handler == "" {
-		return c, usagef("--as needs --handler, whose calls it is for")
+		return c, cmdline.Usagef("--as needs --handler, whose calls it is for")
 	}
 	if o.hook != "" {
-		h, err := hookNamed(hooks, o.hook)
+		h, err := cmdline.HookNamed(hooks, o.hook)
 		if err != nil {
 			return c, err
 		}
 		if replay.Acts(h) && !o.all {
-			return c, usagef("--hook %s: the hook acts, so its calls are replayed only with --all-hooks", h.Hook)
+			return c, cmdline.Usagef("--hook %s: the hook acts, so its calls are replayed only with --all-hooks", h.Hook)
 		}
 	}
 	if !(o.rate >= 0 && o.rate <= 1e6) { // NaN is neither
-		return c, usagef("--rate: want 0 to 1000000, got %v", o.rate)
+		return c, cmdline.Usagef("--rate: want 0 to 1000000, got %v", o.rate)
 	}
 	if o.rate > 0 {
 		c.Interval = time.Duration(float64(time.Second) / o.rate)
 	}
 	if c.Ignore, err = redact.ParsePatterns(o.ignore); err != nil {
-		return c, usagef("--ignore: %w", err)
+		return c, cmdline.Usagef("--ignore: %w", err)
 	}
 	return c, nil
 }
 
 func replayFile(cmd *cobra.Command, r *replay.Replay, name string) error {
 	if name == "-" {
-		return r.File(cmd.Context(), inputName(name), cmd.InOrStdin())
+		return r.File(cmd.Context(), target.InputName(name), cmd.InOrStdin())
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -180,7 +182,7 @@ func replayFile(cmd *cobra.Command, r *replay.Replay, name string) error {
 // replayTargets finds out how the server names the handlers of records: an extension has its own names, a gateway those
 // that are registered.
 type replayTargets struct {
-	server *server
+	server *target.Server
 	hooks  *catalog.Catalog
 	as     string
 	known  map[string]*offered // by group
@@ -219,13 +221,13 @@ func (t *replayTargets) discover(ctx context.Context, group string) *offered {
 	o := &offered{handlers: map[string]bool{}}
 	for _, versions := range t.hooks.Discoveries() {
 		if h := versions[0]; h.Group == group {
-			a, err := t.server.call(ctx, h, "", h.Request.New().Interface())
+			a, err := t.server.Call(ctx, h, "", h.Request.New().Interface())
 			if err != nil {
 				o.err = fmt.Errorf("discover: %w", err)
 				return o
 			}
-			o.isGateway = a.callID != ""
-			d, _ := a.message.(interface {
+			o.isGateway = a.CallID != ""
+			d, _ := a.Message.(interface {
 				GetHandlers() []*hooksv1alpha1.ExtensionHandler
 			})
 			if d == nil {

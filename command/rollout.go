@@ -21,6 +21,8 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -29,7 +31,7 @@ func newRolloutCommand() *cobra.Command {
 		Use:   "rollout",
 		Short: "Move Clusters to another version of an extension, or back",
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to do with rollouts: adopt, approve, promote, abort, resume or undo")
+			return cmdline.Usagef("say what to do with rollouts: adopt, approve, promote, abort, resume or undo")
 		},
 	}
 	cmd.AddCommand(newRolloutAdoptCommand(), newRolloutApproveCommand(), newRolloutPromoteCommand(),
@@ -39,7 +41,7 @@ func newRolloutCommand() *cobra.Command {
 
 // rolloutOptions are the flags of all commands about an ExtensionRollout in a cluster.
 type rolloutOptions struct {
-	kube kubeOptions
+	kube target.KubeOptions
 	yes  bool
 }
 
@@ -49,12 +51,12 @@ func (o *rolloutOptions) command(
 ) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("want the name of one ExtensionRollout, see \"hookgate get rollouts\"; got %d names", len(args))
+			return cmdline.Usagef("want the name of one ExtensionRollout, see \"hookgate get rollouts\"; got %d names", len(args))
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		config, err := o.kube.load()
+		config, err := o.kube.Load()
 		if err != nil {
 			return err
 		}
@@ -70,8 +72,8 @@ func (o *rolloutOptions) command(
 			Client: c, name: args[0], in: cmd.InOrStdin(), out: cmd.OutOrStdout(), yes: o.yes,
 		})
 	}
-	o.kube.addFlags(cmd.Flags())
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.kube)})
+	o.kube.AddFlags(cmd.Flags())
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -92,7 +93,7 @@ func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
 func (a *approval) entries() ([]string, error) {
 	for _, of := range a.clusters {
 		if namespace, name, ok := strings.Cut(of, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return nil, usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(of, limits.QuotedBytes))
+			return nil, cmdline.Usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(of, limits.QuotedBytes))
 		}
 	}
 	entries := slices.Clone(a.clusters)
@@ -103,7 +104,7 @@ func (a *approval) entries() ([]string, error) {
 		entries = append(entries, rollout.None)
 	}
 	if len(entries) == 0 {
-		return nil, usagef("say what is approved: --cluster NAMESPACE/NAME, --all or --variables")
+		return nil, cmdline.Usagef("say what is approved: --cluster NAMESPACE/NAME, --all or --variables")
 	}
 	return entries, nil
 }

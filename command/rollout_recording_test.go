@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/internal/seeing/replay"
 	"github.com/hookgate/hookgate/test/certificates"
@@ -32,11 +34,11 @@ func TestRecordRollout(t *testing.T) {
 	pair := certificates.In(t, certs)
 	versions := map[string]*httptest.Server{}
 	for _, name := range []string{"acme-v6", "acme-v7"} {
-		versions[name] = replayExtension(t, func(string) (kind, patch string) {
+		versions[name] = commandtest.ReplayExtension(t, func(string) (kind, patch string) {
 			return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + name + `"}]`
 		})
 		config := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: %s}\n"+
-			"spec: {clientConfig: {url: %q, caBundle: %s}}\n", name, versions[name].URL, base64.StdEncoding.EncodeToString(caOf(versions[name])))
+			"spec: {clientConfig: {url: %q, caBundle: %s}}\n", name, versions[name].URL, base64.StdEncoding.EncodeToString(commandtest.CaOf(versions[name])))
 		if err := os.WriteFile(filepath.Join(configs, name+".yaml"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +47,7 @@ func TestRecordRollout(t *testing.T) {
 		"metadata: {name: acme}\nspec: {stable: acme-v6, candidate: acme-v7, compare: true}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := serveProgram(t, configs, certs, "--state-dir", t.TempDir(), "--record", dir)
+	g := commandtest.ServeProgram(t, configs, certs, "--state-dir", t.TempDir(), "--record", dir)
 	g.WaitReady(t)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
 	defer client.CloseIdleConnections()
@@ -61,7 +63,7 @@ func TestRecordRollout(t *testing.T) {
 		})
 	}
 	for i := range calls {
-		response, err := client.Post("https://"+g.HTTPS+replayPrefix+"generatepatches/p.acme", "application/json", strings.NewReader(replayRequest(i)))
+		response, err := client.Post("https://"+g.HTTPS+commandtest.ReplayPrefix+"generatepatches/p.acme", "application/json", strings.NewReader(commandtest.ReplayRequest(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,29 +78,29 @@ func TestRecordRollout(t *testing.T) {
 				return false
 			}
 		}
-		return strings.Count(recorded(t, dir), "\n") == 2*calls
+		return strings.Count(commandtest.Recorded(t, dir), "\n") == 2*calls
 	})
 	interrupt()
 	for name, of := range started {
-		if code := <-of.ended; code != exitDone {
+		if code := <-of.ended; code != cmdline.ExitDone {
 			t.Errorf("record %s: exit status %d: %s", name, code, of.errOut.String())
 		}
 	}
-	if all := recorded(t, dir); strings.Count(all, `"comparison":true`) != calls || strings.Count(all, `"calledAs":"p.acme"`) != 2*calls {
+	if all := commandtest.Recorded(t, dir); strings.Count(all, `"comparison":true`) != calls || strings.Count(all, `"calledAs":"p.acme"`) != 2*calls {
 		t.Errorf("recorded: %s", all)
 	}
 
-	run := func(url, ca, file string, more ...string) (replay.Result, outcome) {
+	run := func(url, ca, file string, more ...string) (replay.Result, commandtest.Outcome) {
 		t.Helper()
-		got := hookgate(t, "", append([]string{"replay", file, "--server", url, "--ca", ca, "-o", "json"}, more...)...)
+		got := commandtest.Hookgate(t, "", append([]string{"replay", file, "--server", url, "--ca", ca, "-o", "json"}, more...)...)
 		var result replay.Result
-		if err := json.Unmarshal([]byte(got.out), &result); err != nil {
-			t.Fatalf("%v: %s%s", err, got.out, got.errOut)
+		if err := json.Unmarshal([]byte(got.Out), &result); err != nil {
+			t.Fatalf("%v: %s%s", err, got.Out, got.ErrOut)
 		}
 		return result, got
 	}
-	gateway, all := filepath.Join(certs, devcert.CAFile), writeFile(t, "all.jsonl", recorded(t, dir))
-	candidate := writeFile(t, "v7.crt", string(caOf(versions["acme-v7"])))
+	gateway, all := filepath.Join(certs, devcert.CAFile), commandtest.WriteFile(t, "all.jsonl", commandtest.Recorded(t, dir))
+	candidate := commandtest.WriteFile(t, "v7.crt", string(commandtest.CaOf(versions["acme-v7"])))
 	for name, tc := range map[string]struct {
 		url, ca, file string
 		more          []string
@@ -111,7 +113,7 @@ func TestRecordRollout(t *testing.T) {
 	} {
 		result, got := run(tc.url, tc.ca, tc.file, tc.more...)
 		if diff := cmp.Diff(tc.want, result, cmp.AllowUnexported(replay.Result{})); diff != "" {
-			t.Errorf("%s: %s (-want +got):\n%s", name, got.errOut, diff)
+			t.Errorf("%s: %s (-want +got):\n%s", name, got.ErrOut, diff)
 		}
 	}
 }

@@ -28,13 +28,15 @@ import (
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/yaml"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 )
 
 // ruleRightsOptions are the flags of hookgate rule rbac.
 type ruleRightsOptions struct {
-	kube    kubeOptions
+	kube    target.KubeOptions
 	account string
 }
 
@@ -52,12 +54,12 @@ func newRuleRightsCommand(hooks *catalog.Catalog) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace, name, ok := strings.Cut(o.account, "/")
 			if !ok || namespace == "" || name == "" {
-				return usagef("--service-account %q: want NAMESPACE/NAME", o.account)
+				return cmdline.Usagef("--service-account %q: want NAMESPACE/NAME", o.account)
 			}
 			var cluster *rest.Config
-			if len(args) == 0 || o.kube != (kubeOptions{}) {
+			if len(args) == 0 || o.kube != (target.KubeOptions{}) {
 				var err error
-				if cluster, err = o.kube.load(); err != nil {
+				if cluster, err = o.kube.Load(); err != nil {
 					return err
 				}
 			}
@@ -83,8 +85,8 @@ func newRuleRightsCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.account, "service-account", o.account, "the gateway's service account, as NAMESPACE/NAME")
-	o.kube.addFlags(f)
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.kube)})
+	o.kube.AddFlags(f)
+	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
 }
 

@@ -11,6 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestRuleRights prints what rules in files read, each once, and no more of it than they name.
@@ -26,12 +29,12 @@ func TestRuleRights(t *testing.T) {
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := hookgate(t, "", "rule", "rbac", file, "--service-account", "system/gate")
-	if got.code != exitDone || got.errOut != "" {
-		t.Fatalf("exit status %d: %s", got.code, got.errOut)
+	got := commandtest.Hookgate(t, "", "rule", "rbac", file, "--service-account", "system/gate")
+	if got.Code != cmdline.ExitDone || got.ErrOut != "" {
+		t.Fatalf("exit status %d: %s", got.Code, got.ErrOut)
 	}
 	var lines []string
-	for document := range strings.SplitSeq(strings.TrimPrefix(got.out, "---\n"), "---\n") {
+	for document := range strings.SplitSeq(strings.TrimPrefix(got.Out, "---\n"), "---\n") {
 		var o struct {
 			Kind     string
 			Metadata struct{ Namespace string }
@@ -64,7 +67,7 @@ func TestRuleRights(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := hookgate(t, "", "rule", "rbac", file, "--service-account", "gate"); got.code != exitUsage {
-		t.Errorf("a service account without a namespace: exit status %d", got.code)
+	if got := commandtest.Hookgate(t, "", "rule", "rbac", file, "--service-account", "gate"); got.Code != cmdline.ExitUsage {
+		t.Errorf("a service account without a namespace: exit status %d", got.Code)
 	}
 }

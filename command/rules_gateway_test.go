@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // heldRule is the manifest of a rule that holds each upgrade, and says to which version.
@@ -27,42 +30,42 @@ spec:
 
 // TestRulesAreHandlers calls a gateway that has a rule and no extension.
 func TestRulesAreHandlers(t *testing.T) {
-	g := newClusterGateway(t, heldRule)
+	g := commandtest.NewClusterGateway(t, heldRule)
 	request := filepath.Join("..", "examples", "requests", "before-cluster-upgrade.yaml")
 	for name, handler := range map[string]string{"All": "", "Named": "rule.approved", "Label": "rule--approved"} {
-		args := []string{"call", "BeforeClusterUpgrade", "--kubeconfig", g.kubeconfig, "--ca", g.ca, "-f", request}
+		args := []string{"call", "BeforeClusterUpgrade", "--kubeconfig", g.Kubeconfig, "--ca", g.CA, "-f", request}
 		if handler != "" {
 			args = append(args, "--handler", handler)
 		}
-		got := hookgate(t, "", args...)
-		if !strings.Contains(got.out, "waits for approval of v1.") || !strings.Contains(got.out, "60") {
+		got := commandtest.Hookgate(t, "", args...)
+		if !strings.Contains(got.Out, "waits for approval of v1.") || !strings.Contains(got.Out, "60") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	got := hookgate(t, "", "explain", "BeforeClusterUpgrade", "-f", request, "--kubeconfig", g.kubeconfig, "--ca", g.ca)
-	if got.code != exitDone || !strings.Contains(got.out, "rule.approved") {
+	got := commandtest.Hookgate(t, "", "explain", "BeforeClusterUpgrade", "-f", request, "--kubeconfig", g.Kubeconfig, "--ca", g.CA)
+	if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, "rule.approved") {
 		t.Errorf("explain: %+v", got)
 	}
 }
 
 // TestRulesAreListed shows a rule that is served, one that was never valid, and one whose name an ExtensionConfig has, too.
 func TestRulesAreListed(t *testing.T) {
-	config, _, _ := strings.Cut(strings.Replace(lintConfig, `, caBundle: ""`, "", 1), "status:")
-	g := newClusterGateway(t, heldRule+"---\n"+lintRule("wrong", "BeforeClusterCreate", "1")+"---\n"+config+"---\n"+lintRule("acme", "BeforeClusterDelete", `"no"`)+
-		"---\n"+lintChain("chain", "BeforeClusterUpgrade", "rule.approved")+
+	config, _, _ := strings.Cut(strings.Replace(commandtest.LintConfig, `, caBundle: ""`, "", 1), "status:")
+	g := commandtest.NewClusterGateway(t, heldRule+"---\n"+commandtest.LintRule("wrong", "BeforeClusterCreate", "1")+"---\n"+config+"---\n"+commandtest.LintRule("acme", "BeforeClusterDelete", `"no"`)+
+		"---\n"+commandtest.LintChain("chain", "BeforeClusterUpgrade", "rule.approved")+
 		"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: acme}, onUndiscovered: Ignore}\n")
-	call := hookgate(t, "", "call", "BeforeClusterUpgrade", "--handler", "rule.approved", "--kubeconfig", g.kubeconfig, "--ca", g.ca,
+	call := commandtest.Hookgate(t, "", "call", "BeforeClusterUpgrade", "--handler", "rule.approved", "--kubeconfig", g.Kubeconfig, "--ca", g.CA,
 		"-f", filepath.Join("..", "examples", "requests", "before-cluster-upgrade.yaml"))
-	if call.code != exitDone {
+	if call.Code != cmdline.ExitDone {
 		t.Errorf("call: %+v", call)
 	}
 	ask := func(args ...string) string {
 		t.Helper()
-		got := hookgate(t, "", append(args, "--diagnostics", "http://"+g.address)...)
-		if got.code != exitDone || got.errOut != "" {
-			t.Errorf("%v: exit status %d: %s", args, got.code, got.errOut)
+		got := commandtest.Hookgate(t, "", append(args, "--diagnostics", "http://"+g.Address)...)
+		if got.Code != cmdline.ExitDone || got.ErrOut != "" {
+			t.Errorf("%v: exit status %d: %s", args, got.Code, got.ErrOut)
 		}
-		return got.out
+		return got.Out
 	}
 	list, messages, _ := strings.Cut(ask("get", "rules"), "\n\n")
 	if diff := cmp.Diff([][]string{
@@ -70,7 +73,7 @@ func TestRulesAreListed(t *testing.T) {
 		{"acme", "BeforeClusterDelete", "True", "Ready", "0", "0"},
 		{"approved", "BeforeClusterUpgrade", "True", "Ready", "1", "0"},
 		{"wrong", "BeforeClusterCreate", "False", "Invalid", "0", "0"},
-	}, columns(list)); diff != "" {
+	}, commandtest.Columns(list)); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 	for _, want := range []string{"spec.fail[0].message: Invalid value: must be a text"} {
@@ -94,14 +97,14 @@ func TestRulesAreListed(t *testing.T) {
 			}
 		}
 	}
-	if got := hookgate(t, "", "describe", "approved", "--diagnostics", "http://"+g.address); got.code != exitFailed || !strings.Contains(got.errOut, `"approved" is a HookRule: hookgate describe rule approved`) {
+	if got := commandtest.Hookgate(t, "", "describe", "approved", "--diagnostics", "http://"+g.Address); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, `"approved" is a HookRule: hookgate describe rule approved`) {
 		t.Errorf("describe: %+v", got)
 	}
-	if got := hookgate(t, "", "describe", "rule", "aproved", "--diagnostics", "http://"+g.address); got.code != exitFailed || !strings.Contains(got.errOut, `there is no HookRule "aproved": did you mean "approved"?`) {
+	if got := commandtest.Hookgate(t, "", "describe", "rule", "aproved", "--diagnostics", "http://"+g.Address); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, `there is no HookRule "aproved": did you mean "approved"?`) {
 		t.Errorf("describe: %+v", got)
 	}
 
-	response, err := http.Get("http://" + g.address + "/metrics")
+	response, err := http.Get("http://" + g.Address + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/hooktest"
 	"github.com/hookgate/hookgate/internal/cli/localgateway"
 	"github.com/hookgate/hookgate/internal/contract/codec"
@@ -36,7 +37,7 @@ func newRuleCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *co
 		Use:   "rule",
 		Short: "Test rules that answer hooks, and print the rights that they need",
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what to do with rules: test or rbac")
+			return cmdline.Usagef("say what to do with rules: test or rbac")
 		},
 	}
 	cmd.AddCommand(newRuleTestCommand(hooks, versions), newRuleRightsCommand(hooks))
@@ -57,7 +58,7 @@ func newRuleTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			"  hookgate rule test examples/rules/* -o junit > rules.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("want files with HookRuleTests, or folders of them")
+				return cmdline.Usagef("want files with HookRuleTests, or folders of them")
 			}
 			return nil
 		},

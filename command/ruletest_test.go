@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 const testedRule = `apiVersion: hookgate.dev/v1alpha1
@@ -67,17 +70,17 @@ func TestRuleTest(t *testing.T) {
 `
 	dir := ruleFolder(t, testedRule, cases)
 	for _, path := range []string{dir, filepath.Join(dir, "test.yaml")} {
-		got := hookgate(t, "", "rule", "test", path)
-		if got.code != exitFailed || !strings.HasSuffix(got.errOut, "hookgate: rule test: 4 of 8 cases failed\n") {
-			t.Errorf("%s: exit status %d: %s", path, got.code, got.errOut)
+		got := commandtest.Hookgate(t, "", "rule", "test", path)
+		if got.Code != cmdline.ExitFailed || !strings.HasSuffix(got.ErrOut, "hookgate: rule test: 4 of 8 cases failed\n") {
+			t.Errorf("%s: exit status %d: %s", path, got.Code, got.ErrOut)
 		}
-		golden(t, "rule/test.table", strings.ReplaceAll(got.out, dir+string(filepath.Separator), ""))
+		commandtest.Golden(t, "rule/test.table", strings.ReplaceAll(got.Out, dir+string(filepath.Separator), ""))
 	}
 	audits := ruleFolder(t, strings.Replace(testedRule, "spec:\n", "spec:\n  action: Audit\n", 1), cases)
-	as := hookgate(t, "", "rule", "test", audits)
-	golden(t, "rule/test.table", strings.ReplaceAll(as.out, audits+string(filepath.Separator), "")) // as if it counted
-	got := hookgate(t, "", "rule", "test", dir, "-o", "json")
-	golden(t, "rule/test.json", strings.ReplaceAll(got.out, dir+string(filepath.Separator), ""))
+	as := commandtest.Hookgate(t, "", "rule", "test", audits)
+	commandtest.Golden(t, "rule/test.table", strings.ReplaceAll(as.Out, audits+string(filepath.Separator), "")) // as if it counted
+	got := commandtest.Hookgate(t, "", "rule", "test", dir, "-o", "json")
+	commandtest.Golden(t, "rule/test.json", strings.ReplaceAll(got.Out, dir+string(filepath.Separator), ""))
 
 	var suite struct {
 		Tests    int `xml:"tests,attr"`
@@ -88,15 +91,15 @@ func TestRuleTest(t *testing.T) {
 			Failure *string `xml:"failure"`
 		} `xml:"testcase"`
 	}
-	got = hookgate(t, "", "rule", "test", dir, "-o", "junit")
-	if err := xml.Unmarshal([]byte(got.out), &suite); err != nil {
+	got = commandtest.Hookgate(t, "", "rule", "test", dir, "-o", "junit")
+	if err := xml.Unmarshal([]byte(got.Out), &suite); err != nil {
 		t.Fatal(err)
 	}
 	if suite.Tests != 8 || suite.Failures != 4 || len(suite.Cases) != 8 || suite.Cases[3].Failure != nil ||
 		suite.Cases[4].Line != 18 || suite.Cases[4].Failure == nil ||
 		!strings.HasSuffix(*suite.Cases[4].Failure, "test.yaml:18\nmessage: got \"not before July\", want \"not before June\"\n"+
 			"retryAfterSeconds: got 30, want 0") {
-		t.Errorf("got %s", got.out)
+		t.Errorf("got %s", got.Out)
 	}
 }
 
@@ -107,8 +110,8 @@ func TestExampleRules(t *testing.T) {
 		t.Fatalf("%d folders: %v", len(folders), err)
 	}
 	for _, folder := range folders {
-		if got := hookgate(t, "", "rule", "test", folder); got.code != exitDone {
-			t.Errorf("exit status %d: %s\n%s", got.code, got.errOut, got.out)
+		if got := commandtest.Hookgate(t, "", "rule", "test", folder); got.Code != cmdline.ExitDone {
+			t.Errorf("exit status %d: %s\n%s", got.Code, got.ErrOut, got.Out)
 		}
 	}
 }
@@ -120,22 +123,22 @@ func TestRuleTestMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		"Nothing":      {nil, exitUsage, "want files with HookRuleTests"},
-		"Format":       {[]string{"-o", "xml", "."}, exitUsage, `--output "xml": want table, json or junit`},
-		"Absent":       {[]string{"none.yaml"}, exitFailed, "none.yaml"},
-		"NoTest":       {[]string{filepath.Join(ruleFolder(t, testedRule, good), "rule.yaml")}, exitFailed, "rule.yaml has no HookRuleTest"},
-		"OtherRule":    {[]string{ruleFolder(t, strings.Replace(testedRule, "approval", "other", 1), good)}, exitFailed, `test.yaml:5: HookRuleTest "approval": spec.rule: no HookRule "approval" is in `},
-		"Twice":        {[]string{ruleFolder(t, testedRule+"---\n"+testedRule, good)}, exitFailed, `rule.yaml:13: HookRule "approval": metadata.name: Duplicate value: defined at `},
-		"Expression":   {[]string{ruleFolder(t, strings.Replace(testedRule, "now <", "now =", 1), good)}, exitFailed, `rule.yaml:8: HookRule "approval": spec.hold[0].if: Invalid value:`},
-		"UnknownField": {[]string{ruleFolder(t, strings.Replace(testedRule, "hold:", "held:", 1), good)}, exitFailed, `rule.yaml:7: HookRule "approval": unknown field "spec.held"`},
-		"Case":         {[]string{ruleFolder(t, testedRule, good+"  - {name: two, wants: {}}\n")}, exitFailed, `test.yaml:8: HookRuleTest "approval": unknown field "spec.cases[1].wants"`},
+		"Nothing":      {nil, cmdline.ExitUsage, "want files with HookRuleTests"},
+		"Format":       {[]string{"-o", "xml", "."}, cmdline.ExitUsage, `--output "xml": want table, json or junit`},
+		"Absent":       {[]string{"none.yaml"}, cmdline.ExitFailed, "none.yaml"},
+		"NoTest":       {[]string{filepath.Join(ruleFolder(t, testedRule, good), "rule.yaml")}, cmdline.ExitFailed, "rule.yaml has no HookRuleTest"},
+		"OtherRule":    {[]string{ruleFolder(t, strings.Replace(testedRule, "approval", "other", 1), good)}, cmdline.ExitFailed, `test.yaml:5: HookRuleTest "approval": spec.rule: no HookRule "approval" is in `},
+		"Twice":        {[]string{ruleFolder(t, testedRule+"---\n"+testedRule, good)}, cmdline.ExitFailed, `rule.yaml:13: HookRule "approval": metadata.name: Duplicate value: defined at `},
+		"Expression":   {[]string{ruleFolder(t, strings.Replace(testedRule, "now <", "now =", 1), good)}, cmdline.ExitFailed, `rule.yaml:8: HookRule "approval": spec.hold[0].if: Invalid value:`},
+		"UnknownField": {[]string{ruleFolder(t, strings.Replace(testedRule, "hold:", "held:", 1), good)}, cmdline.ExitFailed, `rule.yaml:7: HookRule "approval": unknown field "spec.held"`},
+		"Case":         {[]string{ruleFolder(t, testedRule, good+"  - {name: two, wants: {}}\n")}, cmdline.ExitFailed, `test.yaml:8: HookRuleTest "approval": unknown field "spec.cases[1].wants"`},
 	} {
-		got := hookgate(t, "", append([]string{"rule", "test"}, tt.args...)...)
-		if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
-			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.code, tt.code, got.errOut, tt.want)
+		got := commandtest.Hookgate(t, "", append([]string{"rule", "test"}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
+			t.Errorf("%s: exit status %d, want %d: %q, want %q", name, got.Code, tt.code, got.ErrOut, tt.want)
 		}
 	}
-	if got := hookgate(t, "", "rule"); got.code != exitUsage || !strings.Contains(got.errOut, "say what to do with rules: test or rbac") {
-		t.Errorf("exit status %d: %s", got.code, got.errOut)
+	if got := commandtest.Hookgate(t, "", "rule"); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "say what to do with rules: test or rbac") {
+		t.Errorf("exit status %d: %s", got.Code, got.ErrOut)
 	}
 }

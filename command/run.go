@@ -25,12 +25,14 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/command/internal/grpclogs"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/base/logs"
 	"github.com/hookgate/hookgate/internal/base/memory"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/contract/redact"
@@ -71,7 +73,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics := observe.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
+	metrics := observe.NewMetrics(prometheusRegistry, reg, hooks, cmdline.CurrentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := observe.NewObserver(metrics, in.tracer, logger, losses)
 	calls := o.memory.budget(logger)
@@ -114,7 +116,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 	files.notices = append(files.notices, func() status.Notice { return observe.Closed(reg.Snapshot()) })
 	reporter := &observe.Reporter{
-		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
+		ID: self, Version: cmdline.CurrentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
 		Observer: observer, Namespaces: source, Notices: files.all,
 	}
 	o.report(metrics, reporter, source)
@@ -333,7 +335,7 @@ func printAddresses(w io.Writer, http, grpc, diagnostics, health net.Addr) {
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, usagef("--log-level: want debug, info, warn or error, got %q", level)
+		return nil, cmdline.Usagef("--log-level: want debug, info, warn or error, got %q", level)
 	}
 	options := &slog.HandlerOptions{Level: l, ReplaceAttr: redact.LogAttr}
 	switch format {
@@ -342,13 +344,13 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	default:
-		return nil, usagef("--log-format: want text or json, got %q", format)
+		return nil, cmdline.Usagef("--log-format: want text or json, got %q", format)
 	}
 }
 
 // logLibraries makes the global loggers of libraries write to logger.
 func logLibraries(logger *slog.Logger) {
-	installGRPCLog().logger.Store(logger)
+	grpclogs.Install(logger)
 	// net/http writes a line here for each frame of HTTP/2 that it does not know.
 	log.SetFlags(0)
 	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())

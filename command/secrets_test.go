@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -45,7 +47,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	extension := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if strings.HasSuffix(r.URL.Path, "/discovery") {
-			_, _ = io.WriteString(w, `{"status":"Success","handlers":[`+offer("b", "BeforeClusterCreate")+`]}`)
+			_, _ = io.WriteString(w, `{"status":"Success","handlers":[`+commandtest.Offer("b", "BeforeClusterCreate")+`]}`)
 			return
 		}
 		quoted, _ := json.Marshal(message) // a string is never an error
@@ -53,14 +55,14 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	}))
 	t.Cleanup(extension.Close)
 	dir := filepath.Join(t.TempDir(), "recording")
-	g, client := serveInFrontOf(t, extension, "--record", dir)
+	g, client := commandtest.ServeInFrontOf(t, extension, "--record", dir)
 	content, _ := json.Marshal(wrapped(kubeconfig))
 	body := `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateRequest","cluster":{` +
 		`"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n"},"spec":{"topology":{"variables":[` +
 		`{"name":"files","value":[{"path":"/etc/a","content":` + string(content) + `},{"path":"/etc/b","encoding":"gzip+base64","content":"` + hidden + `"}]},` +
 		`{"name":"objects","value":[{"kind":"Secret","stringData":{"a":"` + planted + `"}}]},{"name":"note","value":` + `"` +
 		strings.ReplaceAll(ordinary, `"`, `\"`) + `"}]}}}}`
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+g.HTTPS+replayPrefix+"beforeclustercreate/b.acme", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+g.HTTPS+commandtest.ReplayPrefix+"beforeclustercreate/b.acme", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,17 +76,17 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process.Eventually(t, "the call is written", func() bool { return strings.Count(recorded(t, dir), "\n") == 1 })
+	process.Eventually(t, "the call is written", func() bool { return strings.Count(commandtest.Recorded(t, dir), "\n") == 1 })
 	file := filepath.Join(t.TempDir(), "report.zip")
-	if got := hookgate(t, "", "bug-report", "--diagnostics", "http://"+g.Diagnostics, "-f", file); got.code != exitDone {
-		t.Fatalf("exit status %d: %s%s", got.code, got.out, got.errOut)
+	if got := commandtest.Hookgate(t, "", "bug-report", "--diagnostics", "http://"+g.Diagnostics, "-f", file); got.Code != cmdline.ExitDone {
+		t.Fatalf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
 	var report strings.Builder
-	for _, content := range unzip(t, file) {
+	for _, content := range commandtest.Unzip(t, file) {
 		report.WriteString(content)
 	}
 	for place, text := range map[string]string{
-		"answer": string(answer), "recording": recorded(t, dir), "log": g.Output(), "bug report": report.String(),
+		"answer": string(answer), "recording": commandtest.Recorded(t, dir), "log": g.Output(), "bug report": report.String(),
 	} {
 		for what, secret := range map[string]string{
 			"text": planted, "gzip": hidden[:40], "base64": strings.SplitN(wrapped(kubeconfig), "\n", 3)[1],

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/openapi"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/sources/sidecar"
@@ -72,7 +73,7 @@ func newServeCommand(
 		},
 	}
 	o.addFlags(cmd.Flags())
-	groupFlags(cmd, serveGroups)
+	cmdline.GroupFlags(cmd, serveGroups)
 	return cmd
 }
 
@@ -151,7 +152,7 @@ func (o *serveOptions) check() error {
 		return err
 	}
 	if o.certDir == "" {
-		return usagef("--cert-dir is required: a directory with tls.crt and tls.key; --dev makes one")
+		return cmdline.Usagef("--cert-dir is required: a directory with tls.crt and tls.key; --dev makes one")
 	}
 	for _, d := range []struct {
 		flag  string
@@ -160,19 +161,19 @@ func (o *serveOptions) check() error {
 		{"--resync", o.resync}, {"--connection-max-age", o.connectionAge}, {"--shutdown-timeout", o.shutdownTimeout},
 	} {
 		if d.value <= 0 {
-			return usagef("%s: want more than 0, got %s", d.flag, d.value)
+			return cmdline.Usagef("%s: want more than 0, got %s", d.flag, d.value)
 		}
 	}
 	if o.gatewayID != "" {
 		if err := via.CheckID(o.gatewayID); err != nil {
-			return usagef("--gateway-id: %w", err)
+			return cmdline.Usagef("--gateway-id: %w", err)
 		}
 	}
 	if o.httpAddress == "" && !o.machines.alone {
-		return usagef("--http-address is required: an address such as 127.0.0.1:9443")
+		return cmdline.Usagef("--http-address is required: an address such as 127.0.0.1:9443")
 	}
 	if o.shutdownDelay < 0 {
-		return usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
+		return cmdline.Usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
 	}
 	if err := o.webhooks.check(!o.wantsCluster()); err != nil {
 		return err

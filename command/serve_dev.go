@@ -18,6 +18,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
 	"github.com/hookgate/hookgate/registry"
@@ -70,32 +71,32 @@ func (o *serveOptions) setDevDefaults(changed func(flag string) bool) {
 func (o *serveOptions) checkDev() error {
 	if !o.dev.enabled {
 		if len(o.dev.extensions) > 0 {
-			return usagef("--extension is for development, and needs --dev; say --sidecar for the one extension beside the " +
+			return cmdline.Usagef("--extension is for development, and needs --dev; say --sidecar for the one extension beside the " +
 				"gateway, or --extension-configs")
 		}
 		return nil
 	}
 	switch {
 	case o.cluster.kubeconfig != "":
-		return usagef("--dev and --kubeconfig: a gateway for development has no cluster; leave one of them out")
+		return cmdline.Usagef("--dev and --kubeconfig: a gateway for development has no cluster; leave one of them out")
 	case len(o.dev.extensions) > 0 && (o.sidecar != "" || o.extensionConfigs != ""):
-		return usagef("--extension takes the place of --extension-configs and --sidecar: leave one of them out")
+		return cmdline.Usagef("--extension takes the place of --extension-configs and --sidecar: leave one of them out")
 	case len(o.dev.extensions) == 0 && o.sidecar == "" && o.extensionConfigs == "":
-		return usagef("--dev needs an extension: --extension URL; or --extension-configs, for those of a directory; " +
+		return cmdline.Usagef("--dev needs an extension: --extension URL; or --extension-configs, for those of a directory; " +
 			"or --sidecar")
 	case o.diagnostics.insecure:
-		return usagef("--dev and --insecure-diagnostics: a gateway for development listens on loopback only; leave one of " +
+		return cmdline.Usagef("--dev and --insecure-diagnostics: a gateway for development listens on loopback only; leave one of " +
 			"them out")
 	case o.certDir == "":
-		return usagef("--cert-dir is required: the user has no directory for caches, in which --dev would keep its " +
+		return cmdline.Usagef("--cert-dir is required: the user has no directory for caches, in which --dev would keep its " +
 			"certificates")
 	}
 	for _, a := range []struct{ flag, address string }{
 		{"--http-address", o.httpAddress}, {"--grpc-address", o.grpcAddress}, {"--health-addr", o.diagnostics.health},
 		{"--diagnostics-address", o.diagnostics.address}, {"--profiler-address", o.diagnostics.profiler},
 	} {
-		if a.address != "" && !isLoopback(a.address) {
-			return usagef("--dev and %s %s: a gateway for development listens on loopback only", a.flag, a.address)
+		if a.address != "" && !cmdline.IsLoopback(a.address) {
+			return cmdline.Usagef("--dev and %s %s: a gateway for development listens on loopback only", a.flag, a.address)
 		}
 	}
 	_, err := o.dev.registrations()
@@ -115,18 +116,18 @@ func (o *devOptions) registrations() ([]*runtimev1.ExtensionConfig, error) {
 			}
 		}
 		if err := registry.CheckName(name); err != nil {
-			return nil, usagef("--extension %q: the name %w", name, err)
+			return nil, cmdline.Usagef("--extension %q: the name %w", name, err)
 		}
 		if names[name] {
-			return nil, usagef("--extension: two extensions have the name %s", name)
+			return nil, cmdline.Usagef("--extension: two extensions have the name %s", name)
 		}
 		names[name] = true
 		if _, err := endpoint.Parse(url, endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix); err != nil {
-			return nil, usagef("--extension: the URL %w", err)
+			return nil, cmdline.Usagef("--extension: the URL %w", err)
 		}
 		client := registry.ClientConfig{Protocol: registry.ProtocolOf(url), URL: url}
 		if err := client.CheckURL(); err != nil {
-			return nil, usagef("--extension: the URL %w", err)
+			return nil, cmdline.Usagef("--extension: the URL %w", err)
 		}
 		configs = append(configs, &runtimev1.ExtensionConfig{
 			TypeMeta:   metav1.TypeMeta{APIVersion: runtimev1.GroupVersion.String(), Kind: "ExtensionConfig"},
@@ -182,7 +183,7 @@ func (o *serveOptions) printDev(w io.Writer, https, diagnostics net.Addr) {
 	if !o.dev.enabled {
 		return
 	}
-	ca := shellWord(filepath.Join(o.certDir, devcert.CAFile))
+	ca := cmdline.ShellWord(filepath.Join(o.certDir, devcert.CAFile))
 	server := ""
 	if https.String() != "127.0.0.1:9443" {
 		server = " --server https://" + https.String()
@@ -194,18 +195,8 @@ The certificates are in %s; the next start uses them again. Commands to copy:
   curl --cacert %s https://%s%s -H 'Content-Type: application/json' -d '{}'
   hookgate get handlers --diagnostics http://%[6]s
   hookgate call BeforeClusterCreate --example | hookgate call BeforeClusterCreate -f - --ca %[2]s%[5]s
-`, shellWord(o.certDir), ca, https, discovery.Path(""), server, diagnostics)
+`, cmdline.ShellWord(o.certDir), ca, https, discovery.Path(""), server, diagnostics)
 	if o.diagnostics.ui {
 		_, _ = fmt.Fprintf(w, "\nThe page about the extensions is at http://%s/.\n", diagnostics)
 	}
-}
-
-// shellWord returns a word for a shell, in quotes if it needs some.
-func shellWord(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool {
-		return !strings.ContainsRune("/._-+@%:,=", r) && (r < '0' || r > '9' && r < 'A' || r > 'Z' && r < 'a' || r > 'z')
-	}) {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
 }

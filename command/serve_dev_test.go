@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -21,16 +23,16 @@ import (
 // TestServeDev runs the commands that serve --dev prints, as a person would, with a certificate that it has made. The
 // next start uses the certificate again, and nothing is left in the directory for temporary files.
 func TestServeDev(t *testing.T) {
-	f := newFakeServer(t, map[string]fakeReply{
-		"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[{"name":"gate","timeoutSeconds":10,"failurePolicy":"Fail",`+
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{
+		"Discovery": {Body: commandtest.Reply("Discovery", `"status":"Success","handlers":[{"name":"gate","timeoutSeconds":10,"failurePolicy":"Fail",`+
 			`"requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterCreate"}}]`)},
-		"BeforeClusterCreate": {body: reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":7,"message":"soon"`)},
+		"BeforeClusterCreate": {Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":7,"message":"soon"`)},
 	})
 	cache, temp := t.TempDir(), t.TempDir()
 	start := func() (*process.Gateway, string) {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--dev", "--extension", "grpc://"+f.grpc,
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--dev", "--extension", "grpc://"+f.GRPC,
 			"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
-		cmd.Env = append(os.Environ(), asProgram+"=1", "XDG_CACHE_HOME="+cache, "TMPDIR="+temp)
+		cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1", "XDG_CACHE_HOME="+cache, "TMPDIR="+temp)
 		g := process.RunGateway(t, cmd)
 		g.WaitReady(t)
 		return g, g.Expect(t, `(?m)^  hookgate call .* --ca (\S+) --server https`)[1]
@@ -53,7 +55,7 @@ func TestServeDev(t *testing.T) {
 	}
 	for i, want := range []string{`"hook":"BeforeClusterCreate"`, "gate.extension", "soon"} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(printed[i], "hookgate ", os.Args[0]+" "))
-		cmd.Env = append(os.Environ(), asProgram+"=1")
+		cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, want %q in\n%s", printed[i], err, want, out)
@@ -114,7 +116,7 @@ func TestServeDevExtensions(t *testing.T) {
 }
 
 func TestServeDevRefuses(t *testing.T) {
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	if err := os.Remove(filepath.Join(certs, devcert.CAFile)); err != nil { // as with certificates of others
 		t.Fatal(err)
 	}
@@ -141,9 +143,9 @@ func TestServeDevRefuses(t *testing.T) {
 		"Far":               {append(dev, "--extension", "grpc://acme.example:1"), "--extension: the URL must be on loopback"},
 		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, and is left alone"},
 	} {
-		got := serveBriefly(t, nil, tt.args...)
-		if want := map[bool]int{true: exitFailed, false: exitUsage}[name == "OtherCertificates"]; got.code != want || !strings.Contains(got.errOut, tt.want) || got.out != "" {
-			t.Errorf("%s: exit status %d, want %d and %q:\n%s%s", name, got.code, want, tt.want, got.errOut, got.out)
+		got := commandtest.ServeBriefly(t, nil, tt.args...)
+		if want := map[bool]int{true: cmdline.ExitFailed, false: cmdline.ExitUsage}[name == "OtherCertificates"]; got.Code != want || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {
+			t.Errorf("%s: exit status %d, want %d and %q:\n%s%s", name, got.Code, want, tt.want, got.ErrOut, got.Out)
 		}
 	}
 }
@@ -151,9 +153,9 @@ func TestServeDevRefuses(t *testing.T) {
 // Words that a shell would take apart are quoted.
 func TestShellWord(t *testing.T) {
 	for _, word := range []string{"/home/a b/it's $HOME", "/run/x-1.sock", "a\nb", "ä"} {
-		out, err := exec.CommandContext(context.Background(), "sh", "-c", "printf %s "+shellWord(word)).Output()
+		out, err := exec.CommandContext(context.Background(), "sh", "-c", "printf %s "+cmdline.ShellWord(word)).Output()
 		if err != nil || string(out) != word {
-			t.Errorf("%s is %q to a shell, want %q: %v", shellWord(word), out, word, err)
+			t.Errorf("%s is %q to a shell, want %q: %v", cmdline.ShellWord(word), out, word, err)
 		}
 	}
 }

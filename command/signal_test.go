@@ -8,27 +8,19 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/test/process"
 )
-
-// serveProgram starts hookgate serve as a process, with more flags.
-func serveProgram(t *testing.T, configs, certs string, more ...string) *process.Gateway {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0],
-		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs}, append(process.AnyPorts(), more...)...)...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
-	return process.RunGateway(t, cmd)
-}
 
 // startProgram starts hookgate serve as a process, with a call in flight: a request whose body does not come.
 func startProgram(t *testing.T) *process.Gateway {
 	t.Helper()
-	configs, certs := serving(t)
-	g := serveProgram(t, configs, certs, "--shutdown-timeout", "1h")
+	configs, certs := commandtest.Serving(t)
+	g := commandtest.ServeProgram(t, configs, certs, "--shutdown-timeout", "1h")
 	c, err := net.Dial("tcp", g.HTTPS)
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +55,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The call stays in flight, so that nothing but the second signal ends the gateway so soon: it may take an hour.
-	if got, err := g.ExitStatus(); got != exitFailed || err != nil {
-		t.Errorf("exit status %d, %v; want %d", got, err, exitFailed)
+	if got, err := g.ExitStatus(); got != cmdline.ExitFailed || err != nil {
+		t.Errorf("exit status %d, %v; want %d", got, err, cmdline.ExitFailed)
 	}
 	if _, err := g.Await(t.Context(), `stopped at once by a second signal \(terminated\)`); err != nil {
 		t.Error(err)
@@ -74,14 +66,14 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 // SIGHUP reads the files again, and confirms that a directory without ExtensionConfigs is meant to be so. The gateway
 // serves on.
 func TestHangupReadsFilesAgain(t *testing.T) {
-	configs, certs := serving(t)
+	configs, certs := commandtest.Serving(t)
 	manifest := filepath.Join(configs, "acme.yaml")
 	const content = "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\n" +
 		"spec: {clientConfig: {url: 'https://127.0.0.1:1'}}\n"
 	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := serveProgram(t, configs, certs)
+	g := commandtest.ServeProgram(t, configs, certs)
 	g.Expect(t, `manifests read" .*extensionConfigs=1`)
 	if err := os.Remove(manifest); err != nil {
 		t.Fatal(err)

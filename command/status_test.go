@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,101 +19,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
-// gatewayStatus returns the status of a gateway with an extension that is up and one that is down.
-func gatewayStatus() *status.Gateway {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
-	order := int32(5)
-	return &status.Gateway{
-		ID: "g", Version: "v1.0.0", Now: now, Window: 300,
-		Extensions: []status.Extension{{
-			Name: "acme", URL: "https://acme.example", Protocol: "REST", State: status.Down, Since: ago(90 * time.Second),
-			Error: "cannot connect: connection refused", LastSuccess: ago(2 * time.Minute), Stale: true,
-			Pending:   &status.Pending{URL: "https://new.example", Protocol: "REST", Since: *ago(time.Hour)},
-			Discovery: &status.Discovery{At: *ago(time.Second), Since: *ago(time.Minute), Outcome: "Unreachable", Error: "connection refused"},
-			Circuit:   status.Circuit{State: "half_open", Since: ago(time.Minute), Kind: "Unreachable", Opened: 2},
-			InFlight:  3, Waiting: 1, Limits: status.Limits{InFlight: 256, Waiting: 1024},
-			Calls:    status.Calls{Total: 100, Failures: 7, NearTimeout: 1, P50: .0012, P99: 1.24},
-			Selector: "tier=gold",
-			Handlers: []status.Handler{{
-				Name: "gate.acme", OfferedAs: "beforeclusterupgrade", Hook: "BeforeClusterUpgrade", APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Timeout: 10,
-				FailurePolicy: "Ignore", Order: &order, Policy: "first", Conditional: true, Objects: "v1beta1",
-				Deprecated: "deprecated since v2; use v3", State: status.Down,
-				Calls: status.Calls{Total: 100, Failures: 7, P50: .0012, P99: 1.24}, Lost: []string{"spec.gone"},
-				Collision: `"gate" is taken`,
-			}},
-			Failures: []status.Failure{{
-				At: *ago(time.Second), CallID: "CALL", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Outcome: "ignored",
-				Kind: "Unreachable", Message: "refused\x1b[2J", Took: .5, Times: 4,
-			}},
-		}, {
-			Name: "other", URL: "unix:///run/x", Protocol: "gRPC", State: status.Up, Since: ago(time.Hour),
-			HealthUnchecked: true, Circuit: status.Circuit{State: "closed"}, Handlers: []status.Handler{},
-		}},
-		Holds: []status.Hold{
-			{Namespace: "team-a", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Message: "not yet", RetryAfter: 30, Since: *ago(time.Hour), Last: *ago(time.Minute)},
-			{Namespace: "team-b", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Kind: "Failure", Message: "no", Since: *ago(time.Minute), Last: *ago(time.Second)},
-		},
-	}
-}
-
-// serveStatus serves what g returns, and the first extension for requests that name one.
-func serveStatus(t *testing.T, g func() *status.Gateway) *httptest.Server {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/status" {
-			http.NotFound(w, r)
-			return
-		}
-		answer := g()
-		if name := r.URL.Query().Get("chain"); name != "" {
-			answer.Chains = slices.DeleteFunc(answer.Chains, func(c status.Chain) bool { return c.Name != name })
-			if len(answer.Chains) == 0 {
-				http.Error(w, "there is no such chain", http.StatusNotFound)
-				return
-			}
-		}
-		if name := r.URL.Query().Get("rollout"); name != "" {
-			answer.Rollouts = slices.DeleteFunc(answer.Rollouts, func(of status.Rollout) bool { return of.Name != name })
-		}
-		switch r.URL.Query().Get("extension") {
-		case "":
-		case "acme":
-			answer.Extensions = answer.Extensions[:1]
-		default:
-			http.Error(w, "there is no such extension", http.StatusNotFound)
-			return
-		}
-		if r.Header.Get("Authorization") == "Bearer wrong" {
-			http.Error(w, "who are you", http.StatusForbidden)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(answer)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-// columns returns the cells of each line, which are divided by at least two spaces.
-func columns(text string) [][]string {
-	var rows [][]string
-	for line := range strings.Lines(text) {
-		var row []string
-		for cell := range strings.SplitSeq(strings.TrimRight(line, "\n"), "  ") {
-			if cell = strings.TrimSpace(cell); cell != "" {
-				row = append(row, cell)
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 func TestGetExtensionsOfAGateway(t *testing.T) {
-	s := serveStatus(t, gatewayStatus)
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	const message = "cannot connect: connection refused; its last known 1 handler is still served; " +
 		"called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: it has not been discovered at https://new.example"
 	tests := map[string][][]string{
@@ -131,55 +42,55 @@ func TestGetExtensionsOfAGateway(t *testing.T) {
 		"name": {{"acme"}, {"other"}},
 	}
 	for format, want := range tests {
-		got := hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != "" {
-			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		got := commandtest.Hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || got.ErrOut != "" {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
 	}
-	got := hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", "json")
+	got := commandtest.Hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", "json")
 	var g status.Gateway
-	if err := json.Unmarshal([]byte(got.out), &g); err != nil || cmp.Diff(gatewayStatus(), &g) != "" {
-		t.Errorf("JSON is not the status: %v\n%s", err, cmp.Diff(gatewayStatus(), &g))
+	if err := json.Unmarshal([]byte(got.Out), &g); err != nil || cmp.Diff(commandtest.GatewayStatus(), &g) != "" {
+		t.Errorf("JSON is not the status: %v\n%s", err, cmp.Diff(commandtest.GatewayStatus(), &g))
 	}
-	if got = hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.out, "state: Down\n") {
-		t.Errorf("YAML: %s", got.out)
+	if got = commandtest.Hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.Out, "state: Down\n") {
+		t.Errorf("YAML: %s", got.Out)
 	}
-	none := serveStatus(t, func() *status.Gateway { return &status.Gateway{Now: time.Now()} })
-	if got = hookgate(t, "", "get", "extensions", "--diagnostics", none.URL); got.out != "" || got.errOut != none.URL+" has no extensions.\n" {
+	none := commandtest.ServeStatus(t, func() *status.Gateway { return &status.Gateway{Now: time.Now()} })
+	if got = commandtest.Hookgate(t, "", "get", "extensions", "--diagnostics", none.URL); got.Out != "" || got.ErrOut != none.URL+" has no extensions.\n" {
 		t.Errorf("without any: %+v", got)
 	}
 }
 
 // TestOneExtension checks the ways in which users of kubectl name one object.
 func TestOneExtension(t *testing.T) {
-	s := serveStatus(t, gatewayStatus)
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	for _, args := range []string{
 		"get extensions acme", "get extension acme", "get ext acme", "describe acme", "describe extension acme", "describe extensions/acme", "describe ext/acme",
 	} {
-		got := hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...)
-		if got.code != exitDone || !strings.Contains(got.out, "acme") || strings.Contains(got.out, "other") {
+		got := commandtest.Hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...)
+		if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, "acme") || strings.Contains(got.Out, "other") {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
 	for _, args := range []string{"get extensions acm", "describe acm", "describe handler/acme"} {
-		if got := hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...); got.code != exitFailed || !strings.Contains(got.errOut, "no such extension") {
+		if got := commandtest.Hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, "no such extension") {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
 	for _, alias := range []string{"handler", "hold"} {
-		if got := hookgate(t, "", "get", alias, "--diagnostics", s.URL); got.code != exitDone {
+		if got := commandtest.Hookgate(t, "", "get", alias, "--diagnostics", s.URL); got.Code != cmdline.ExitDone {
 			t.Errorf("get %s: %+v", alias, got)
 		}
 	}
 }
 
 func TestDescribe(t *testing.T) {
-	s := serveStatus(t, func() *status.Gateway {
-		g := gatewayStatus()
+	s := commandtest.ServeStatus(t, func() *status.Gateway {
+		g := commandtest.GatewayStatus()
 		g.Holds = g.Holds[:1]
 		return g
 	})
-	got := hookgate(t, "", "describe", "acme", "--diagnostics", s.URL)
+	got := commandtest.Hookgate(t, "", "describe", "acme", "--diagnostics", s.URL)
 	want := [][]string{
 		{"Name:", "acme"},
 		{"State:", "Down for 90s"},
@@ -208,16 +119,16 @@ func TestDescribe(t *testing.T) {
 		{"FAILURE", "TIMES", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE"},
 		{"1s ago", "4", "gate.acme", "Unreachable (ignored)", "500ms", "CALL", `refused\x1b[2J`},
 	}
-	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
-		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
+	if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone {
+		t.Errorf("exit status %d, %s; -want +got\n%s", got.Code, got.ErrOut, diff)
 	}
-	if got = hookgate(t, "", "describe", "acme", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.out, "callId: CALL\n") {
-		t.Errorf("YAML: %s", got.out)
+	if got = commandtest.Hookgate(t, "", "describe", "acme", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.Out, "callId: CALL\n") {
+		t.Errorf("YAML: %s", got.Out)
 	}
 }
 
 func TestGetHolds(t *testing.T) {
-	s := serveStatus(t, gatewayStatus)
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	for name, tt := range map[string]struct {
 		args []string
 		want [][]string
@@ -228,18 +139,18 @@ func TestGetHolds(t *testing.T) {
 		"Other":     {[]string{"d"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hookgate(t, "", append([]string{"get", "holds", "--diagnostics", s.URL}, tt.args...)...)
+			got := commandtest.Hookgate(t, "", append([]string{"get", "holds", "--diagnostics", s.URL}, tt.args...)...)
 			var rows [][]string
-			for _, row := range columns(got.out) {
+			for _, row := range commandtest.Columns(got.Out) {
 				if row[0] != "NAMESPACE" {
 					rows = append(rows, []string{row[0], row[6], row[7]})
 				}
 			}
-			if diff := cmp.Diff(tt.want, rows); diff != "" || got.code != exitDone {
-				t.Errorf("exit status %d, -want +got\n%s", got.code, diff)
+			if diff := cmp.Diff(tt.want, rows); diff != "" || got.Code != cmdline.ExitDone {
+				t.Errorf("exit status %d, -want +got\n%s", got.Code, diff)
 			}
-			if none := "No Cluster waits for a handler of " + s.URL + ".\n"; (got.errOut == none) != (tt.want == nil) {
-				t.Errorf("errors: %q", got.errOut)
+			if none := "No Cluster waits for a handler of " + s.URL + ".\n"; (got.ErrOut == none) != (tt.want == nil) {
+				t.Errorf("errors: %q", got.ErrOut)
 			}
 		})
 	}
@@ -251,8 +162,8 @@ func TestWatchListsChanges(t *testing.T) {
 	var looks atomic.Int64
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	s := serveStatus(t, func() *status.Gateway {
-		g := gatewayStatus()
+	s := commandtest.ServeStatus(t, func() *status.Gateway {
+		g := commandtest.GatewayStatus()
 		n := looks.Add(1)
 		if g.Extensions[0].Calls.Total = uint64(n); n >= 3 {
 			g.Extensions[0].State = status.Up
@@ -268,8 +179,8 @@ func TestWatchListsChanges(t *testing.T) {
 		}
 		return g
 	})
-	o := extensionsOptions{output: formatTable, watch: true, interval: time.Millisecond}
-	o.server, o.timeout = s.URL, time.Minute
+	o := extensionsOptions{output: cmdline.FormatTable, watch: true, interval: time.Millisecond}
+	o.Server, o.Timeout = s.URL, time.Minute
 	var out, errOut strings.Builder
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
@@ -277,7 +188,7 @@ func TestWatchListsChanges(t *testing.T) {
 	cmd.SetErr(&errOut)
 	err := o.ofGateway(cmd)
 	var states []string
-	for _, row := range columns(out.String()) {
+	for _, row := range commandtest.Columns(out.String()) {
 		if len(row) > 0 && row[0] == "acme" {
 			states = append(states, row[1])
 		}
@@ -291,7 +202,7 @@ func TestWatchListsChanges(t *testing.T) {
 }
 
 func TestStatusErrors(t *testing.T) {
-	s := serveStatus(t, gatewayStatus)
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -308,25 +219,25 @@ func TestStatusErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		"NoName":       {[]string{"describe"}, exitUsage, "want the name of one extension"},
-		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, exitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
-		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, exitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
-		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, exitFailed, "Say --ca FILE"},
-		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, exitFailed, "connection refused\nIs the gateway running"},
-		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, exitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
-		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, exitUsage, "want http://HOST:PORT"},
-		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, exitUsage, "***@h"},
-		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, exitUsage, "need TLS"},
-		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, exitFailed, "HTTP 403: who are you\nSay --token-file"},
-		"Format":       {[]string{"get", "extensions", "--diagnostics", s.URL, "-o", "xml"}, exitUsage, `--output "xml": want table, wide, name, yaml or json`},
-		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, exitUsage, "leave one of them out"},
-		"WatchCluster": {[]string{"get", "extensions", "--kubeconfig", "x", "--watch"}, exitUsage, "use kubectl get"},
-		"TwoClusters":  {[]string{"get", "holds", "a", "b"}, exitUsage, "got 2 names"},
+		"NoName":       {[]string{"describe"}, cmdline.ExitUsage, "want the name of one extension"},
+		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, cmdline.ExitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
+		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, cmdline.ExitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
+		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, cmdline.ExitFailed, "Say --ca FILE"},
+		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitFailed, "connection refused\nIs the gateway running"},
+		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, cmdline.ExitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
+		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, cmdline.ExitUsage, "want http://HOST:PORT"},
+		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, cmdline.ExitUsage, "***@h"},
+		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, cmdline.ExitUsage, "need TLS"},
+		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, cmdline.ExitFailed, "HTTP 403: who are you\nSay --token-file"},
+		"Format":       {[]string{"get", "extensions", "--diagnostics", s.URL, "-o", "xml"}, cmdline.ExitUsage, `--output "xml": want table, wide, name, yaml or json`},
+		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, cmdline.ExitUsage, "leave one of them out"},
+		"WatchCluster": {[]string{"get", "extensions", "--kubeconfig", "x", "--watch"}, cmdline.ExitUsage, "use kubectl get"},
+		"TwoClusters":  {[]string{"get", "holds", "a", "b"}, cmdline.ExitUsage, "got 2 names"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hookgate(t, "", tt.args...)
-			if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || strings.Contains(got.errOut, "secret") {
-				t.Errorf("exit status %d, want %d; %s\nwant %s", got.code, tt.code, got.errOut, tt.want)
+			got := commandtest.Hookgate(t, "", tt.args...)
+			if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) || strings.Contains(got.ErrOut, "secret") {
+				t.Errorf("exit status %d, want %d; %s\nwant %s", got.Code, tt.code, got.ErrOut, tt.want)
 			}
 		})
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/base/yaml"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // A password in a URL is in no message, whichever way the URL is wrong.
@@ -21,9 +23,9 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 			"https://user:hunter2 x@h", "grpc://user:hunter2@127.0.0.1", "user:hunter2@127.0.0.1", "ftp://user:hunter2@h",
 			"unix://user:hunter2@h/x", "https://user:%hunter2@h",
 		} {
-			got := hookgate(t, `{}`, append(strings.Fields(command), url)...)
-			if got.code == exitDone || strings.Contains(got.out+got.errOut, "hunter2") {
-				t.Errorf("%s %s: exit status %d:\n%s%s", command, url, got.code, got.out, got.errOut)
+			got := commandtest.Hookgate(t, `{}`, append(strings.Fields(command), url)...)
+			if got.Code == cmdline.ExitDone || strings.Contains(got.Out+got.ErrOut, "hunter2") {
+				t.Errorf("%s %s: exit status %d:\n%s%s", command, url, got.Code, got.Out, got.ErrOut)
 			}
 		}
 	}
@@ -36,26 +38,26 @@ func TestOutputsAreEscaped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFakeServer(t, map[string]fakeReply{"BeforeClusterCreate": {
-		body: reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0,"message":`+string(message)+`,"`+evil+`":`+string(message)),
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"BeforeClusterCreate": {
+		Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0,"message":`+string(message)+`,"`+evil+`":`+string(message)),
 	}})
 	const request = `{"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n"}}}`
-	for _, format := range []string{formatTable, formatYAML, formatJSON} {
-		for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
-			got := hookgate(t, request, "call", "BeforeClusterCreate", "-f", "-", "--server", server, "--ca", f.caFile, "-o", format)
-			if got.code != exitDone || got.out == "" {
-				t.Fatalf("%s %s: exit status %d: %s", server, format, got.code, got.errOut)
+	for _, format := range []string{cmdline.FormatTable, cmdline.FormatYAML, cmdline.FormatJSON} {
+		for _, server := range []string{f.HTTP.URL, "grpcs://" + f.GRPCS} {
+			got := commandtest.Hookgate(t, request, "call", "BeforeClusterCreate", "-f", "-", "--server", server, "--ca", f.CAFile, "-o", format)
+			if got.Code != cmdline.ExitDone || got.Out == "" {
+				t.Fatalf("%s %s: exit status %d: %s", server, format, got.Code, got.ErrOut)
 			}
-			if strings.ContainsFunc(got.out, func(r rune) bool { return text.IsControl(r) && r != '\n' }) {
-				t.Errorf("%s %s: %q", server, format, got.out)
+			if strings.ContainsFunc(got.Out, func(r rune) bool { return text.IsControl(r) && r != '\n' }) {
+				t.Errorf("%s %s: %q", server, format, got.Out)
 			}
-			if !strings.Contains(got.out, `\u202e`) {
-				t.Errorf("%s %s: the message is missing:\n%s", server, format, got.out)
+			if !strings.Contains(got.Out, `\u202e`) {
+				t.Errorf("%s %s: the message is missing:\n%s", server, format, got.Out)
 			}
-			if format == formatTable {
+			if format == cmdline.FormatTable {
 				continue
 			}
-			read, err := yaml.ToJSON([]byte(got.out), 1<<20)
+			read, err := yaml.ToJSON([]byte(got.Out), 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 )
 
@@ -30,10 +31,10 @@ func (o *tlsOptions) addFlags(f *pflag.FlagSet) {
 
 func (o *tlsOptions) settings() (s certs.Settings, err error) {
 	if s.MinVersion, err = parseTLSVersion(o.minVersion); err != nil {
-		return s, usagef("--tls-min-version: %w", err)
+		return s, cmdline.Usagef("--tls-min-version: %w", err)
 	}
 	if s.CipherSuites, err = parseCipherSuites(o.cipherSuites, s.MinVersion); err != nil {
-		return s, usagef("--tls-cipher-suites: %w", err)
+		return s, cmdline.Usagef("--tls-cipher-suites: %w", err)
 	}
 	return s, nil
 }

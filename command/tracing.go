@@ -15,6 +15,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // tracingOptions are the flags about traces.
@@ -34,7 +36,7 @@ func (o *tracingOptions) addFlags(f *pflag.FlagSet) {
 
 func (o *tracingOptions) check() error {
 	if !(o.ratio >= 0 && o.ratio <= 1) { // NaN is neither
-		return usagef("--trace-ratio: want 0 to 1, got %v", o.ratio)
+		return cmdline.Usagef("--trace-ratio: want 0 to 1, got %v", o.ratio)
 	}
 	return nil
 }
@@ -56,7 +58,7 @@ func (o *tracingOptions) start(ctx context.Context) (trace.TracerProvider, func(
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.ratio))),
 		sdktrace.WithResource(resource.NewSchemaless(
-			attribute.String("service.name", "hookgate"), attribute.String("service.version", currentBuild().Version))),
+			attribute.String("service.name", "hookgate"), attribute.String("service.version", cmdline.CurrentBuild().Version))),
 	)
 	stop := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

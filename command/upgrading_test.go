@@ -16,20 +16,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/cli/preflight"
 )
 
 const upgradingPage = "../docs/upgrading.md"
 
-// asProgram makes this test binary the program itself, for pages that run it.
-const asProgram = "HOOKGATE_TEST_AS_PROGRAM"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		Main()
-	}
-	installGRPCLog() // before the first test uses grpc-go
-	os.Exit(m.Run())
+	commandtest.Main(m, Run, Main)
 }
 
 // pageBlock is a fenced block of a page.
@@ -73,7 +67,7 @@ func TestUpgradingPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples, err := filepath.Abs(upgrade)
+	examples, err := filepath.Abs("../examples/upgrade")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +85,7 @@ func TestUpgradingPage(t *testing.T) {
 		case "sh":
 			cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), asProgram+"=1")
+			cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1")
 			var errOut strings.Builder
 			cmd.Stderr = &errOut
 			out, err := cmd.Output()

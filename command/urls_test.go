@@ -10,14 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // TestURLs gives the URL of a socket to everything that takes the URL of a server. What speaks gRPC finds that nothing
 // listens there; what speaks nothing but HTTP says so. No flag about a URL is left out.
 func TestURLs(t *testing.T) {
 	socket := "unix://" + filepath.Join(t.TempDir(), "none.sock")
-	request := writeFile(t, "request.yaml", aCluster)
-	manifests := manifestDir(t, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\n"+
+	request := commandtest.WriteFile(t, "request.yaml", commandtest.ACluster)
+	manifests := commandtest.ManifestDir(t, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\n"+
 		"spec: {clientConfig: {url: '"+socket+"'}}\n")
 	const refused, web = "there is no such socket", `must begin with http://, https://, not with "unix"`
 	ports := []string{"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}
@@ -34,7 +37,7 @@ func TestURLs(t *testing.T) {
 		{"", []string{"check", socket}, refused},
 		{"", []string{"check", socket, "--only", "tls"}, refused},
 		{"", []string{"lint", manifests}, ""},
-		{"", []string{"explain", "GeneratePatches", "-f", writeFile(t, "patches.yaml", patchesRequest), "--extension-configs", manifests, "--call"}, refused},
+		{"", []string{"explain", "GeneratePatches", "-f", commandtest.WriteFile(t, "patches.yaml", commandtest.PatchesRequest), "--extension-configs", manifests, "--call"}, refused},
 		{"chain test --server", []string{"chain", "test", "none.yaml"}, "none.yaml"},
 		{"serve --sidecar", append([]string{"serve", "--dev", "--cert-dir", t.TempDir()}, ports...), ""},
 		{"serve --extension", append([]string{"serve", "--dev", "--cert-dir", t.TempDir()}, ports...), ""},
@@ -47,14 +50,14 @@ func TestURLs(t *testing.T) {
 			tested[command+" --"+flag] = true
 			args = append(args, "--"+flag, socket)
 		}
-		var got outcome
+		var got commandtest.Outcome
 		if args[0] == "serve" {
-			got = serveBriefly(t, nil, args[1:]...)
+			got = commandtest.ServeBriefly(t, nil, args[1:]...)
 		} else {
-			got = hookgate(t, "", args...)
+			got = commandtest.Hookgate(t, "", args...)
 		}
-		if tt.want == "" && got.code != exitDone || !strings.Contains(got.errOut, tt.want) || tt.want != web && strings.Contains(got.errOut, "must begin with") {
-			t.Errorf("%v: exit status %d, want %q in\n%s", args, got.code, tt.want, got.errOut)
+		if tt.want == "" && got.Code != cmdline.ExitDone || !strings.Contains(got.ErrOut, tt.want) || tt.want != web && strings.Contains(got.ErrOut, "must begin with") {
+			t.Errorf("%v: exit status %d, want %q in\n%s", args, got.Code, tt.want, got.ErrOut)
 		}
 	}
 	root, err := newRootCommand(func(*cobra.Command) error { return nil })

@@ -4,61 +4,15 @@
 package command
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
-
-// version and commit are set by the linker, as the Makefile does: -ldflags "-X
-// github.com/hookgate/hookgate/command.version=v1.2.3".
-var version, commit string
-
-// buildInfo describes the build of this binary.
-type buildInfo struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit"`
-	Modified bool   `json:"modified"` // there were uncommitted changes
-	Go       string `json:"goVersion"`
-	Platform string `json:"platform"`
-	HooksAPI string `json:"hooksAPIVersion"`
-}
-
-// currentBuild reads the build information that the linker and the go command put into the binary.
-func currentBuild() buildInfo {
-	b := buildInfo{
-		Version: version, Commit: cmp.Or(commit, "unknown"), Go: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		HooksAPI: hook.APIVersion,
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if b.Version == "" {
-			b.Version = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Commit = cmp.Or(commit, s.Value)
-			case "vcs.modified":
-				b.Modified = s.Value == "true"
-			}
-		}
-	}
-	if b.Version == "" {
-		b.Version = "(devel)"
-	}
-	return b
-}
-
-// userAgent returns the User-Agent of the client.
-func userAgent() string { return "hookgate/" + currentBuild().Version }
 
 func newVersionCommand() *cobra.Command {
 	var output string
@@ -68,14 +22,14 @@ func newVersionCommand() *cobra.Command {
 		Example: "  hookgate version\n  hookgate version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printVersion(cmd.OutOrStdout(), currentBuild(), output)
+			return printVersion(cmd.OutOrStdout(), cmdline.CurrentBuild(), output)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "format: text or json")
 	return cmd
 }
 
-func printVersion(w io.Writer, b buildInfo, output string) error {
+func printVersion(w io.Writer, b cmdline.BuildInfo, output string) error {
 	switch output {
 	case "json":
 		e := json.NewEncoder(w)
@@ -91,6 +45,6 @@ func printVersion(w io.Writer, b buildInfo, output string) error {
 			b.Platform, b.HooksAPI)
 		return t.Flush()
 	default:
-		return usagef("--output %q: want text or json", output)
+		return cmdline.Usagef("--output %q: want text or json", output)
 	}
 }

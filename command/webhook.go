@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/serving/edge"
 	"github.com/hookgate/hookgate/internal/serving/webhook"
@@ -45,11 +46,11 @@ func (o *webhookOptions) addFlagsFor(f *pflag.FlagSet, port string) {
 func (o *webhookOptions) check(noCluster bool) error {
 	switch {
 	case o.port < 0 || o.port > 65535:
-		return usagef("--webhook-port: want 0 to 65535, got %d", o.port)
+		return cmdline.Usagef("--webhook-port: want 0 to 65535, got %d", o.port)
 	case o.port == 0:
 		return nil
 	case noCluster:
-		return usagef("--webhook-port: no API server asks about ExtensionConfigs in a directory; leave it out")
+		return cmdline.Usagef("--webhook-port: no API server asks about ExtensionConfigs in a directory; leave it out")
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package cmdline
 
 import (
 	"cmp"
@@ -20,17 +20,12 @@ import (
 // helpWidth is the width of help where no terminal is narrower: longer lines are hard to read.
 const helpWidth = 100
 
-// wrapHelp makes a command, and those below it, write help that fits the terminal, with the flags in groups if there
+// WrapHelp makes a command, and those below it, write help that fits the terminal, with the flags in groups if there
 // are any.
-func wrapHelp(of *cobra.Command, groups []flagGroup) {
+func WrapHelp(of *cobra.Command, groups []FlagGroup) {
 	of.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		width := widthFor(cmd.OutOrStdout())
-		var b strings.Builder
-		b.WriteString(reflow(cmp.Or(cmd.Long, cmd.Short), width) + "\n")
-		if cmd.Runnable() || cmd.HasSubCommands() {
-			writeUsage(&b, cmd, groups, width)
-		}
-		_, _ = io.WriteString(cmd.OutOrStdout(), b.String()) // a reader who has left wants no help
+		out := cmd.OutOrStdout()
+		_, _ = io.WriteString(out, HelpOf(cmd, groups, widthFor(out))) // a reader who has left wants no help
 	})
 	of.SetUsageFunc(func(cmd *cobra.Command) error {
 		var b strings.Builder
@@ -40,8 +35,18 @@ func wrapHelp(of *cobra.Command, groups []flagGroup) {
 	})
 }
 
+// HelpOf returns the help of a command in lines of a width.
+func HelpOf(cmd *cobra.Command, groups []FlagGroup, width int) string {
+	var b strings.Builder
+	b.WriteString(reflow(cmp.Or(cmd.Long, cmd.Short), width) + "\n")
+	if cmd.Runnable() || cmd.HasSubCommands() {
+		writeUsage(&b, cmd, groups, width)
+	}
+	return b.String()
+}
+
 func widthFor(out io.Writer) int {
-	if width := newScreen(out).width(); width > 0 {
+	if width := NewScreen(out).width(); width > 0 {
 		return min(width, helpWidth)
 	}
 	return helpWidth
@@ -81,7 +86,7 @@ func hanging(b *strings.Builder, start, s string, indent, width int) {
 }
 
 // writeUsage writes how a command is used: what cobra writes, with the flags in groups if there are any.
-func writeUsage(b *strings.Builder, cmd *cobra.Command, groups []flagGroup, width int) {
+func writeUsage(b *strings.Builder, cmd *cobra.Command, groups []FlagGroup, width int) {
 	b.WriteString("Usage:\n")
 	if cmd.Runnable() {
 		hanging(b, "  ", cmd.UseLine(), 4, width)
@@ -151,20 +156,29 @@ type titledFlags struct {
 }
 
 // flagsOf returns the flags of a command, in groups if there are any.
-func flagsOf(cmd *cobra.Command, groups []flagGroup) []titledFlags {
+func flagsOf(cmd *cobra.Command, groups []FlagGroup) []titledFlags {
 	var all []titledFlags
 	if groups == nil {
 		all = []titledFlags{{"Flags", cmd.LocalFlags()}, {"Global Flags", cmd.InheritedFlags()}}
 	}
 	for _, g := range groups {
-		some := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
+		some := pflag.NewFlagSet(g.Title, pflag.ContinueOnError)
 		some.SortFlags = false
-		for _, name := range g.flags {
+		for _, name := range g.Flags {
 			if f := cmd.Flags().Lookup(name); f != nil {
 				some.AddFlag(f)
 			}
 		}
-		all = append(all, titledFlags{g.title, some})
+		all = append(all, titledFlags{g.Title, some})
 	}
 	return slices.DeleteFunc(all, func(of titledFlags) bool { return !of.flags.HasAvailableFlags() })
 }
+
+// FlagGroup is flags about one topic, in the order in which help shows them.
+type FlagGroup struct {
+	Title string
+	Flags []string
+}
+
+// GroupFlags makes help show the flags of a command in groups.
+func GroupFlags(cmd *cobra.Command, groups []FlagGroup) { WrapHelp(cmd, groups) }

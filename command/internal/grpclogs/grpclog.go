@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package grpclogs
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/grpclog"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // grpcLog writes what grpc-go logs. Its warnings are about connections, whose failures are reported with the call or
@@ -31,9 +33,11 @@ func newGRPCLog(logger *slog.Logger) *grpcLog {
 	return l
 }
 
-// installGRPCLog makes grpc-go log to what it returns. It does so once, because grpc-go does not synchronize that with
-// what it logs: the first call must precede all use of grpc-go.
-var installGRPCLog = sync.OnceValue(func() *grpcLog {
+// Install makes grpc-go log to a logger. The first call must precede all use of grpc-go.
+func Install(logger *slog.Logger) { installed().logger.Store(logger) }
+
+// installed is set once, because grpc-go does not synchronize that with what it logs.
+var installed = sync.OnceValue(func() *grpcLog {
 	l := newGRPCLog(slog.New(slog.DiscardHandler))
 	grpclog.SetLoggerV2(l)
 	return l
@@ -67,7 +71,7 @@ func (l *grpcLog) error(text string) {
 
 func (l *grpcLog) fatal(text string) {
 	l.log(slog.LevelError, func() string { return text })
-	os.Exit(exitFailed) // as grpclog.LoggerV2 wants
+	os.Exit(cmdline.ExitFailed) // as grpclog.LoggerV2 wants
 }
 
 func (l *grpcLog) Info(args ...any) {

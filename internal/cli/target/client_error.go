@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package target
 
 import (
 	"bytes"
@@ -21,68 +21,68 @@ import (
 	"github.com/hookgate/hookgate/internal/network/tunnel"
 )
 
-// callError is an error that a server answered with.
-type callError struct {
+// CallError is an error that a server answered with.
+type CallError struct {
 	status  string // "HTTP 502 Bad Gateway" or "gRPC Unavailable"
-	kind    string // the gateway's kind of error; empty if the server is no gateway
-	message string
+	Kind    string // the gateway's kind of error; empty if the server is no gateway
+	Message string
 	callID  string
-	hint    string
+	Hint    string
 	absent  bool // the server does not have the hook
 }
 
-func (e *callError) Error() string {
+func (e *CallError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.status)
-	if e.kind != "" {
-		b.WriteString(", error kind " + e.kind)
+	if e.Kind != "" {
+		b.WriteString(", error kind " + e.Kind)
 	}
-	b.WriteString(": " + text.Printable(e.message))
+	b.WriteString(": " + text.Printable(e.Message))
 	if e.callID != "" {
 		b.WriteString(" (call id " + text.Printable(e.callID) + ")")
 	}
-	return withHint(b.String(), e.hint)
+	return WithHint(b.String(), e.Hint)
 }
 
-func withHint(what, hint string) string {
+func WithHint(what, hint string) string {
 	if hint == "" {
 		return what
 	}
 	return what + "\n" + hint
 }
 
-// explain returns the error of a failed call, with a hint.
-func (s *server) explain(f *connect.Failure) error {
+// Explain returns the error of a failed call, with a hint.
+func (s *Server) Explain(f *connect.Failure) error {
 	if failed, ok := errors.AsType[*tunnel.Error](f); ok {
 		return failed
 	}
 	what := f.Text
 	if f.Kind == hook.Timeout {
-		what = "no answer within " + s.options.timeout.String()
+		what = "no answer within " + s.options.Timeout.String()
 	}
 	words := client.Options{URL: "--server ", CA: "--ca FILE", Certificate: "--cert FILE and --key FILE"}
-	if s.options.ca != "" {
-		words.CA += ", which is not " + s.options.ca
+	if s.options.CA != "" {
+		words.CA += ", which is not " + s.options.CA
 	}
-	return errors.New(withHint("server "+s.name()+": "+what, words.Hint(s.endpoint, f)))
+	return errors.New(WithHint("server "+s.Name()+": "+what, words.Hint(s.Endpoint, f)))
 }
 
-// refusal returns the error of an answer with a status that is not OK. A gateway's has a kind and the hook's message;
+// Refusal returns the error of an answer with a status that is not OK. A gateway's has a kind and the hook's message;
 // other servers' have whatever they have.
-func (s *server) refusal(r *client.Response, handler string) *callError {
-	e := &callError{
-		status: r.Status, kind: r.Header.Get(gateway.ErrorKindHeader), callID: r.Header.Get(gateway.CallIDHeader),
+func (s *Server) Refusal(r *client.Response, handler string) *CallError {
+	e := &CallError{
+		status: r.Status, Kind: r.Header.Get(gateway.ErrorKindHeader), callID: r.Header.Get(gateway.CallIDHeader),
 	}
 	if r.GRPC != nil {
-		e.message = r.GRPC.Message()
+		e.Message = r.GRPC.Message()
 		for _, detail := range r.GRPC.Details() {
 			if info, ok := detail.(*errdetails.ErrorInfo); ok {
-				e.kind = info.GetReason()
+				e.Kind = info.GetReason()
 			}
 		}
 		e.absent = r.GRPC.Code() == codes.Unimplemented
-		if e.kind == "" && e.absent {
-			e.hint = "The server does not serve this hook."
+		if e.Kind == "" && e.absent {
+			e.Hint = "The server does not serve this hook."
 		}
 		return e
 	}
@@ -92,22 +92,22 @@ func (s *server) refusal(r *client.Response, handler string) *callError {
 	}
 	switch {
 	case json.Unmarshal(r.Body, &body) == nil && body.Message != "":
-		e.message = body.Message
+		e.Message = body.Message
 	case r.IsGRPC():
-		e.message = "this is a server of gRPC"
-		e.hint = "Call it with --server grpcs://" + s.endpoint.Authority + "."
+		e.Message = "this is a server of gRPC"
+		e.Hint = "Call it with --server grpcs://" + s.Endpoint.Authority + "."
 	case len(bytes.TrimSpace(r.Body)) == 0:
-		e.message = "the answer has no body"
+		e.Message = "the answer has no body"
 	default:
-		e.message = "the body is " + excerptOf(r.Body)
+		e.Message = "the body is " + excerptOf(r.Body)
 	}
 	switch {
-	case e.kind != "" || e.hint != "":
+	case e.Kind != "" || e.Hint != "":
 	case r.HTTPCode == http.StatusNotFound && handler == "":
-		e.hint = "The answer is not a gateway's. If this is an extension, it wants --handler: see " +
+		e.Hint = "The answer is not a gateway's. If this is an extension, it wants --handler: see " +
 			"\"hookgate get handlers\"."
 	default:
-		e.hint = "The answer is not a gateway's. Is --server right?"
+		e.Hint = "The answer is not a gateway's. Is --server right?"
 	}
 	return e
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package cmdline
 
 import (
 	"bytes"
@@ -22,27 +22,27 @@ const (
 	leastWidth   = 40
 )
 
-// screen writes texts for people. On a terminal, they fit its width, and have colours unless NO_COLOR is set
+// Screen writes texts for people. On a terminal, they fit its width, and have colours unless NO_COLOR is set
 // (https://no-color.org).
-type screen struct {
-	out      io.Writer
-	terminal bool
+type Screen struct {
+	Out      io.Writer
+	Terminal bool
 	colours  bool
 }
 
-func newScreen(out io.Writer) *screen {
+func NewScreen(out io.Writer) *Screen {
 	file, ok := out.(*os.File)
-	s := &screen{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
-	s.colours = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s := &Screen{Out: out, Terminal: ok && term.IsTerminal(int(file.Fd()))}
+	s.colours = s.Terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
 
 // width returns how many characters a line of the terminal has; 0 if it is none.
-func (s *screen) width() int {
-	if !s.terminal {
+func (s *Screen) width() int {
+	if !s.Terminal {
 		return 0
 	}
-	if file, ok := s.out.(*os.File); ok {
+	if file, ok := s.Out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return max(width, leastWidth)
 		}
@@ -50,17 +50,17 @@ func (s *screen) width() int {
 	return defaultWidth
 }
 
-// clear makes the next text the only one on a terminal, and separates it by an empty line elsewhere.
-func (s *screen) clear() {
-	if s.terminal {
-		_, _ = io.WriteString(s.out, "\x1b[H\x1b[2J")
+// Clear makes the next text the only one on a terminal, and separates it by an empty line elsewhere.
+func (s *Screen) Clear() {
+	if s.Terminal {
+		_, _ = io.WriteString(s.Out, "\x1b[H\x1b[2J")
 		return
 	}
-	_, _ = io.WriteString(s.out, "\n")
+	_, _ = io.WriteString(s.Out, "\n")
 }
 
-// write writes what render renders, in lines that are as long as they are if wide.
-func (s *screen) write(wide bool, render func(io.Writer) error) error {
+// Write writes what render renders, in lines that are as long as they are if wide.
+func (s *Screen) Write(wide bool, render func(io.Writer) error) error {
 	var b bytes.Buffer
 	to := &table.Terminal{Writer: &b, Width: s.width()}
 	if wide {
@@ -72,7 +72,7 @@ func (s *screen) write(wide bool, render func(io.Writer) error) error {
 	if err := render(to); err != nil {
 		return err
 	}
-	_, err := s.out.Write(b.Bytes())
+	_, err := s.Out.Write(b.Bytes())
 	return err
 }
 

@@ -1,13 +1,14 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package cmdline
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -17,39 +18,39 @@ import (
 
 // The formats of -o.
 const (
-	formatTable = "table"
-	formatYAML  = "yaml"
-	formatJSON  = "json"
+	FormatTable = "table"
+	FormatYAML  = "yaml"
+	FormatJSON  = "json"
 )
 
 const (
-	// indentedBytes bounds the size of indented text. A value that is nested 1,000 levels deep is indented by 2,000 bytes,
+	// IndentedBytes bounds the size of indented text. A value that is nested 1,000 levels deep is indented by 2,000 bytes,
 	// each time that it occurs.
-	indentedBytes = limits.IndentedBytes
-	// yamlValues is the number of values that are written as YAML, each of which takes 500 bytes meanwhile. A status of
+	IndentedBytes = limits.IndentedBytes
+	// YamlValues is the number of values that are written as YAML, each of which takes 500 bytes meanwhile. A status of
 	// 2,000 extensions with five handlers has half as many.
-	yamlValues = limits.YAMLValues
+	YamlValues = limits.YAMLValues
 )
 
 // printer writes an answer: body is its JSON, and table writes it for people.
 type printer func(w io.Writer, body []byte, table func(io.Writer) error) error
 
-func newPrinter(format string) (printer, error) {
+func NewPrinter(format string) (printer, error) {
 	switch format {
-	case formatTable:
+	case FormatTable:
 		return func(w io.Writer, _ []byte, table func(io.Writer) error) error {
-			return newScreen(w).write(false, table)
+			return NewScreen(w).Write(false, table)
 		}, nil
-	case formatYAML:
+	case FormatYAML:
 		return func(w io.Writer, body []byte, _ func(io.Writer) error) error {
-			if c := jsonscan.Count(body); c.Values > yamlValues || c.Indented > indentedBytes {
+			if c := jsonscan.Count(body); c.Values > YamlValues || c.Indented > IndentedBytes {
 				return errors.New("it has too many values, or levels, for YAML: say -o json")
 			}
 			return yaml.FromJSON(w, body)
 		}, nil
-	case formatJSON:
+	case FormatJSON:
 		return func(w io.Writer, body []byte, _ func(io.Writer) error) error {
-			if jsonscan.Count(body).Indented > indentedBytes {
+			if jsonscan.Count(body).Indented > IndentedBytes {
 				_, err := w.Write(append(text.Escape(body), '\n')) // as it came
 				return err
 			}
@@ -62,6 +63,16 @@ func newPrinter(format string) (printer, error) {
 			return err
 		}, nil
 	default:
-		return nil, usagef("--output %q: want table, yaml or json", format)
+		return nil, Usagef("--output %q: want table, yaml or json", format)
 	}
+}
+
+// ShellWord returns a word for a shell, in quotes if it needs some.
+func ShellWord(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("/._-+@%:,=", r) && (r < '0' || r > '9' && r < 'A' || r > 'Z' && r < 'a' || r > 'z')
+	}) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package target
 
 import (
 	"bytes"
@@ -19,37 +19,37 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
-// readRequest reads a request of the hook from a file, or from in where path is "-": YAML, or JSON, which keeps its
+// ReadRequest reads a request of the hook from a file, or from in where path is "-": YAML, or JSON, which keeps its
 // objects byte for byte. apiVersion and kind may be left out.
-func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
-	body, err := readJSON(in, path)
+func ReadRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
+	body, err := ReadJSON(in, path)
 	if err != nil {
 		return nil, err
 	}
-	return decodeRequest(body, path, h, c)
+	return DecodeRequest(body, path, h, c)
 }
 
-// decodeRequest returns the request of the hook that a file has.
-func decodeRequest(body []byte, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
+// DecodeRequest returns the request of the hook that a file has.
+func DecodeRequest(body []byte, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
 	message := h.Request.New().Interface()
 	if err := c.Decode(body, message); err != nil {
-		return nil, fmt.Errorf("read request %s: it is no %s: %w", inputName(path),
+		return nil, fmt.Errorf("read request %s: it is no %s: %w", InputName(path),
 			message.ProtoReflect().Descriptor().Name(), err)
 	}
 	return message, nil
 }
 
-// inputName returns the name of a file in messages, which is "-" for standard input.
-func inputName(path string) string {
+// InputName returns the name of a file in messages, which is "-" for standard input.
+func InputName(path string) string {
 	if path == "-" {
 		return "standard input"
 	}
 	return path
 }
 
-// readJSON returns the content of a file, or of in where path is "-", as JSON.
-func readJSON(in io.Reader, path string) ([]byte, error) {
-	name := inputName(path)
+// ReadJSON returns the content of a file, or of in where path is "-", as JSON.
+func ReadJSON(in io.Reader, path string) ([]byte, error) {
+	name := InputName(path)
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package target
 
 import (
 	"net/http"
@@ -25,7 +25,7 @@ func TestHintOfUnimplemented(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &client.Response{Header: http.Header{}, GRPC: status.New(tc.code, "no")}
-			if got := (&server{}).refusal(r, "").hint; got != tc.want {
+			if got := (&Server{}).Refusal(r, "").Hint; got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
