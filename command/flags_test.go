@@ -302,7 +302,7 @@ func TestFlagsHaveHelp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := append(root.Commands(), newGetHandlersCommand(catalog.New()), newGetInfrastructureCommand(infrastructureKinds[0]))
+	commands := append(root.Commands(), newGetCommand(catalog.New()).Commands()...)
 	for _, cmd := range commands {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] && !strings.ContainsAny(f.Usage[:2], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {

@@ -53,6 +53,20 @@ func Read(ctx context.Context, reader client.Reader, options ...client.ListOptio
 	return &Objects{clusters.Items, machines.Items, pools.Items, machinePools.Items}, nil
 }
 
+// Summarize reads the objects, and says how they are now.
+func Summarize(
+	ctx context.Context, reader client.Reader, options ...client.ListOption,
+) (*status.Infrastructure, error) {
+	objects, err := Read(ctx, reader, options...)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the cluster has no infrastructure provider hookgate: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return objects.Summary(time.Now()), nil
+}
+
 // count is how many instances there are, and how many objects.
 type count struct{ instances, objects int }
 

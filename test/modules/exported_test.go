@@ -47,6 +47,7 @@ var inside = map[string]string{
 	"controllers.Source.RolloutEngine": "the webhooks refuse what would leave Clusters without an answer",
 
 	"infrastructure/overview.Objects.Summary": "the page of a gateway shows it",
+	"infrastructure/overview.Summarize":       "the page of a gateway shows it",
 
 	"registry.Entry.ExtensionPolicy":  compiled,
 	"registry.Entry.Policy":           compiled,

@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/infrastructure"
@@ -25,8 +22,8 @@ import (
 	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
-// infrastructureListOptions are the flags of hookgate get clusters, machines and pools.
-type infrastructureListOptions struct {
+// listOptions are the flags of hookgate get clusters, machines and pools.
+type listOptions struct {
 	target.KubeOptions
 	namespace string
 	cluster   string
@@ -35,13 +32,13 @@ type infrastructureListOptions struct {
 	timeout   time.Duration
 }
 
-// infrastructureKind is a kind of the infrastructure provider.
-type infrastructureKind struct {
+// listed is a kind of the infrastructure provider that is listed.
+type listed struct {
 	plural, singular, kind string
 	list                   func(*status.Infrastructure) []status.InfrastructureObject
 }
 
-var infrastructureKinds = []infrastructureKind{
+var allListed = []listed{
 	{"clusters", "cluster", "HookgateCluster",
 		func(s *status.Infrastructure) []status.InfrastructureObject { return s.Clusters }},
 	{"machines", "machine", "HookgateMachine",
@@ -50,8 +47,33 @@ var infrastructureKinds = []infrastructureKind{
 		func(s *status.Infrastructure) []status.InfrastructureObject { return s.Pools }},
 }
 
-func newGetInfrastructureCommand(kind infrastructureKind) *cobra.Command {
-	var o infrastructureListOptions
+// List is a list in all its formats.
+type List struct {
+	// Member is the member of the JSON document that has the Items.
+	Member string
+	Items  any
+	Names  []string
+	Table  func(w io.Writer, wide bool) error
+}
+
+// Formats are the formats in which a program prints lists.
+type Formats struct {
+	Names []string
+	// Printer returns a function that prints lists in a format, and whether they are for people, who need no empty one.
+	Printer func(format string) (show func(w io.Writer, l *List) error, forPeople bool, err error)
+}
+
+// NewGet returns the commands of hookgate get that list the objects of the provider.
+func NewGet(formats Formats) []*cobra.Command {
+	var all []*cobra.Command
+	for _, kind := range allListed {
+		all = append(all, newGet(kind, formats))
+	}
+	return all
+}
+
+func newGet(kind listed, formats Formats) *cobra.Command {
+	var o listOptions
 	cmd := &cobra.Command{
 		Use:     kind.plural,
 		Aliases: []string{kind.singular, kind.kind},
@@ -68,7 +90,7 @@ func newGetInfrastructureCommand(kind infrastructureKind) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, &kind) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, &kind, formats) },
 	}
 	f := cmd.Flags()
 	o.AddFlags(f)
@@ -80,13 +102,13 @@ func newGetInfrastructureCommand(kind infrastructureKind) *cobra.Command {
 		"format: table, wide, with the class and the provider ID, name, yaml or json")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{
-		"output": cmdline.CompleteFormats(formatWide, formatName), "context": target.CompleteContexts(&o.KubeOptions),
+		"output": cmdline.CompleteFormats(formats.Names...), "context": target.CompleteContexts(&o.KubeOptions),
 	})
 	return cmd
 }
 
-func (o *infrastructureListOptions) run(cmd *cobra.Command, kind *infrastructureKind) error {
-	show, err := listPrinter(o.output)
+func (o *listOptions) run(cmd *cobra.Command, kind *listed, formats Formats) error {
+	show, people, err := formats.Printer(o.output)
 	if err != nil {
 		return err
 	}
@@ -99,11 +121,11 @@ func (o *infrastructureListOptions) run(cmd *cobra.Command, kind *infrastructure
 	}
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
-	reader, err := infrastructureReader(config)
+	reader, err := infrastructure.NewReader(config)
 	if err != nil {
 		return err
 	}
-	s, err := readInfrastructure(ctx, reader, client.InNamespace(o.namespace))
+	s, err := overview.Summarize(ctx, reader, client.InNamespace(o.namespace))
 	if err != nil {
 		return fmt.Errorf("get %s: %w", kind.plural, cmp.Or(context.Cause(ctx), err))
 	}
@@ -116,46 +138,19 @@ func (o *infrastructureListOptions) run(cmd *cobra.Command, kind *infrastructure
 			like = " like that"
 		}
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are no %ss%s.\n", kind.kind, like)
-		if forPeople(o.output) {
+		if people {
 			return nil
 		}
 	}
-	l := &list{
-		body:  membersOf(kind.plural, objects),
-		table: func(w io.Writer, wide bool) error { return render.Infrastructure(w, objects, s.Now, wide) },
+	l := &List{
+		Member: kind.plural, Items: objects,
+		Table: func(w io.Writer, wide bool) error { return render.Infrastructure(w, objects, s.Now, wide) },
 	}
 	for i := range objects {
-		l.names = append(l.names, objects[i].Namespace+"/"+objects[i].Name)
+		l.Names = append(l.Names, objects[i].Namespace+"/"+objects[i].Name)
 	}
-	if err := show(cmdline.NewScreen(cmd.OutOrStdout()), l); err != nil {
+	if err := show(cmd.OutOrStdout(), l); err != nil {
 		return fmt.Errorf("print %s: %w", kind.plural, err)
 	}
 	return nil
-}
-
-// infrastructureReader returns a client of the objects of the infrastructure provider. It does not connect yet.
-func infrastructureReader(config *rest.Config) (client.Reader, error) {
-	scheme := runtime.NewScheme()
-	if err := infrastructure.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return c, nil
-}
-
-// readInfrastructure reads the objects of the infrastructure provider.
-func readInfrastructure(
-	ctx context.Context, reader client.Reader, options ...client.ListOption,
-) (*status.Infrastructure, error) {
-	objects, err := overview.Read(ctx, reader, options...)
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("the cluster has no infrastructure provider hookgate: %w", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return objects.Summary(time.Now()), nil
 }

@@ -44,7 +44,8 @@ type releaseOptions struct {
 	holdOff, resume  bool
 }
 
-func newMachinesReleaseCommand() *cobra.Command {
+// NewRelease returns hookgate machines release.
+func NewRelease() *cobra.Command {
 	var o releaseOptions
 	cmd := &cobra.Command{
 		Use:   "release",

@@ -16,13 +16,13 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/infrastructure/parameters"
-	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
-// checkParameters returns an error if the request for a hook of infrastructure has parameters that the controllers
+// CheckParameters returns an error if the request for a hook of infrastructure has parameters that the controllers
 // would not send, because they do not match the schema that the extension announces. Deletions take every parameter.
-func checkParameters(
-	ctx context.Context, s *target.Server, hooks *catalog.Catalog, h *catalog.Hook, handler string, request proto.Message,
+func CheckParameters(
+	ctx context.Context, hooks *catalog.Catalog, h *catalog.Hook, handler string, request proto.Message,
+	call func(ctx context.Context, h *catalog.Hook, handler string, request proto.Message) (proto.Message, error),
 ) error {
 	var announced func(*infrahooksv1alpha1.DiscoverInfrastructureResponse) *hooksv1alpha1.JSON
 	switch request.(type) {
@@ -40,11 +40,11 @@ func checkParameters(
 		return nil
 	}
 	_, extension, _ := strings.Cut(handler, ".") // a gateway adds it to the name
-	a, err := s.Call(ctx, discovery, extension, discovery.Request.New().Interface())
+	a, err := call(ctx, discovery, extension, discovery.Request.New().Interface())
 	if err != nil {
 		return nil //nolint:nilerr // an extension that is still being written may have no discovery; the call shows the rest
 	}
-	answer, ok := a.Message.(*infrahooksv1alpha1.DiscoverInfrastructureResponse)
+	answer, ok := a.(*infrahooksv1alpha1.DiscoverInfrastructureResponse)
 	if !ok || !slices.ContainsFunc(answer.GetHandlers(), func(x *hooksv1alpha1.ExtensionHandler) bool {
 		return x.GetRequestHook().GetHook() == h.Hook
 	}) {
