@@ -45,8 +45,8 @@ func (n *NoAnswer) Error() string { return n.Err.Error() }
 // Unwrap returns the cause.
 func (n *NoAnswer) Unwrap() error { return n.Err }
 
-// InvalidAnswer is the cause of the error of a call whose answer is none of its hook. Its text names neither the hook nor
-// the gateway.
+// InvalidAnswer is the cause of the error of a call whose answer is none of its hook. Its text names neither the hook
+// nor the gateway.
 type InvalidAnswer struct {
 	Text string
 	Err  error // for a log; may be nil

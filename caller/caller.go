@@ -152,8 +152,8 @@ func (c *Client) Close() { c.renewed.Close() }
 // Invoke implements grpc.ClientConnInterface: it makes one call. The error is a *hook.Error or, if the status of the
 // answer is Failure, a *Failure; out is the answer then, too.
 //
-// The cause of a *hook.Error says what it is about: a *NoAnswer, an *InvalidAnswer, or the status of a server that is no
-// gateway, over gRPC. All other errors are those of the gateway itself.
+// The cause of a *hook.Error says what it is about: a *NoAnswer, an *InvalidAnswer, or the status of a server that is
+// no gateway, over gRPC. All other errors are those of the gateway itself.
 func (c *Client) Invoke(ctx context.Context, method string, in, out any, options ...grpc.CallOption) error {
 	h, ok := c.hooks.ByMethod(method)
 	request, okIn := in.(proto.Message)

@@ -84,7 +84,8 @@ func (o *Options) addFlags(f *pflag.FlagSet) {
 		"how many HookgateMachines are reconciled at the same time")
 	f.IntVar(&o.pools, "hookgatemachinepool-concurrency", infrastructure.DefaultPoolConcurrency,
 		"how many HookgateMachinePools are reconciled at the same time")
-	f.IntVar(&o.calls, "max-calls", infrastructure.DefaultCalls, "how many calls to the gateway are in flight at the same time")
+	f.IntVar(&o.calls, "max-calls", infrastructure.DefaultCalls,
+		"how many calls to the gateway are in flight at the same time")
 	f.IntVar(&o.callsPerClass, "max-calls-per-class", infrastructure.DefaultCallsPerClass,
 		"how many of them may be for one InfrastructureClass")
 }

@@ -37,7 +37,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 func (o *Options) Check(wantsCluster bool) error {
 	switch {
 	case o.Enabled && !wantsCluster:
-		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; leave it out")
+		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; " +
+			"leave it out")
 	case o.maxHold < 0:
 		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
 	case o.concurrency <= 0:

@@ -78,8 +78,9 @@ func New(c Config) (*Client, error) {
 func (c *Client) Discover(
 	ctx context.Context, class, extensionConfig string,
 ) (*hooksv1alpha1.DiscoverInfrastructureResponse, error) {
-	return call(ctx, c, hooksv1alpha1.DiscoveryService_DiscoverInfrastructure_FullMethodName, Target{Class: class, Handler: extensionConfig}, nil,
-		&hooksv1alpha1.DiscoverInfrastructureRequest{}, func(r *hooksv1alpha1.DiscoverInfrastructureResponse) error {
+	return call(ctx, c, hooksv1alpha1.DiscoveryService_DiscoverInfrastructure_FullMethodName,
+		Target{Class: class, Handler: extensionConfig}, nil, &hooksv1alpha1.DiscoverInfrastructureRequest{},
+		func(r *hooksv1alpha1.DiscoverInfrastructureResponse) error {
 			return checkPrefix(r.GetProviderIdPrefix())
 		})
 }
@@ -88,14 +89,16 @@ func (c *Client) Discover(
 func (c *Client) ReconcileCluster(
 	ctx context.Context, t Target, req *hooksv1alpha1.ReconcileClusterRequest,
 ) (*hooksv1alpha1.ReconcileClusterResponse, error) {
-	return call(ctx, c, hooksv1alpha1.ClusterHooksService_ReconcileCluster_FullMethodName, t, req.GetSubject(), req, checkCluster)
+	return call(ctx, c, hooksv1alpha1.ClusterHooksService_ReconcileCluster_FullMethodName, t,
+		req.GetSubject(), req, checkCluster)
 }
 
 // DeleteCluster calls the hook of this name.
 func (c *Client) DeleteCluster(
 	ctx context.Context, t Target, req *hooksv1alpha1.DeleteClusterRequest,
 ) (*hooksv1alpha1.DeleteClusterResponse, error) {
-	return call(ctx, c, hooksv1alpha1.ClusterHooksService_DeleteCluster_FullMethodName, t, req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteClusterResponse])
+	return call(ctx, c, hooksv1alpha1.ClusterHooksService_DeleteCluster_FullMethodName, t,
+		req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteClusterResponse])
 }
 
 // ReconcileMachine calls the hook of this name. An answer with the provider ID of the request is accepted whatever
@@ -113,15 +116,16 @@ func (c *Client) ReconcileMachine(
 func (c *Client) DeleteMachine(
 	ctx context.Context, t Target, req *hooksv1alpha1.DeleteMachineRequest,
 ) (*hooksv1alpha1.DeleteMachineResponse, error) {
-	return call(ctx, c, hooksv1alpha1.MachineHooksService_DeleteMachine_FullMethodName, t, req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteMachineResponse])
+	return call(ctx, c, hooksv1alpha1.MachineHooksService_DeleteMachine_FullMethodName, t,
+		req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteMachineResponse])
 }
 
 // ReconcileMachinePool calls the hook of this name. Provider IDs that known has are accepted whatever prefix they have.
 func (c *Client) ReconcileMachinePool(
 	ctx context.Context, t Target, req *hooksv1alpha1.ReconcileMachinePoolRequest, known map[string]bool,
 ) (*hooksv1alpha1.ReconcileMachinePoolResponse, error) {
-	return call(ctx, c, hooksv1alpha1.MachinePoolHooksService_ReconcileMachinePool_FullMethodName, t, req.GetSubject(), req,
-		func(r *hooksv1alpha1.ReconcileMachinePoolResponse) error {
+	return call(ctx, c, hooksv1alpha1.MachinePoolHooksService_ReconcileMachinePool_FullMethodName, t,
+		req.GetSubject(), req, func(r *hooksv1alpha1.ReconcileMachinePoolResponse) error {
 			return checkPool(r, t.ProviderIDPrefix, known)
 		})
 }

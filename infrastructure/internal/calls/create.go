@@ -19,9 +19,10 @@ import (
 func (c *Client) BeforeMachineCreate(
 	ctx context.Context, class string, req *machinesv1alpha1.BeforeMachineCreateRequest,
 ) (*machinesv1alpha1.BeforeMachineCreateResponse, error) {
-	answer, err := call(ctx, c, machinesv1alpha1.LifecycleHooksService_BeforeMachineCreate_FullMethodName, Target{Class: class}, nil, req,
-		func(*machinesv1alpha1.BeforeMachineCreateResponse) error { return nil })
-	if e, ok := errors.AsType[*Error](err); ok && e.Outcome == "Other" && status.Code(errors.Unwrap(e.cause)) == codes.Unimplemented {
+	answer, err := call(ctx, c, machinesv1alpha1.LifecycleHooksService_BeforeMachineCreate_FullMethodName,
+		Target{Class: class}, nil, req, func(*machinesv1alpha1.BeforeMachineCreateResponse) error { return nil })
+	e, ok := errors.AsType[*Error](err)
+	if ok && e.Outcome == "Other" && status.Code(errors.Unwrap(e.cause)) == codes.Unimplemented {
 		return &machinesv1alpha1.BeforeMachineCreateResponse{}, nil
 	}
 	return answer, err
