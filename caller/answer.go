@@ -36,6 +36,33 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s answered Failure: %s", f.Hook, cmp.Or(f.Message, "it does not say why"))
 }
 
+// NoAnswer is the cause of the error of a call that nothing answered. Its text names neither the hook nor the gateway.
+type NoAnswer struct{ Err error }
+
+// Error returns the text.
+func (n *NoAnswer) Error() string { return n.Err.Error() }
+
+// Unwrap returns the cause.
+func (n *NoAnswer) Unwrap() error { return n.Err }
+
+// InvalidAnswer is the cause of the error of a call whose answer is none of its hook. Its text names neither the hook
+// nor the gateway.
+type InvalidAnswer struct {
+	Text string
+	Err  error // for a log; may be nil
+}
+
+// Error returns the text, and why.
+func (i *InvalidAnswer) Error() string {
+	if i.Err == nil {
+		return i.Text
+	}
+	return i.Text + ": " + i.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (i *InvalidAnswer) Unwrap() error { return i.Err }
+
 // Hold reports whether an answer holds the caller, for how long, and why: call the hook again after that time.
 func Hold(answer interface {
 	GetRetryAfterSeconds() int32
@@ -89,25 +116,28 @@ func withoutBookkeeping(text json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(metadata)
 }
 
-// accept returns the answer in a response, if its status is Success.
+// accept returns the answer in a response, and an error unless its status is Success.
 func (c *Client) accept(h *catalog.Hook, r *client.Response) (proto.Message, error) {
 	switch {
 	case r.Failure != nil:
 		return nil, hook.Errorf(r.Failure.Kind, "call %s of gateway %s: %s", h.Hook, c.name, r.Failure.Text).
-			WithCause(r.Failure)
+			WithCause(&NoAnswer{r.Failure})
 	case !r.OK():
 		return nil, c.refusal(h, r)
 	case r.Invalid != nil:
-		return nil, hook.Errorf(hook.BadResponse, "call %s of gateway %s: the answer is invalid", h.Hook, c.name).
-			WithCause(r.Invalid)
+		return nil, c.invalid(h, &InvalidAnswer{"the answer is invalid", r.Invalid})
 	}
 	switch status, _ := catalog.StatusOf(r.Message); status {
 	case catalog.Success:
 		return r.Message, nil
 	case catalog.Failure:
-		return nil, &Failure{Hook: h.Hook, Message: text.Printable(catalog.MessageOf(r.Message))}
+		return r.Message, &Failure{Hook: h.Hook, Message: text.Printable(catalog.MessageOf(r.Message))}
 	}
-	return nil, hook.Errorf(hook.BadResponse, "call %s of gateway %s: the answer has no status", h.Hook, c.name)
+	return nil, c.invalid(h, &InvalidAnswer{Text: "the answer has no status"})
+}
+
+func (c *Client) invalid(h *catalog.Hook, why *InvalidAnswer) *hook.Error {
+	return hook.Errorf(hook.BadResponse, "call %s of gateway %s: %s", h.Hook, c.name, why.Text).WithCause(why)
 }
 
 // refusal returns the error that a gateway answered with. Its message is the gateway's, and the same for the same

@@ -58,6 +58,8 @@ type Config struct {
 	CertFile, KeyFile string
 	// TokenFile has a bearer token, such as that of a service account.
 	TokenFile string
+	// Token is a bearer token, for programs that have it from somewhere else than a file.
+	Token string
 	// Timeout is the deadline of calls whose context has none. The default is 35 s: the longest timeout of a handler, and
 	// 5 s for the gateway.
 	Timeout time.Duration
@@ -147,7 +149,11 @@ func New(config Config) (*Client, error) {
 // Close closes the connections.
 func (c *Client) Close() { c.renewed.Close() }
 
-// Invoke implements grpc.ClientConnInterface: it makes one call. The error is a *hook.Error, or a *Failure.
+// Invoke implements grpc.ClientConnInterface: it makes one call. The error is a *hook.Error or, if the status of the
+// answer is Failure, a *Failure; out is the answer then, too.
+//
+// The cause of a *hook.Error says what it is about: a *NoAnswer, an *InvalidAnswer, or the status of a server that is
+// no gateway, over gRPC. All other errors are those of the gateway itself.
 func (c *Client) Invoke(ctx context.Context, method string, in, out any, options ...grpc.CallOption) error {
 	h, ok := c.hooks.ByMethod(method)
 	request, okIn := in.(proto.Message)
@@ -167,12 +173,11 @@ func (c *Client) Invoke(ctx context.Context, method string, in, out any, options
 		defer cancel()
 	}
 	got, err := c.accept(h, c.renewed.Call(ctx, h, handlerOf(request), request))
-	if err != nil {
-		return err
+	if got != nil {
+		proto.Reset(answer)
+		proto.Merge(answer, got)
 	}
-	proto.Reset(answer)
-	proto.Merge(answer, got)
-	return nil
+	return err
 }
 
 // NewStream implements grpc.ClientConnInterface. No hook is a stream.
@@ -223,7 +228,10 @@ func (c *Config) credentials() (*tls.Config, string, error) {
 		secure.Certificates = []tls.Certificate{pair}
 	}
 	if c.TokenFile == "" {
-		return secure, "", nil
+		return secure, c.Token, nil
+	}
+	if c.Token != "" {
+		return nil, "", errors.New("Token and TokenFile: give one of them")
 	}
 	data, err := readFile(c.TokenFile, limits.TokenBytes+2) // it may end with a new line
 	if err != nil {

@@ -274,6 +274,7 @@ func TestMistakes(t *testing.T) {
 		"half a pair":    {caller.Config{URL: "https://a", CertFile: "a"}, "gateway https://a: CertFile and KeyFile are needed together"},
 		"bad pair":       {caller.Config{URL: "https://a", CertFile: empty, KeyFile: empty}, "gateway https://a: read CertFile and KeyFile: "},
 		"empty token":    {caller.Config{URL: "https://a", TokenFile: empty}, "gateway https://a: read TokenFile: " + empty + " has no token"},
+		"two tokens":     {caller.Config{URL: "https://a", TokenFile: empty, Token: "a"}, "gateway https://a: Token and TokenFile: give one of them"},
 		"token too long": {caller.Config{URL: "https://a", TokenFile: large(t)}, "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,7 +309,7 @@ func TestToken(t *testing.T) {
 		seen <- strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ",")
 		return &hooks.BeforeControlPlaneUpgradeResponse{Status: success}, nil
 	})
-	for _, config := range []caller.Config{{URL: url, CAFile: ca, TokenFile: file}, {URL: socket, TokenFile: file}} {
+	for _, config := range []caller.Config{{URL: url, CAFile: ca, TokenFile: file}, {URL: socket, TokenFile: file}, {URL: socket, Token: "t0k3n"}} {
 		if _, err := newClient(t, config).BeforeControlPlaneUpgrade(t.Context(), &hooks.BeforeControlPlaneUpgradeRequest{}); err != nil {
 			t.Error(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -21,43 +20,9 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/machines"
+	machinescommand "github.com/hookgate/hookgate/machines/command"
 	"github.com/hookgate/hookgate/registry"
 )
-
-// machinesOptions are the flags about the controllers of the hooks of Machines.
-type machinesOptions struct {
-	enabled     bool
-	alone       bool // nobody calls this gateway
-	namespace   string
-	maxHold     time.Duration
-	concurrency int
-}
-
-func (o *machinesOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.enabled, "machines", false,
-		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; one of "+
-			"several replicas does, whatever --leader-elect says")
-	f.StringVar(&o.namespace, "machines-namespace", "", "the only namespace whose Machines have hooks; all by default")
-	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
-		"how long handlers may hold a Machine that is being deleted, before it is drained, and again before it is "+
-			"terminated; it goes on after that, whatever they say; 0 holds it until they let go")
-	f.IntVar(&o.concurrency, "machine-concurrency", machines.DefaultConcurrency,
-		"how many Machines are reconciled at the same time")
-}
-
-// check returns an error of usage unless the flags are right.
-func (o *machinesOptions) check(wantsCluster bool) error {
-	switch {
-	case o.enabled && !wantsCluster:
-		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; leave " +
-			"it out")
-	case o.maxHold < 0:
-		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
-	case o.concurrency <= 0:
-		return cmdline.Usagef("--machine-concurrency: want more than 0, got %d", o.concurrency)
-	}
-	return nil
-}
 
 // machinesGroups has each flag of hookgate machines once. They mean what they mean for hookgate serve.
 var machinesGroups = []cmdline.FlagGroup{
@@ -117,13 +82,13 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without it, a " +
 		"certificate is made that nobody trusts"
 	cmdline.GroupFlags(cmd, machinesGroups)
-	cmd.AddCommand(newMachinesReleaseCommand())
+	cmd.AddCommand(machinescommand.NewRelease())
 	return cmd
 }
 
 // serveMachinesAlone sets the options of hookgate machines. remove removes the certificate that it has made.
 func (o *serveOptions) serveMachinesAlone() (remove func(), err error) {
-	o.machines.enabled, o.machines.alone = true, true
+	o.machines.Enabled, o.machinesAlone = true, true
 	o.httpAddress, o.grpcAddress, o.openapi = "", "", false
 	if o.certDir != "" {
 		return func() {}, nil
@@ -146,21 +111,21 @@ func (o *serveOptions) serveMachinesAlone() (remove func(), err error) {
 	return remove, nil
 }
 
-// controllers returns the controllers of the hooks of Machines, or none without --machines.
-func (o *machinesOptions) controllers(
-	c *clusterOptions, at connection, hooks *catalog.Catalog, d *gateway.Dispatcher, reg registry.Snapshots,
-	metrics prometheus.Registerer, logger *slog.Logger,
+// machinesControllers returns the controllers of the hooks of Machines, or none without --machines.
+func (o *serveOptions) machinesControllers(
+	at connection, hooks *catalog.Catalog, d *gateway.Dispatcher, reg registry.Snapshots, metrics prometheus.Registerer,
+	logger *slog.Logger,
 ) ([]runner, error) {
-	if !o.enabled {
+	if !o.machines.Enabled {
 		return nil, nil
 	}
-	all, err := machines.New(machines.Config{
+	election := &o.cluster.leaderElection
+	all, err := o.machines.New(machines.Config{
 		REST: at.rest, Catalog: hooks, Hooks: gateway.NewInProcess(d, "hookgate machines"), Registry: reg,
-		Metrics: metrics, Logger: logger,
-		Namespace: o.namespace, WatchFilter: c.watchFilter, MaxHold: o.maxHold, Concurrency: o.concurrency,
+		Metrics: metrics, Logger: logger, WatchFilter: o.cluster.watchFilter,
 		LeaderElection: machines.LeaderElection{
-			Enabled: true, Namespace: at.namespace, LeaseDuration: c.leaderElection.leaseDuration,
-			RenewDeadline: c.leaderElection.renewDeadline, RetryPeriod: c.leaderElection.retryPeriod,
+			Enabled: true, Namespace: at.namespace, LeaseDuration: election.leaseDuration,
+			RenewDeadline: election.renewDeadline, RetryPeriod: election.retryPeriod,
 		},
 	})
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
-	"github.com/hookgate/hookgate/command/internal/ask"
+	"github.com/hookgate/hookgate/infrastructure"
+	"github.com/hookgate/hookgate/infrastructure/overview"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
@@ -60,17 +61,17 @@ func (o *diagnosticsOptions) statusHandlers(
 	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
 		return programs, nil, err
 	}
-	var infrastructure console.Infrastructure
+	var objects console.Infrastructure
 	if cluster != nil {
-		reader, err := ask.InfrastructureReader(cluster)
+		reader, err := infrastructure.NewReader(cluster)
 		if err != nil {
 			return nil, nil, err
 		}
-		infrastructure = func(ctx context.Context) (*status.Infrastructure, error) {
-			return ask.ReadInfrastructure(ctx, reader)
+		objects = func(ctx context.Context) (*status.Infrastructure, error) {
+			return overview.Summarize(ctx, reader)
 		}
 	}
-	page, err = guard(console.New(r, hooks, infrastructure))
+	page, err = guard(console.New(r, hooks, objects))
 	return programs, page, err
 }
 

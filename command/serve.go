@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/openapi"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/sources/sidecar"
+	machinescommand "github.com/hookgate/hookgate/machines/command"
 )
 
 // serveOptions are the flags of hookgate serve.
@@ -48,7 +49,8 @@ type serveOptions struct {
 	memory            memoryOptions
 	recording         recordingOptions
 	dev               devOptions
-	machines          machinesOptions
+	machines          machinescommand.Options
+	machinesAlone     bool // nobody calls this gateway
 }
 
 func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
@@ -122,7 +124,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	o.memory.addFlags(f)
 	o.recording.addFlags(f)
 	o.dev.addFlags(f)
-	o.machines.addFlags(f)
+	o.machines.AddFlags(f)
 }
 
 // setSidecarDefaults changes the defaults of unset flags where --sidecar needs other ones: the extension beside the
@@ -165,7 +167,7 @@ func (o *serveOptions) check() error {
 			return cmdline.Usagef("--gateway-id: %w", err)
 		}
 	}
-	if o.httpAddress == "" && !o.machines.alone {
+	if o.httpAddress == "" && !o.machinesAlone {
 		return cmdline.Usagef("--http-address is required: an address such as 127.0.0.1:9443")
 	}
 	if o.shutdownDelay < 0 {
@@ -186,7 +188,7 @@ func (o *serveOptions) check() error {
 	if err := o.recording.check(); err != nil {
 		return err
 	}
-	if err := o.machines.check(o.wantsCluster()); err != nil {
+	if err := o.machines.Check(o.wantsCluster()); err != nil {
 		return err
 	}
 	return o.tracing.check()

@@ -153,7 +153,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	ofMachines, err := o.machines.controllers(&o.cluster, in.cluster, hooks, dispatcher, reg, prometheusRegistry, logger)
+	ofMachines, err := o.machinesControllers(in.cluster, hooks, dispatcher, reg, prometheusRegistry, logger)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
-	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
+	"github.com/hookgate/hookgate/infrastructure/parameters"
 )
 
 // capacities returns what the extension announces about the capacity of machines. If it announces nothing, or nothing

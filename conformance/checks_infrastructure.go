@@ -12,9 +12,9 @@ import (
 
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/infrastructure/capacity"
+	"github.com/hookgate/hookgate/infrastructure/parameters"
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/infrastructure/capacity"
-	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
 )
 
 // The checks to which the trial adds what it finds.

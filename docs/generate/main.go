@@ -16,11 +16,11 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/infrastructure"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/machines"
-	"github.com/hookgate/hookgate/provider"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -62,7 +62,7 @@ func main() {
 // metrics documents the metrics of the gateway, and those of the controllers.
 func metrics(w io.Writer) error {
 	return errors.Join(observe.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document(w),
-		provider.DocumentMetrics(w), machines.DocumentMetrics(w))
+		infrastructure.DocumentMetrics(w), machines.DocumentMetrics(w))
 }
 
 // fill replaces what stands between the marks <!-- NAME --> and <!-- /NAME --> of a page. The rest of it is written by hand.

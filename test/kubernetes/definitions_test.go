@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/controllers"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
 const providerGroup = "infrastructure.cluster.x-k8s.io"

@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hookgate/hookgate/infrastructure"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/internal/serving/edge"
-	"github.com/hookgate/hookgate/provider"
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -348,7 +348,7 @@ func (s *infrastructureServer) serveWebhooks(t *testing.T) {
 	t.Helper()
 	pair := certificates.New(t)
 	certificate := certificates.Server(t, pair)
-	handler := provider.Webhooks(s.Client, slog.New(slog.DiscardHandler))
+	handler := infrastructure.Webhooks(s.Client, slog.New(slog.DiscardHandler))
 	server := edge.NewSide(edge.SideConfig{
 		Name: "webhooks", Address: "127.0.0.1:0", TLS: certificate,
 		Handler: handler, Logger: slog.New(slog.DiscardHandler),

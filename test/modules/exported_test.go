@@ -46,7 +46,8 @@ var inside = map[string]string{
 
 	"controllers.Source.RolloutEngine": "the webhooks refuse what would leave Clusters without an answer",
 
-	"provider.Config.Gateway": client,
+	"infrastructure/overview.Objects.Summary": "the page of a gateway shows it",
+	"infrastructure/overview.Summarize":       "the page of a gateway shows it",
 
 	"registry.Entry.ExtensionPolicy":  compiled,
 	"registry.Entry.Policy":           compiled,
@@ -60,7 +61,6 @@ var inside = map[string]string{
 }
 
 const (
-	client   = "the one client of the project calls the gateway"
 	shared   = "several parts of one process share it, and package command makes it"
 	compiled = "a policy has compiled conditions, which only the gateway evaluates"
 )

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/infrastructure"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/provider"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -162,7 +162,7 @@ func TestRunbooks(t *testing.T) {
 func TestMetricsOfRulesExist(t *testing.T) {
 	var page strings.Builder
 	metrics := observe.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "")
-	if err := errors.Join(metrics.Document(&page), provider.DocumentMetrics(&page)); err != nil {
+	if err := errors.Join(metrics.Document(&page), infrastructure.DocumentMetrics(&page)); err != nil {
 		t.Fatal(err)
 	}
 	all, _ := rules(t)

@@ -27,9 +27,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/infrastructure/overview"
+	"github.com/hookgate/hookgate/infrastructure/overview"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/internal/network/devcert"
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -73,7 +73,7 @@ func TestQueriesOfTheDashboard(t *testing.T) {
 	binary, program := process.Program(t, "HOOKGATE_BIN"), process.Program(t, "HOOKGATE_PROMETHEUS")
 	pair := certificates.New(t)
 	gateway := startGateway(t, binary, pair, startExtension(t, pair))
-	scrapes := startPrometheus(t, program, gateway.Diagnostics, infrastructure(t))
+	scrapes := startPrometheus(t, program, gateway.Diagnostics, infrastructureMetrics(t))
 	client := &http.Client{Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
 	t.Cleanup(client.CloseIdleConnections)
 
@@ -120,8 +120,8 @@ func hasData(t *testing.T, address, expr string) bool {
 	return false
 }
 
-// infrastructure serves the metrics about a machine that does not become ready, and returns its address.
-func infrastructure(t *testing.T) string {
+// infrastructureMetrics serves the metrics about a machine that does not become ready, and returns its address.
+func infrastructureMetrics(t *testing.T) string {
 	t.Helper()
 	c := infrav1.HookgateCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
 	c.Spec.InfrastructureClassName = "rack"

@@ -14,7 +14,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 )
 
 // creates makes the gateway answer BeforeMachineCreate, and the cloud everything else.

@@ -5,7 +5,6 @@ package provider
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,12 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/hookgate/hookgate/catalog"
-	gatewayclient "github.com/hookgate/hookgate/internal/calls/client"
-	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/network/endpoint"
-	"github.com/hookgate/hookgate/provider"
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	"github.com/hookgate/hookgate/caller"
+	"github.com/hookgate/hookgate/infrastructure"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -80,7 +76,7 @@ var worlds atomic.Int64
 func newNamespace(t testing.TB, server *envtest.Environment) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(kubernetes.AddToScheme(scheme), provider.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(kubernetes.AddToScheme(scheme), infrastructure.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(server.Config, client.Options{Scheme: scheme})
@@ -120,7 +116,7 @@ func (w *fixture) start() {
 	config.QPS = 500
 	config.Burst = 1000
 	scheme := runtime.NewScheme()
-	if err := provider.AddToScheme(scheme); err != nil {
+	if err := infrastructure.AddToScheme(scheme); err != nil {
 		w.t.Fatal(err)
 	}
 	mgr, err := manager.New(config, manager.Options{
@@ -130,22 +126,12 @@ func (w *fixture) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	hooks, err := catalog.With(catalog.Own()...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	e, err := endpoint.Parse("grpc://"+w.address, endpoint.GRPC)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	caller, err := gatewayclient.New(gatewayclient.Config{
-		Endpoint: e, TLS: &tls.Config{MinVersion: tls.VersionTLS12}, Codec: codec.New(hooks), UserAgent: "test", Idle: 1,
-	})
+	gateway, err := caller.New(caller.Config{URL: "grpc://" + w.address, UserAgent: "test"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.metrics = prometheus.NewRegistry()
-	metrics := provider.NewMetrics(w.metrics)
+	metrics := infrastructure.NewMetrics(w.metrics)
 	logger := slog.New(slog.DiscardHandler)
 	if testing.Verbose() && os.Getenv("HOOKGATE_TEST_LOG") != "" {
 		logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -153,8 +139,8 @@ func (w *fixture) start() {
 	if w.log != nil {
 		logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	if err := provider.Setup(ctx, mgr, provider.Config{
-		Gateway: caller, Catalog: hooks, Metrics: metrics, Logger: logger, WatchFilter: w.namespace, Namespace: w.system,
+	if err := infrastructure.Setup(ctx, mgr, infrastructure.Config{
+		Gateway: gateway, Metrics: metrics, Logger: logger, WatchFilter: w.namespace, Namespace: w.system,
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -170,7 +156,7 @@ func (w *fixture) start() {
 		if err := <-done; err != nil {
 			w.t.Error(err)
 		}
-		caller.Close()
+		gateway.Close()
 	}
 }
 

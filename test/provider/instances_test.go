@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 )
 
 const drainFinalizer = "test.hookgate.dev/drain"

@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 )
 
 func typeName(o any) string { return fmt.Sprintf("%T", o) }

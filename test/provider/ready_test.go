@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
-	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 )
 
 // A Cluster and a Machine become ready, say what the contract wants, and are deleted in the contract's order.

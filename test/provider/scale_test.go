@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/provider"
+	"github.com/hookgate/hookgate/infrastructure"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/rights"
 )
@@ -63,7 +63,7 @@ func BenchmarkScale(b *testing.B) {
 	i.untilScaled("all machines are ready", func() bool { return i.readyFleet() == machines })
 	ready := time.Now()
 	calls := len(i.cloud.asked(0))
-	alone := time.Duration(calls) * i.cloud.delay / provider.DefaultCallsPerClass
+	alone := time.Duration(calls) * i.cloud.delay / infrastructure.DefaultCallsPerClass
 	i.madeOnce()
 	pids, err := i.controllers.PIDs()
 	if err != nil {

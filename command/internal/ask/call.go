@@ -4,14 +4,17 @@
 package ask
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/examples/requests"
+	infracommand "github.com/hookgate/hookgate/infrastructure/command"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
@@ -111,7 +114,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 			return err
 		}
 	}
-	if err := checkParameters(cmd.Context(), server, hooks, h, o.handler, request); err != nil {
+	if err := infracommand.CheckParameters(cmd.Context(), hooks, h, o.handler, request, messageOf(server)); err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}
 	a, err := server.Call(cmd.Context(), h, o.handler, request)
@@ -147,4 +150,15 @@ func (o *callOptions) printExample(cmd *cobra.Command, h *catalog.Hook) error {
 		return fmt.Errorf("print example: %w", err)
 	}
 	return nil
+}
+
+// messageOf returns a function that calls a server for the message of the answer.
+func messageOf(s *target.Server) func(context.Context, *catalog.Hook, string, proto.Message) (proto.Message, error) {
+	return func(ctx context.Context, h *catalog.Hook, handler string, request proto.Message) (proto.Message, error) {
+		a, err := s.Call(ctx, h, handler, request)
+		if err != nil {
+			return nil, err
+		}
+		return a.Message, nil
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infracommand "github.com/hookgate/hookgate/infrastructure/command"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
@@ -35,9 +36,9 @@ func NewGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRolloutsCommand(),
 		newGetRulesCommand(), newGetJobsCommand(), newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand(),
 		newGetRoutesCommand())
-	for _, kind := range infrastructureKinds {
-		cmd.AddCommand(newGetInfrastructureCommand(kind))
-	}
+	cmd.AddCommand(infracommand.NewGet(infracommand.Formats{
+		Names: []string{formatWide, formatName}, Printer: infrastructurePrinter,
+	})...)
 	return cmd
 }
 
@@ -101,6 +102,17 @@ type list struct {
 // membersOf returns the JSON of a document whose only member has the items.
 func membersOf(member string, items any) func() ([]byte, error) {
 	return func() ([]byte, error) { return json.Marshal(map[string]any{member: items}) }
+}
+
+// infrastructurePrinter returns what prints the lists of the infrastructure provider, and whether it is for people.
+func infrastructurePrinter(format string) (func(w io.Writer, l *infracommand.List) error, bool, error) {
+	show, err := listPrinter(format)
+	if err != nil {
+		return nil, false, err
+	}
+	return func(w io.Writer, l *infracommand.List) error {
+		return show(cmdline.NewScreen(w), &list{body: membersOf(l.Member, l.Items), names: l.Names, table: l.Table})
+	}, forPeople(format), nil
 }
 
 // forPeople reports whether a format is a table, of which nothing is left if there are no rows.

@@ -29,7 +29,7 @@ import (
 
 // Schema is the schema of a variable, in the form in which Cluster API checks it.
 //
-// Package internal/infrastructure/parameters judges schemas, too, as the API server judges a definition of a kind.
+// Package infrastructure/parameters judges schemas, too, as the API server judges a definition of a kind.
 // Both share the API server's code, and differ for these reasons, which schema_test.go holds against a table:
 // Cluster API's type drops the members that it does not know, where an author of parameters learns of a typing error;
 // it does not look at descriptions and at marks that are false; x-metadata is its own; it also checks examples and

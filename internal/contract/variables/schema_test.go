@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
+	"github.com/hookgate/hookgate/infrastructure/parameters"
 )
 
 // Why only one of both takes a schema.

@@ -1,0 +1,54 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/machines"
+)
+
+// Options are the flags about the controllers.
+type Options struct {
+	Enabled     bool
+	namespace   string
+	maxHold     time.Duration
+	concurrency int
+}
+
+// AddFlags adds the flags.
+func (o *Options) AddFlags(f *pflag.FlagSet) {
+	f.BoolVar(&o.Enabled, "machines", false,
+		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; one of "+
+			"several replicas does, whatever --leader-elect says")
+	f.StringVar(&o.namespace, "machines-namespace", "", "the only namespace whose Machines have hooks; all by default")
+	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
+		"how long handlers may hold a Machine that is being deleted, before it is drained, and again before it is "+
+			"terminated; it goes on after that, whatever they say; 0 holds it until they let go")
+	f.IntVar(&o.concurrency, "machine-concurrency", machines.DefaultConcurrency,
+		"how many Machines are reconciled at the same time")
+}
+
+// Check returns an error of usage unless the flags are right.
+func (o *Options) Check(wantsCluster bool) error {
+	switch {
+	case o.Enabled && !wantsCluster:
+		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; " +
+			"leave it out")
+	case o.maxHold < 0:
+		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
+	case o.concurrency <= 0:
+		return cmdline.Usagef("--machine-concurrency: want more than 0, got %d", o.concurrency)
+	}
+	return nil
+}
+
+// New returns the controllers that c and the flags describe.
+func (o *Options) New(c machines.Config) (*machines.Controllers, error) {
+	c.Namespace, c.MaxHold, c.Concurrency = o.namespace, o.maxHold, o.concurrency
+	return machines.New(c)
+}
