@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/subject"
 )
 
@@ -31,7 +32,7 @@ func audit(audited func(rule, namespace, cluster, message string)) extension.Lin
 					audited(registration.Name, would.Namespace, would.Cluster, would.String())
 				}
 			}
-			result.Response = newSuccess(c.Hook)
+			result.Response = outcome.Success(c.Hook)
 			return result, nil
 		}
 	}
@@ -42,11 +43,11 @@ func wouldSay(answer any, err error) *extension.Audited {
 	if err != nil {
 		return &extension.Audited{Outcome: extension.AuditedError, Message: err.Error()}
 	}
-	m, _ := answer.(response)
+	m, _ := answer.(outcome.Response)
 	if message, failed := catalog.FailureOf(m); failed {
 		return &extension.Audited{Outcome: extension.AuditedFailure, Message: message}
 	}
-	if held, ok := m.(blockingResponse); ok && held.GetRetryAfterSeconds() > 0 {
+	if held, ok := m.(outcome.Blocking); ok && held.GetRetryAfterSeconds() > 0 {
 		return &extension.Audited{Outcome: extension.AuditedHold, Message: catalog.MessageOf(m)}
 	}
 	if patches, ok := m.(*hooksv1alpha1.GeneratePatchesResponse); ok && len(patches.GetItems()) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/calls/auth"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
@@ -55,7 +56,7 @@ func begin(
 }
 
 // fail sets the error that the caller gets.
-func (in *call) fail(err error) { in.Fail(asError(err)) }
+func (in *call) fail(err error) { in.Fail(outcome.ErrorOf(err)) }
 
 // end ends the call.
 func (in *call) end() {

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
@@ -50,7 +51,7 @@ func newClusters(t *testing.T, failing ...string) *clusters {
 		if err := f.failing[name]; err != nil {
 			return extension.Result{Connected: f.connected}, err
 		}
-		return extension.Result{Response: newSuccess(c.Hook), Connected: true}, nil
+		return extension.Result{Response: outcome.Success(c.Hook), Connected: true}, nil
 	})
 	return f
 }

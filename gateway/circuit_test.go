@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -42,7 +43,7 @@ func (s *server) Call(_ context.Context, c extension.Call) (proto.Message, error
 	if s.err != nil {
 		return nil, s.err
 	}
-	return newSuccess(c.Hook), nil
+	return outcome.Success(c.Hook), nil
 }
 
 func create(t *testing.T, d *Dispatcher, handler string) (proto.Message, error) {
@@ -156,7 +157,7 @@ func TestHandlersHaveCircuits(t *testing.T) {
 					if failing && c.Handler.Name != "x.a" {
 						return extension.Result{Connected: tc.connected}, hook.Errorf(tc.kind, "no")
 					}
-					return extension.Result{Response: newSuccess(c.Hook)}, nil
+					return extension.Result{Response: outcome.Success(c.Hook)}, nil
 				})
 				call := func(handler string) error {
 					c := callTo(t, "BeforeClusterCreate")
@@ -204,7 +205,7 @@ func TestOpenCircuit(t *testing.T) {
 			registrationOf("b", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 		d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
 			if c.Handler.Registration.Name == "b" {
-				return newSuccess(c.Hook), nil
+				return outcome.Success(c.Hook), nil
 			}
 			return down.Call(ctx, c)
 		}))
@@ -267,7 +268,7 @@ func TestProbesThatEndWithoutAnOutcome(t *testing.T) {
 		r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 		d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 			calls++
-			return newSuccess(c.Hook), answer()
+			return outcome.Success(c.Hook), answer()
 		}))
 		for range limits.DefaultFailuresInARow {
 			_, _ = create(t, d, "v.a")

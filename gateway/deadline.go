@@ -5,12 +5,12 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 // maxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the
@@ -38,7 +38,7 @@ func deadline(next extension.Caller) extension.Caller {
 		if !byCaller {
 			text = "no answer within its timeout of " + timeout.String()
 		}
-		return result, hook.Errorf(hook.Timeout, "%s", text).WithCause(causeOf(err))
+		return result, hook.Errorf(hook.Timeout, "%s", text).WithCause(outcome.CauseOf(err))
 	}
 }
 
@@ -52,12 +52,4 @@ func timeoutOf(ctx context.Context, c extension.Call) (timeout time.Duration, by
 		}
 	}
 	return timeout, false
-}
-
-// causeOf returns the cause of err, which the text for callers leaves out, or err itself if it has none.
-func causeOf(err error) error {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
 }

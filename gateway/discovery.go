@@ -16,6 +16,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -82,7 +83,7 @@ func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook,
 	slices.SortFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int {
 		return cmp.Compare(a.GetName(), b.GetName())
 	})
-	answer := newSuccess(asked)
+	answer := outcome.Success(asked)
 	list := answer.ProtoReflect().Mutable(asked.Response.Descriptor().Fields().ByName("handlers")).List()
 	for _, h := range handlers {
 		catalog.CopySame(list.AppendMutable().Message(), h.ProtoReflect())

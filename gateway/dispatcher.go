@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/recording"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
@@ -134,7 +135,7 @@ func (d *Dispatcher) dispatchIn(
 	case isOne:
 		return d.call(ctx, r, one)
 	case r.Hook.Mergeable:
-		return merge(r.Hook, targets, d.callAll(ctx, r, targets))
+		return outcome.Merge(r.Hook, namesOf(targets), d.callAll(ctx, r, targets))
 	case len(targets) != 1:
 		return nil, wantOne(r.Hook, targets)
 	}
@@ -166,7 +167,7 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			response, err = nil, recovered(p).WithHandler(t.name())
+			response, err = nil, outcome.Recovered(p).WithHandler(t.name())
 		}
 	}()
 	if t.chain != nil {
@@ -196,7 +197,7 @@ func (d *Dispatcher) callHandler(ctx context.Context, r Request, t target) (exte
 	}
 	result, err := d.caller(ctx, c)
 	if err != nil {
-		failed := asError(err).WithHandler(t.entry.Name)
+		failed := outcome.ErrorOf(err).WithHandler(t.entry.Name)
 		failed.Refused = failed.Refused && d.config.Registry.Snapshot().Sole()
 		result.Response = nil
 		return result, failed

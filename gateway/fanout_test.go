@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -32,7 +33,7 @@ func TestDispatchCallsHandlersAtTheSameTime(t *testing.T) {
 		}
 		caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 			time.Sleep(20 * time.Millisecond)
-			return newSuccess(c.Hook), nil
+			return outcome.Success(c.Hook), nil
 		})
 		start := time.Now()
 		_, err := newDispatcher(filled(t, registrations...), fixedNamespaces{}, caller).
@@ -67,7 +68,7 @@ func (r *recorder) Call(ctx context.Context, c extension.Call) (proto.Message, e
 	if f, ok := r.answers[c.Handler.Name]; ok {
 		return f(ctx, c)
 	}
-	return newSuccess(c.Hook), nil
+	return outcome.Success(c.Hook), nil
 }
 
 func TestPolicyOrder(t *testing.T) {

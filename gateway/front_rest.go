@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/body"
 	"github.com/hookgate/hookgate/internal/network/via"
@@ -83,7 +84,7 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	f.lingeringClose.Prepare(rw, r)
 	defer func() {
 		if p := recover(); p != nil {
-			f.writeError(w, in, recovered(p))
+			f.writeError(w, in, outcome.Recovered(p))
 		}
 		w.answer.Flush()
 		in.end()
@@ -304,7 +305,7 @@ func (f *REST) explain(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 	body, err := json.Marshal(x)
 	if err != nil {
-		return internalError(err)
+		return outcome.Internal(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

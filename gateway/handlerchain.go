@@ -18,6 +18,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/jsonpatch"
 	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
@@ -38,7 +39,7 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *ma
 	}
 	if err != nil {
 		return target{}, hook.Errorf(hook.NotReady, "HandlerChain %q cannot be called: %s", c.Name,
-			joined(strings.Split(err.Error(), "\n"), "; "))
+			outcome.Joined(strings.Split(err.Error(), "\n"), "; "))
 	}
 	t := target{chain: c}
 	for _, step := range steps {
@@ -81,7 +82,7 @@ func (d *Dispatcher) callChain(ctx context.Context, r Request, t target) (proto.
 		return d.chainInPlace(ctx, r, t)
 	case *hooksv1alpha1.UpdateMachineRequest:
 		return d.chainUntil(ctx, r, t, func(answer proto.Message) bool {
-			held, ok := answer.(blockingResponse)
+			held, ok := answer.(outcome.Blocking)
 			return ok && held.GetRetryAfterSeconds() > 0 // not done yet
 		})
 	case *hooksv1alpha1.GenerateUpgradePlanRequest:
@@ -98,30 +99,30 @@ func (d *Dispatcher) callChain(ctx context.Context, r Request, t target) (proto.
 }
 
 // mergeAny is merge of the answers of any number of steps. None are a success: the operator has excluded all of them.
-func mergeAny(h *catalog.Hook, steps []target, answers []answer) (proto.Message, error) {
+func mergeAny(h *catalog.Hook, steps []target, answers []outcome.Answer) (proto.Message, error) {
 	if len(steps) == 0 {
-		return newSuccess(h), nil
+		return outcome.Success(h), nil
 	}
-	return merge(h, steps, answers)
+	return outcome.Merge(h, namesOf(steps), answers)
 }
 
 // callTogether calls all steps at the same time.
-func (d *Dispatcher) callTogether(ctx context.Context, r Request, steps []target) []answer {
-	answers := make([]answer, len(steps))
+func (d *Dispatcher) callTogether(ctx context.Context, r Request, steps []target) []outcome.Answer {
+	answers := make([]outcome.Answer, len(steps))
 	var wg sync.WaitGroup
 	for i, step := range steps {
-		wg.Go(func() { answers[i].response, answers[i].err = d.call(ctx, r, step) })
+		wg.Go(func() { answers[i].Response, answers[i].Err = d.call(ctx, r, step) })
 	}
 	wg.Wait()
 	return answers
 }
 
 // callInTurn calls the steps one after the other, until one fails.
-func (d *Dispatcher) callInTurn(ctx context.Context, r Request, steps []target) []answer {
-	answers := make([]answer, len(steps))
+func (d *Dispatcher) callInTurn(ctx context.Context, r Request, steps []target) []outcome.Answer {
+	answers := make([]outcome.Answer, len(steps))
 	for i, step := range steps {
-		answers[i].response, answers[i].err = d.call(ctx, r, step)
-		if answers[i].failed() {
+		answers[i].Response, answers[i].Err = d.call(ctx, r, step)
+		if answers[i].Failed() {
 			break
 		}
 	}
@@ -132,13 +133,13 @@ func (d *Dispatcher) callInTurn(ctx context.Context, r Request, steps []target) 
 func (d *Dispatcher) stepAnswer(
 	ctx context.Context, r Request, step target,
 ) (response, ended proto.Message, err error) {
-	a := answer{}
-	a.response, a.err = d.call(ctx, r, step)
-	if a.failed() {
-		ended, err = merge(r.Hook, []target{step}, []answer{a})
+	a := outcome.Answer{}
+	a.Response, a.Err = d.call(ctx, r, step)
+	if a.Failed() {
+		ended, err = outcome.Merge(r.Hook, namesOf([]target{step}), []outcome.Answer{a})
 		return nil, ended, err
 	}
-	return a.response, nil, nil
+	return a.Response, nil, nil
 }
 
 // with returns r with another message.
@@ -188,13 +189,13 @@ func (d *Dispatcher) chainPatches(ctx context.Context, r Request, steps []target
 	patches := handlerchain.NewPatches(req, guardOf(ctx))
 	next := r
 	var kept []*hooksv1alpha1.GeneratePatchesResponseItem // of the steps so far
-	answers := make([]answer, len(steps))
+	answers := make([]outcome.Answer, len(steps))
 	for i, step := range steps {
 		answered, ended, err := d.stepAnswer(ctx, next, step)
 		if err != nil || ended != nil {
 			return ended, err
 		}
-		answers[i].response = answered
+		answers[i].Response = answered
 		of, _ := answered.(*hooksv1alpha1.GeneratePatchesResponse)
 		if err := heavy(ctx, func() error {
 			err := patches.Add(of)
@@ -202,7 +203,7 @@ func (d *Dispatcher) chainPatches(ctx context.Context, r Request, steps []target
 				err = patches.Check()
 			}
 			if err != nil {
-				if answers[i].response, err = ignoredStep(r.Hook, step, badStep(step, err)); err != nil {
+				if answers[i].Response, err = ignoredStep(r.Hook, step, badStep(step, err)); err != nil {
 					return err
 				}
 				if patches, err = patches.Before(len(kept), guardOf(ctx)); err != nil {
@@ -218,7 +219,7 @@ func (d *Dispatcher) chainPatches(ctx context.Context, r Request, steps []target
 			return nil, err
 		}
 	}
-	whole, _ := mergeSuccesses(r.Hook, answers).(*hooksv1alpha1.GeneratePatchesResponse)
+	whole, _ := outcome.Successes(r.Hook, answers).(*hooksv1alpha1.GeneratePatchesResponse)
 	whole.Items = patches.Items()
 	return whole, nil
 }
@@ -228,7 +229,7 @@ func (d *Dispatcher) chainPatches(ctx context.Context, r Request, steps []target
 func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (proto.Message, error) {
 	changes := handlerchain.NewInPlace(r.Message, guardOf(ctx))
 	uncovered, err := uncoveredBy(ctx, changes)
-	var answers []answer
+	var answers []outcome.Answer
 	for _, step := range t.steps {
 		if err != nil || len(uncovered) == 0 {
 			break
@@ -240,7 +241,7 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 		if err = changes.Add(answered, step.allow); err != nil {
 			return nil, badStep(step, err) // registry.Chain.Strict: no failure of a step is ignored
 		}
-		answers = append(answers, answer{response: answered})
+		answers = append(answers, outcome.Answer{Response: answered})
 		uncovered, err = uncoveredBy(ctx, changes)
 	}
 	if err != nil {
@@ -251,7 +252,7 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 			t.chain.Name, handlerchain.Listed(uncovered))), nil
 	}
 	d.unblocked(r, t)
-	whole := mergeSuccesses(r.Hook, answers)
+	whole := outcome.Successes(r.Hook, answers)
 	changes.Complete(whole)
 	return whole, nil
 }
@@ -276,7 +277,7 @@ func (d *Dispatcher) chainUntil(
 	if len(t.steps) == 0 {
 		return nil, hook.Errorf(hook.UnknownHandler, "no step of HandlerChain %q is for this request", t.chain.Name)
 	}
-	answers := make([]answer, len(t.steps))
+	answers := make([]outcome.Answer, len(t.steps))
 	for i, step := range t.steps {
 		answered, ended, err := d.stepAnswer(ctx, r, step)
 		if err != nil || ended != nil {
@@ -285,26 +286,26 @@ func (d *Dispatcher) chainUntil(
 		if ends(answered) {
 			return answered, nil
 		}
-		answers[i].response = answered
+		answers[i].Response = answered
 	}
-	return merge(r.Hook, t.steps, answers)
+	return outcome.Merge(r.Hook, namesOf(t.steps), answers)
 }
 
 // chainVariables answers DiscoverVariables with the variables of all steps.
 func (d *Dispatcher) chainVariables(ctx context.Context, r Request, steps []target) (proto.Message, error) {
 	answers := d.callTogether(ctx, r, steps)
 	for _, a := range answers {
-		if a.failed() {
-			return merge(r.Hook, steps, answers)
+		if a.Failed() {
+			return outcome.Merge(r.Hook, namesOf(steps), answers)
 		}
 	}
 	names := make([]string, len(steps))
 	responses := make([]*hooksv1alpha1.DiscoverVariablesResponse, len(steps))
 	for i, a := range answers {
 		names[i] = steps[i].entry.Name
-		responses[i], _ = a.response.(*hooksv1alpha1.DiscoverVariablesResponse)
+		responses[i], _ = a.Response.(*hooksv1alpha1.DiscoverVariablesResponse)
 	}
-	whole, _ := mergeSuccesses(r.Hook, answers).(*hooksv1alpha1.DiscoverVariablesResponse)
+	whole, _ := outcome.Successes(r.Hook, answers).(*hooksv1alpha1.DiscoverVariablesResponse)
 	err := heavy(ctx, func() (err error) {
 		whole.Variables, err = handlerchain.Variables(names, responses, guardOf(ctx))
 		return err
@@ -344,7 +345,7 @@ func (d *Dispatcher) blocked(r Request, t target, message string) proto.Message 
 			d.config.Blocked(owner, t.chain.Name, message)
 		}
 	}
-	return newFailure(r.Hook, message)
+	return outcome.Failure(r.Hook, message)
 }
 
 // unblocked notes that a chain does not block the update of a request, or not any more.

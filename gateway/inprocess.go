@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 // InProcess calls hooks for the controllers of the gateway's own process, with the memory, the metrics, the traces and
@@ -36,7 +37,7 @@ func (p *InProcess) Call(
 	in.Host, in.Caller, in.Received = p.caller, p.caller, int64(proto.Size(request))
 	defer func() {
 		if v := recover(); v != nil {
-			err = recovered(v)
+			err = outcome.Recovered(v)
 		}
 		if err != nil {
 			in.fail(err)
@@ -73,7 +74,7 @@ func holds(answer proto.Message) bool {
 	if _, refused := catalog.FailureOf(answer); refused {
 		return true
 	}
-	blocking, ok := answer.(blockingResponse)
+	blocking, ok := answer.(outcome.Blocking)
 	return ok && blocking.GetRetryAfterSeconds() > 0
 }
 
@@ -82,7 +83,7 @@ func holds(answer proto.Message) bool {
 func (p *InProcess) Targets(ctx context.Context, h *catalog.Hook, request proto.Message) (names []string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			names, err = nil, recovered(v)
+			names, err = nil, outcome.Recovered(v)
 		}
 	}()
 	snapshot := p.dispatcher.config.Registry.Snapshot()

@@ -23,6 +23,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/registry"
@@ -86,7 +87,7 @@ func TestDispatchSelectsByNamespace(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				called = append(called, c.Handler.Name)
-				return newSuccess(c.Hook), nil
+				return outcome.Success(c.Hook), nil
 			})
 			_, err := newDispatcher(r, namespaces, caller).dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, tc.request)
 			if tc.kind != 0 {
@@ -274,7 +275,7 @@ func TestPolicyConditionsEndWithTheCall(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{Conditions: conditions(t, `[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, size(request) + a + b + c > 0)))`)}))
 	d := newDispatcher(r, fixedNamespaces{}, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) {
-		return newSuccess(c.Hook), nil
+		return outcome.Success(c.Hook), nil
 	}})
 	req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}
 	if _, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
@@ -332,7 +333,7 @@ func TestPolicyObjectSelector(t *testing.T) {
 			called := false
 			caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 				called = true
-				return newSuccess(c.Hook), nil
+				return outcome.Success(c.Hook), nil
 			})
 			_, err := newDispatcher(r, fixedNamespaces{}, caller).dispatch(t.Context(), hookOf(t, tc.hook), "h.a", tc.request)
 			if hook.KindOf(err) != tc.want || (err == nil) != (tc.want == 0) || called != (err == nil) {
@@ -354,7 +355,7 @@ func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, ok := got.(response); !ok || answer.GetMessage() != "b" {
+	if answer, ok := got.(outcome.Response); !ok || answer.GetMessage() != "b" {
 		t.Errorf("got %v, want the answer of the one that matches", got)
 	}
 	_, err = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item, item}})

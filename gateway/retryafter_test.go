@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 // Both fronts pass on when to try again: in whole seconds, never fewer than it takes, and nothing if it is not known.
@@ -42,8 +43,8 @@ func TestRetryAfter(t *testing.T) {
 				t.Errorf("gRPC: got a delay of %s, want %s", delay, after)
 			}
 			targets := []target{{}, {}}
-			_, merged := merge(hookOf(t, "BeforeClusterCreate"), targets, []answer{{err: e}, {err: e}})
-			if got := asError(merged); got.RetryAfter != after || got.Kind != hook.Overloaded {
+			_, merged := outcome.Merge(hookOf(t, "BeforeClusterCreate"), namesOf(targets), []outcome.Answer{{Err: e}, {Err: e}})
+			if got := outcome.ErrorOf(merged); got.RetryAfter != after || got.Kind != hook.Overloaded {
 				t.Errorf("merged: got %s after %s", got.Kind, got.RetryAfter)
 			}
 		})

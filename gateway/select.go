@@ -43,6 +43,11 @@ func (t target) name() string {
 	return t.entry.Name
 }
 
+// namesOf returns the function that returns the name of each target.
+func namesOf(targets []target) func(i int) string {
+	return func(i int) string { return targets[i].name() }
+}
+
 // named returns the handler that the request names, or an error if it may not answer.
 func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (target, error) {
 	// A chain precedes a handler that has its name as its label.

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -31,7 +32,7 @@ func (l *callLog) Call(_ context.Context, c extension.Call) (proto.Message, erro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, c.Handler.Name)
-	return newSuccess(c.Hook), nil
+	return outcome.Success(c.Hook), nil
 }
 
 // A handler is called if its namespaceSelector and both parts of its policy match. Any of them refuses it.

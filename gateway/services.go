@@ -14,6 +14,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	rest "github.com/hookgate/hookgate/gen/rest/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 var _ GroupServices = (*Services)(nil)
@@ -75,7 +76,7 @@ func answerCall[Response proto.Message](ctx context.Context, d *Dispatcher, req 
 	var none Response
 	in := callFrom(ctx)
 	if in == nil {
-		return none, internalError(fmt.Errorf("%T did not come through a front", req))
+		return none, outcome.Internal(fmt.Errorf("%T did not come through a front", req))
 	}
 	snapshot := d.config.Registry.Snapshot()
 	r, err := in.request(d.config.Codec, req, func(handler string) reading {
@@ -94,7 +95,7 @@ func answerCall[Response proto.Message](ctx context.Context, d *Dispatcher, req 
 	}
 	response, ok := m.(Response)
 	if !ok {
-		return none, internalError(fmt.Errorf("hook %s was answered with %T", in.Hook, m))
+		return none, outcome.Internal(fmt.Errorf("hook %s was answered with %T", in.Hook, m))
 	}
 	return response, nil
 }
