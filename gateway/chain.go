@@ -6,6 +6,7 @@ package gateway
 import (
 	"slices"
 
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 )
@@ -31,8 +32,8 @@ func chain(c Config, extensions *extensionstate.States) extension.Caller {
 		admit(extensions),
 		convertVersions(c.Versions),
 		convertObjects(c.Objects),
-		recorder.Link(keepMemory),
-		c.Drift.Link(keepMemory),
+		recorder.Link(bounds.Keep),
+		c.Drift.Link(bounds.Keep),
 	)
 }
 

@@ -180,18 +180,3 @@ func TestPolicyOrderIsBounded(t *testing.T) {
 		}
 	})
 }
-
-func TestInOrderIsStable(t *testing.T) {
-	orders := []*int32{nil, new(int32(3)), new(int32(-2)), nil, new(int32(3)), new(int32(0))}
-	targets := make([]target, len(orders))
-	for i, o := range orders {
-		targets[i].entry = &registry.Entry{Policy: &policy.Policy{Order: o}}
-	}
-	targets[0].entry.Policy = nil
-	if got, want := inOrder(targets), []int{2, 5, 1, 4}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := inOrder(targets[:1]); got != nil {
-		t.Errorf("without an order: got %v", got)
-	}
-}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/body"
@@ -152,7 +153,7 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	if err != nil {
 		return receiveError(in.ctx, err)
 	}
-	if refused := beyond(message.Err); refused != nil {
+	if refused := bounds.Refused(message.Err); refused != nil {
 		return refused
 	}
 	if message.Err != nil {
@@ -160,7 +161,7 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	}
 	in.Received = int64(proto.Size(m))
 	err = f.check(in, m)
-	if refused := beyond(err); refused != nil {
+	if refused := bounds.Refused(err); refused != nil {
 		return refused
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 )
 
 // InProcess calls hooks for the controllers of the gateway's own process, with the memory, the metrics, the traces and
@@ -88,23 +89,23 @@ func (p *InProcess) Targets(ctx context.Context, h *catalog.Hook, request proto.
 	}()
 	snapshot := p.dispatcher.config.Registry.Snapshot()
 	if !snapshot.Ready() {
-		return nil, notReady(snapshot)
+		return nil, selection.NotReady(snapshot)
 	}
 	r := Request{Hook: h, Message: request}
 	m := p.dispatcher.newMatcher()
-	defer m.release(ctx)
-	if err := m.read(r); err != nil {
+	defer m.Release(ctx)
+	if err := m.Read(r.selected()); err != nil {
 		return nil, err
 	}
-	targets, err := matching(ctx, snapshot, r, &m)
+	targets, err := selection.Matching(ctx, snapshot, r.selected(), &m)
 	switch {
 	case err != nil:
 		return nil, err
-	case m.namespacesErr != nil:
-		return nil, m.namespacesErr
+	case m.NamespacesErr != nil:
+		return nil, m.NamespacesErr
 	}
 	for _, t := range targets {
-		names = append(names, t.name())
+		names = append(names, t.Name())
 	}
 	return names, nil
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
@@ -367,14 +368,14 @@ func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 // Conditions read a request of an older version in the newest one, not the body that the caller sent.
 func TestConditionsReadTheNewestVersion(t *testing.T) {
 	h, _ := drains.Lookup(hook.GroupVersionHook{Group: hookversions.Group, Version: "v1alpha1", Hook: hookversions.BeforeNodeDrain})
-	m := matcher{namespaceLabels: fixedNamespaces{}, versions: hookversions.NewConverter(drains), codec: codec.New(drains)}
-	if err := m.read(Request{
+	m := selection.New(fixedNamespaces{}, nil, hookversions.NewConverter(drains), codec.New(drains))
+	if err := m.Read(selection.Request{
 		Hook: h, Message: &hookversionsv1alpha1.BeforeNodeDrainRequest{Cluster: clusterIn("n"), Node: "worker-1"}, Body: []byte(`{"node":"worker-1"}`),
 	}); err != nil {
 		t.Fatal(err)
 	}
 	p := &policy.Policy{Name: "p", Conditions: conditions(t, `request.nodeName == 'worker-1'`)}
-	if v := m.judgePolicy(t.Context(), p); v.excluded() || v.policyError != nil {
+	if v := m.Judge(t.Context(), &registry.Entry{Registration: &registry.Registration{}, Policy: p}); v.Excluded() || v.PolicyError != nil {
 		t.Errorf("got %+v", v)
 	}
 }
