@@ -23,6 +23,8 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
+	"github.com/hookgate/hookgate/internal/calls/protect"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -100,7 +102,7 @@ func circuitByKind(t *testing.T) {
 		for _, inconclusive := range []bool{false, true} {
 			r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 			calls := 0
-			link := circuitBreaker(extensionstate.New(r), nil)(func(context.Context, extension.Call) (extension.Result, error) {
+			link := protect.Circuits(extensionstate.New(r), (*observe.Observer)(nil))(func(context.Context, extension.Call) (extension.Result, error) {
 				calls++
 				return extension.Result{Inconclusive: inconclusive}, hook.Errorf(kind, "no")
 			})
@@ -153,7 +155,7 @@ func TestHandlersHaveCircuits(t *testing.T) {
 				r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail),
 					handlerOf("w", "BeforeClusterCreate", hook.Fail), handlerOf("x", "BeforeClusterCreate", hook.Fail)))
 				extensions, failing := extensionstate.New(r), true
-				link := circuitBreaker(extensions, nil)(func(_ context.Context, c extension.Call) (extension.Result, error) {
+				link := protect.Circuits(extensions, (*observe.Observer)(nil))(func(_ context.Context, c extension.Call) (extension.Result, error) {
 					if failing && c.Handler.Name != "x.a" {
 						return extension.Result{Connected: tc.connected}, hook.Errorf(tc.kind, "no")
 					}

@@ -9,13 +9,10 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
-
-// maxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the
-// handler, arrives before the caller gives up.
-const maxMargin = 500 * time.Millisecond
 
 // deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s. A timeout
 // is inconclusive if the caller's deadline left the extension less than three quarters of its own timeout. The rest
@@ -47,7 +44,7 @@ func timeoutOf(ctx context.Context, c extension.Call) (timeout time.Duration, by
 	timeout = min(c.Handler.Handler.Timeout, limits.Timeout)
 	if end, ok := ctx.Deadline(); ok {
 		left := time.Until(end)
-		if left -= min(left/10, maxMargin); left < timeout {
+		if left -= min(left/10, bounds.MaxMargin); left < timeout {
 			return left, true
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/offer"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/recording"
 	"github.com/hookgate/hookgate/internal/calls/selection"
@@ -120,7 +121,8 @@ func (d *Dispatcher) dispatchIn(
 		}
 	}()
 	if r.Hook.Singleton() && r.Handler == "" {
-		return d.discovery(snapshot, r.Hook, r.via), nil
+		offers := offer.Offers{Catalog: d.config.Catalog, Gateway: d.config.Gateway}
+		return offers.Discovery(snapshot, r.Hook, r.via), nil
 	}
 	if len(r.Handler) > limits.NameBytes {
 		return nil, selection.TooLong(r.Handler)

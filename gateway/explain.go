@@ -162,8 +162,8 @@ func (e *explainer) isNamed(h *registry.Entry) bool {
 	return ok && named == h
 }
 
-func excludedBy(by, message string) *selection.Exclusion {
-	return &selection.Exclusion{By: by, Message: message}
+func excludedBy(by, message string) *Exclusion {
+	return &Exclusion{By: by, Message: message}
 }
 
 // compareTurns orders handlers that are not called behind the others.
@@ -236,15 +236,15 @@ func (e *explainer) chainsWith(handler string) string {
 }
 
 // exclusion returns the reason of a verdict on a handler, or nil if it is called.
-func (e *explainer) exclusion(v selection.Verdict, h *registry.Entry) *selection.Exclusion {
+func (e *explainer) exclusion(v selection.Verdict, h *registry.Entry) *Exclusion {
 	if v.Excluded() {
-		return e.m.Exclusion(v, h.Registration.Describe(), h.Registration.NamespaceSelector)
+		return (*Exclusion)(e.m.Exclusion(v, h.Registration.Describe(), h.Registration.NamespaceSelector))
 	}
 	return e.unlessFailed()
 }
 
 // unlessFailed returns the reason why something that matches is not called, or nil if it is.
-func (e *explainer) unlessFailed() *selection.Exclusion {
+func (e *explainer) unlessFailed() *Exclusion {
 	if e.failed {
 		return excludedBy("failure", "the call fails before any handler is called")
 	}
@@ -366,7 +366,7 @@ func (e *explainer) unserved() {
 			}
 			e.add(1, func() ExplainedHandler {
 				withheld := selection.Verdict{By: selection.ByHooks, Policy: e.snapshot.Policies(registration.Name).All}
-				by := e.m.Exclusion(withheld, "", nil)
+				by := (*Exclusion)(e.m.Exclusion(withheld, "", nil))
 				by.Message += " " + e.r.Hook.Hook
 				return ExplainedHandler{Name: h.Name + "." + registration.Name, Excluded: by}
 			})
@@ -376,7 +376,7 @@ func (e *explainer) unserved() {
 		e.add(1, func() ExplainedHandler {
 			x := ExplainedHandler{Name: cmp.Or(u.Name, text.Cut(u.Unreadable, limits.QuotedBytes)), Kind: "ExtensionConfig"}
 			v := e.m.Awaits(e.ctx, e.snapshot, u, e.r.Hook)
-			switch x.Excluded = e.m.Exclusion(v, u.String(), u.NamespaceSelector); {
+			switch x.Excluded = (*Exclusion)(e.m.Exclusion(v, u.String(), u.NamespaceSelector)); {
 			case v.By == selection.ByHooks:
 				x.Excluded.Message += " " + e.r.Hook.Hook
 			case e.notCalled(u.Name):

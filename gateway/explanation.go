@@ -6,8 +6,6 @@ package gateway
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/hookgate/hookgate/internal/calls/selection"
 )
 
 // Explanation says which handlers a request is for, in which order and how they would be called, and what excludes the
@@ -49,7 +47,7 @@ type ExplainedHandler struct {
 	// Audits means that it is a HookRule with action: Audit, whose answer the caller does not get.
 	Audits bool `json:"audits,omitempty"`
 	// Excluded says why it is not called.
-	Excluded *selection.Exclusion `json:"excluded,omitempty"`
+	Excluded *Exclusion `json:"excluded,omitempty"`
 	// Fails says why its call fails at once.
 	Fails string `json:"fails,omitempty"`
 
@@ -78,6 +76,16 @@ func (h *ExplainedHandler) called() string {
 		return handler + "." + h.Member
 	}
 	return h.Name
+}
+
+// Exclusion is the one reason why a handler is not called.
+type Exclusion struct {
+	// By is what excludes it: namespaceSelector, objectSelector, matchCondition, hooks, onUndiscovered, undiscovered,
+	// chain, optional, missing, name, steps, member if no member of the ExtensionRollout answers, or failure if nothing
+	// but the failure of the whole call does.
+	By string `json:"by"`
+	// Message is the reason with its values.
+	Message string `json:"message"`
 }
 
 // ExplainedAnswer is the answer to a request, or of a step of a chain.

@@ -9,6 +9,7 @@ package bounds
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/contract/codec"
@@ -16,6 +17,10 @@ import (
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/wire"
 )
+
+// MaxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the
+// handler, arrives before the caller gives up.
+const MaxMargin = 500 * time.Millisecond
 
 // Call is what a call may use.
 type Call interface {

@@ -13,15 +13,8 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 )
 
-// Exclusion is the one reason why a handler is not called.
-type Exclusion struct {
-	// By is what excludes it: namespaceSelector, objectSelector, matchCondition, hooks, onUndiscovered, undiscovered,
-	// chain, optional, missing, name, steps, member if no member of the ExtensionRollout answers, or failure if nothing
-	// but the failure of the whole call does.
-	By string `json:"by"`
-	// Message is the reason with its values.
-	Message string `json:"message"`
-}
+// Exclusion says what excludes a handler, in a word, and the reason with its values.
+type Exclusion struct{ By, Message string }
 
 // Exclusion returns the text of a verdict that excludes a handler of an ExtensionConfig, and nil for others.
 func (m *Matcher) Exclusion(v Verdict, registration string, s labels.Selector) *Exclusion {
