@@ -46,8 +46,8 @@ type Config struct {
 	Objects *convert.Objects
 	// Observer observes every call, and every call to a handler. Nil means that calls are not observed.
 	Observer *observe.Observer
-	// Gate admits callers. Nil admits everyone.
-	Gate Gate
+	// Gate admits callers. Nil admits everyone. Package command makes one.
+	Gate gate
 	// Memory bounds the memory of calls. Nil bounds nothing.
 	Memory *budget.Budget
 	// Recorder records every call that Transport makes for a caller. Nil records none.

@@ -72,13 +72,13 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 }
 
 // newGatedFixture is newFixture with a gate.
-func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fixture {
+func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate gate) *fixture {
 	t.Helper()
 	return newFixtureFor(t, registry.New(), provider, gate)
 }
 
 // newFixtureFor is newGatedFixture for a registry.
-func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProvider, gate Gate) *fixture {
+func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProvider, gate gate) *fixture {
 	t.Helper()
 	f := &fixture{registry: r, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway()}
 	if provider == nil {
