@@ -33,7 +33,9 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/notify"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
@@ -63,12 +65,13 @@ const longWait = 10 * time.Second
 // Config configures a Source.
 type Config struct {
 	// REST connects to the API server.
-	REST       *rest.Config
-	Catalog    *catalog.Catalog
-	Registry   *registry.Registry
-	Discoverer discovery.Discoverer
-	Logger     *slog.Logger
+	REST     *rest.Config
+	Catalog  *catalog.Catalog
+	Registry *registry.Registry
+	Logger   *slog.Logger
 
+	// Discoverer calls extensions. Nil means one of the Source, which connects to the addresses of their clientConfigs.
+	Discoverer discovery.Discoverer
 	// Observer may be nil.
 	Observer discovery.Observer
 	// Group is the API group of the ExtensionConfigs. Empty means ClusterAPIGroup.
@@ -131,6 +134,7 @@ type Source struct {
 	inCluster  rulesInCluster
 	rollouts   *rollouts
 	blocks     blocks
+	closed     func() // closes a Discoverer of its own
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.
@@ -158,6 +162,11 @@ func New(c Config) (*Source, error) {
 	if c.Catalog == nil || c.Registry == nil {
 		return nil, errors.New("cluster source: Catalog and Registry are required")
 	}
+	closed := func() {}
+	if c.Discoverer == nil {
+		own := extension.NewProtocols(extension.Config{Catalog: c.Catalog, Codec: codec.New(c.Catalog)})
+		c.Discoverer, closed = own, own.Close
+	}
 	served := discovery.NewTrackingRegistry(c.Registry)
 	core, coreErr := discovery.NewReconciler(discovery.ReconcilerConfig{
 		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
@@ -174,6 +183,7 @@ func New(c Config) (*Source, error) {
 	s := &Source{
 		config: c, served: served, core: core, compiler: compiler, types: types,
 		leadership: elected,
+		closed:     closed,
 		clusters:   ofClusters,
 		params:     params,
 		places:     newRulePlaces(params, c.ReadOnly, c.Logger),
@@ -233,6 +243,7 @@ func (s *Source) ClusterLabels(namespace, name string) (labels map[string]string
 // up to date until ctx is done. It waits for an API server that is away and for a kind that is not installed. Call it
 // once.
 func (s *Source) Run(ctx context.Context) error {
+	defer s.closed()
 	problems := &watchProblems{logger: s.config.Logger, group: s.config.Group}
 	mgr, err := s.newManager(problems)
 	if err != nil {

@@ -11,19 +11,15 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/internal/calls/extension"
-	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // A Source is made without a connection. Its Run fills the registry, which is not ready before that.
 func ExampleNew() {
-	hooks, registered := catalog.New(), registry.New()
-	extensions := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: codec.New(hooks)})
-	defer extensions.Close()
+	registered := registry.New()
 	source, err := controllers.New(controllers.Config{
 		REST: &rest.Config{Host: "https://api.acme.example"}, Group: controllers.HookgateGroup,
-		Catalog: hooks, Registry: registered, Discoverer: extensions, Logger: slog.New(slog.DiscardHandler),
+		Catalog: catalog.New(), Registry: registered, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/admission"
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -26,14 +27,14 @@ type busy struct{ answers chan error }
 
 func (b *busy) Call(ctx context.Context, c extension.Call) (proto.Message, error) {
 	if c.Handler.Registration.Name != "a" {
-		return newSuccess(c.Hook), nil
+		return outcome.Success(c.Hook), nil
 	}
 	select {
 	case err := <-b.answers:
 		if err != nil {
 			return nil, err
 		}
-		return newSuccess(c.Hook), nil
+		return outcome.Success(c.Hook), nil
 	case <-ctx.Done():
 		return nil, hook.Errorf(hook.Timeout, "no answer")
 	}
@@ -80,7 +81,7 @@ func TestCallsBeyondTheLimitsFail(t *testing.T) {
 					want := `handler "v.a": extension is busy: it has 2 calls in flight and 3 waiting, and its limits allow no more`
 					switch {
 					case failurePolicy == hook.Ignore && err == nil:
-					case failurePolicy == hook.Fail && hook.KindOf(err) == hook.Unreachable && err.Error() == want && asError(err).RetryAfter == time.Second:
+					case failurePolicy == hook.Fail && hook.KindOf(err) == hook.Unreachable && err.Error() == want && outcome.ErrorOf(err).RetryAfter == time.Second:
 					default:
 						t.Fatalf("beyond the limit: got %v", err)
 					}
@@ -189,7 +190,7 @@ func TestLimitsOfAPolicyThatChanges(t *testing.T) {
 func TestMetricsOfExtensions(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)), registrationOf("idle", handlerOf("v", "BeforeClusterDelete", hook.Fail)))
 	o := newObserved(r)
-	d := newObservedDispatcher(o, r, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) { return newSuccess(c.Hook), nil }})
+	d := newObservedDispatcher(o, r, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) { return outcome.Success(c.Hook), nil }})
 	if _, err := create(t, d, "v.a"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
-	"github.com/hookgate/hookgate/internal/contract/subject"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 // audit keeps the answers of registrations that only audit from the caller, and their errors, too: what they would have
@@ -26,12 +25,12 @@ func audit(audited func(rule, namespace, cluster, message string)) extension.Lin
 				return result, err
 			}
 			if would := wouldSay(result.Response, err); would != nil {
-				would.Namespace, would.Cluster = clusterOf(c)
+				would.Namespace, would.Cluster = c.Cluster()
 				if result.Audited = would; audited != nil {
 					audited(registration.Name, would.Namespace, would.Cluster, would.String())
 				}
 			}
-			result.Response = newSuccess(c.Hook)
+			result.Response = outcome.Success(c.Hook)
 			return result, nil
 		}
 	}
@@ -42,11 +41,11 @@ func wouldSay(answer any, err error) *extension.Audited {
 	if err != nil {
 		return &extension.Audited{Outcome: extension.AuditedError, Message: err.Error()}
 	}
-	m, _ := answer.(response)
+	m, _ := answer.(outcome.Response)
 	if message, failed := catalog.FailureOf(m); failed {
 		return &extension.Audited{Outcome: extension.AuditedFailure, Message: message}
 	}
-	if held, ok := m.(blockingResponse); ok && held.GetRetryAfterSeconds() > 0 {
+	if held, ok := m.(outcome.Blocking); ok && held.GetRetryAfterSeconds() > 0 {
 		return &extension.Audited{Outcome: extension.AuditedHold, Message: catalog.MessageOf(m)}
 	}
 	if patches, ok := m.(*hooksv1alpha1.GeneratePatchesResponse); ok && len(patches.GetItems()) > 0 {
@@ -55,16 +54,4 @@ func wouldSay(answer any, err error) *extension.Audited {
 		}
 	}
 	return nil
-}
-
-// clusterOf returns the Cluster that a call is about, if there can be one of that name.
-func clusterOf(c extension.Call) (namespace, name string) {
-	request := c.Request
-	if request == nil {
-		request = c.Partial
-	}
-	if namespace, name = subject.Cluster(request); len(namespace)+len(name) > limits.NameBytes {
-		return "", ""
-	}
-	return namespace, name
 }

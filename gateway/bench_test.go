@@ -14,6 +14,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/protect"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -45,7 +47,7 @@ func BenchmarkDispatch(b *testing.B) {
 func BenchmarkExtensionLinks(b *testing.B) {
 	r := filled(b, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	extensions := extensionstate.New(r)
-	caller := circuitBreaker(extensions, nil)(admit(extensions)(func(context.Context, extension.Call) (extension.Result, error) {
+	caller := protect.Circuits(extensions, (*observe.Observer)(nil))(protect.Admission(extensions)(func(context.Context, extension.Call) (extension.Result, error) {
 		return extension.Result{}, nil
 	}))
 	c := callTo(b, "BeforeClusterCreate")

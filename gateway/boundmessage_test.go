@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -98,7 +99,7 @@ func TestMergedMessagesAreBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := m.(response).GetMessage()
+			got := m.(outcome.Response).GetMessage()
 			if len(got) > limits.MergedMessageBytes {
 				t.Errorf("%s: %d messages have %d bytes together", reason, n, len(got))
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/answercache"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 	"github.com/hookgate/hookgate/internal/network/budget"
@@ -65,7 +66,7 @@ func keyOf(ctx context.Context, c extension.Call) (answercache.Request, bool, er
 	if in := callFrom(ctx); in != nil && in.Received > budget.Step {
 		work := in.memory.Work(ctx)
 		if err := work.Step(); err != nil {
-			return answercache.Request{}, false, beyond(err)
+			return answercache.Request{}, false, bounds.Refused(err)
 		}
 		defer work.End()
 	}
@@ -89,7 +90,7 @@ func makeFlight(
 ) (result extension.Result, err error) {
 	var answer *answercache.Answer
 	var shared error
-	defer func() { answers.End(f, answer, shared, ttl, keepMemory(ctx)) }() // of a call that panics, too
+	defer func() { answers.End(f, answer, shared, ttl, bounds.Keep(ctx)) }() // of a call that panics, too
 	result, err = next(ctx, c)
 	switch {
 	case err != nil:
@@ -109,15 +110,6 @@ func makeFlight(
 	return result, err
 }
 
-// keepMemory returns the function that reserves memory for what outlives the call of ctx.
-func keepMemory(ctx context.Context) func(bytes int64) (release func(), ok bool) {
-	var memory *budget.Reservation // which bounds nothing without a front
-	if in := callFrom(ctx); in != nil {
-		memory = in.memory
-	}
-	return memory.Keep
-}
-
 // wait waits for the end of an identical call. A result without a response means that its outcome is of no use here,
 // because it depends on who has called.
 func wait(k *answercache.Request, f *answercache.Flight) extension.Caller {
@@ -125,7 +117,7 @@ func wait(k *answercache.Request, f *answercache.Flight) extension.Caller {
 		select {
 		case <-f.Done():
 		case <-ctx.Done():
-			return extension.Result{}, gaveUp(ctx.Err())
+			return extension.Result{}, bounds.GaveUp(ctx.Err())
 		}
 		answer, err := f.Outcome()
 		if answer == nil {

@@ -12,7 +12,9 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/calls/auth"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
@@ -50,12 +52,12 @@ func begin(
 	carrier propagation.TextMapCarrier, callID string,
 ) (context.Context, *call) {
 	in := &call{Call: observe.Call{ID: callIDOr(callID), Protocol: protocol, Hook: h, Asked: asked}}
-	in.ctx = o.Begin(withCall(ctx, in), &in.Call, carrier)
+	in.ctx = o.Begin(bounds.With(ctx, in), &in.Call, carrier)
 	return in.ctx, in
 }
 
 // fail sets the error that the caller gets.
-func (in *call) fail(err error) { in.Fail(asError(err)) }
+func (in *call) fail(err error) { in.Fail(outcome.ErrorOf(err)) }
 
 // end ends the call.
 func (in *call) end() {
@@ -64,15 +66,18 @@ func (in *call) end() {
 	in.End()
 }
 
-type callKey struct{}
+// Memory implements bounds.Call.
+func (in *call) Memory() *budget.Reservation { return in.memory }
 
-func withCall(ctx context.Context, in *call) context.Context {
-	return context.WithValue(ctx, callKey{}, in)
-}
+// Work implements bounds.Call.
+func (in *call) Work() *budget.Work { return &in.work }
+
+// Large implements bounds.Call.
+func (in *call) Large() bool { return in.Received > budget.Step }
 
 // callFrom returns the call that ctx belongs to, or nil outside of one.
 func callFrom(ctx context.Context) *call {
-	in, _ := ctx.Value(callKey{}).(*call)
+	in, _ := bounds.From(ctx).(*call)
 	return in
 }
 
@@ -170,19 +175,6 @@ func (in *call) reserve(ctx context.Context, b *budget.Budget, host string) (err
 	}
 	in.memory, err = b.Reserve(ctx, budget.Caller(name), callBytes)
 	return err
-}
-
-// heavy does what takes long for a large request, and has a turn for it.
-func heavy(ctx context.Context, do func() error) error {
-	in := callFrom(ctx)
-	if in == nil || in.Received <= budget.Step {
-		return do()
-	}
-	if err := in.work.Step(); err != nil {
-		return beyond(err)
-	}
-	defer in.work.End()
-	return do()
 }
 
 // chargeExtension makes an extension answerable for the memory of each call to it, as long as the call lasts. An

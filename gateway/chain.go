@@ -6,8 +6,10 @@ package gateway
 import (
 	"slices"
 
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/protect"
 )
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
@@ -26,13 +28,13 @@ func chain(c Config, extensions *extensionstate.States) extension.Caller {
 		boundMessage,
 		policyError,
 		chargeExtension,
-		circuitBreaker(extensions, observer),
+		protect.Circuits(extensions, observer),
 		deadline,
-		admit(extensions),
+		protect.Admission(extensions),
 		convertVersions(c.Versions),
 		convertObjects(c.Objects),
-		recorder.Link(keepMemory),
-		c.Drift.Link(keepMemory),
+		recorder.Link(bounds.Keep),
+		c.Drift.Link(bounds.Keep),
 	)
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
@@ -221,7 +222,7 @@ func TestCallsThatNeedNoConversionPassUnchanged(t *testing.T) {
 		if got.Request != c.Request || got.Hook != c.Hook || got.Handler != c.Handler || string(got.Body) != string(c.Body) {
 			t.Errorf("got %+v, want %+v", got, c)
 		}
-		return extension.Result{Response: newSuccess(got.Hook)}, nil
+		return extension.Result{Response: outcome.Success(got.Hook)}, nil
 	}
 	if result, err := wholeChain(nil, transport)(t.Context(), c); err != nil || len(result.Lost) > 0 {
 		t.Errorf("got %+v, %v", result, err)
@@ -250,7 +251,7 @@ func TestPolicyErrorFailsTheCall(t *testing.T) {
 // A panic in any link ends its own call only, and the call does not stay counted as in flight.
 func TestPanicsInLinks(t *testing.T) {
 	answer := func(_ context.Context, c extension.Call) (extension.Result, error) {
-		return extension.Result{Response: newSuccess(c.Hook), Lost: []string{"a"}}, nil
+		return extension.Result{Response: outcome.Success(c.Hook), Lost: []string{"a"}}, nil
 	}
 	tests := map[string]struct {
 		objects   *convert.Objects

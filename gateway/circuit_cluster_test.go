@@ -20,7 +20,10 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/calls/protect"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 )
 
 // clusters is a handler that fails for some Clusters, and calls to it.
@@ -44,13 +47,13 @@ func newClusters(t *testing.T, failing ...string) *clusters {
 	for _, name := range failing {
 		f.failing[name] = hook.Errorf(hook.BadResponse, "answered 500")
 	}
-	f.link = circuitBreaker(f.extensions, nil)(func(_ context.Context, c extension.Call) (extension.Result, error) {
+	f.link = protect.Circuits(f.extensions, (*observe.Observer)(nil))(func(_ context.Context, c extension.Call) (extension.Result, error) {
 		f.calls++
-		_, name := clusterOf(c)
+		_, name := c.Cluster()
 		if err := f.failing[name]; err != nil {
 			return extension.Result{Connected: f.connected}, err
 		}
-		return extension.Result{Response: newSuccess(c.Hook), Connected: true}, nil
+		return extension.Result{Response: outcome.Success(c.Hook), Connected: true}, nil
 	})
 	return f
 }

@@ -22,6 +22,9 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
+	"github.com/hookgate/hookgate/internal/calls/protect"
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -42,7 +45,7 @@ func (s *server) Call(_ context.Context, c extension.Call) (proto.Message, error
 	if s.err != nil {
 		return nil, s.err
 	}
-	return newSuccess(c.Hook), nil
+	return outcome.Success(c.Hook), nil
 }
 
 func create(t *testing.T, d *Dispatcher, handler string) (proto.Message, error) {
@@ -99,7 +102,7 @@ func circuitByKind(t *testing.T) {
 		for _, inconclusive := range []bool{false, true} {
 			r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 			calls := 0
-			link := circuitBreaker(extensionstate.New(r), nil)(func(context.Context, extension.Call) (extension.Result, error) {
+			link := protect.Circuits(extensionstate.New(r), (*observe.Observer)(nil))(func(context.Context, extension.Call) (extension.Result, error) {
 				calls++
 				return extension.Result{Inconclusive: inconclusive}, hook.Errorf(kind, "no")
 			})
@@ -152,11 +155,11 @@ func TestHandlersHaveCircuits(t *testing.T) {
 				r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail),
 					handlerOf("w", "BeforeClusterCreate", hook.Fail), handlerOf("x", "BeforeClusterCreate", hook.Fail)))
 				extensions, failing := extensionstate.New(r), true
-				link := circuitBreaker(extensions, nil)(func(_ context.Context, c extension.Call) (extension.Result, error) {
+				link := protect.Circuits(extensions, (*observe.Observer)(nil))(func(_ context.Context, c extension.Call) (extension.Result, error) {
 					if failing && c.Handler.Name != "x.a" {
 						return extension.Result{Connected: tc.connected}, hook.Errorf(tc.kind, "no")
 					}
-					return extension.Result{Response: newSuccess(c.Hook)}, nil
+					return extension.Result{Response: outcome.Success(c.Hook)}, nil
 				})
 				call := func(handler string) error {
 					c := callTo(t, "BeforeClusterCreate")
@@ -204,7 +207,7 @@ func TestOpenCircuit(t *testing.T) {
 			registrationOf("b", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 		d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
 			if c.Handler.Registration.Name == "b" {
-				return newSuccess(c.Hook), nil
+				return outcome.Success(c.Hook), nil
 			}
 			return down.Call(ctx, c)
 		}))
@@ -267,7 +270,7 @@ func TestProbesThatEndWithoutAnOutcome(t *testing.T) {
 		r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 		d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 			calls++
-			return newSuccess(c.Hook), answer()
+			return outcome.Success(c.Hook), answer()
 		}))
 		for range limits.DefaultFailuresInARow {
 			_, _ = create(t, d, "v.a")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/contract/jsonpatch"
@@ -96,7 +97,7 @@ func convertRequest(
 ) (convert.Converted, error) {
 	if c.Memory.Heavy() {
 		if err := work.Step(); err != nil {
-			return convert.Converted{}, beyond(err)
+			return convert.Converted{}, bounds.Refused(err)
 		}
 	}
 	defer work.End() // before the extension is called
@@ -109,7 +110,7 @@ func convertResponse(
 ) (proto.Message, []string, error) {
 	if c.Memory.Heavy() || result.Received > budget.Step {
 		if err := work.Step(); err != nil {
-			return nil, nil, beyond(err)
+			return nil, nil, bounds.Refused(err)
 		}
 	}
 	defer work.End()

@@ -5,17 +5,14 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
-
-// maxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the
-// handler, arrives before the caller gives up.
-const maxMargin = 500 * time.Millisecond
 
 // deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s. A timeout
 // is inconclusive if the caller's deadline left the extension less than three quarters of its own timeout. The rest
@@ -38,7 +35,7 @@ func deadline(next extension.Caller) extension.Caller {
 		if !byCaller {
 			text = "no answer within its timeout of " + timeout.String()
 		}
-		return result, hook.Errorf(hook.Timeout, "%s", text).WithCause(causeOf(err))
+		return result, hook.Errorf(hook.Timeout, "%s", text).WithCause(outcome.CauseOf(err))
 	}
 }
 
@@ -47,17 +44,9 @@ func timeoutOf(ctx context.Context, c extension.Call) (timeout time.Duration, by
 	timeout = min(c.Handler.Handler.Timeout, limits.Timeout)
 	if end, ok := ctx.Deadline(); ok {
 		left := time.Until(end)
-		if left -= min(left/10, maxMargin); left < timeout {
+		if left -= min(left/10, bounds.MaxMargin); left < timeout {
 			return left, true
 		}
 	}
 	return timeout, false
-}
-
-// causeOf returns the cause of err, which the text for callers leaves out, or err itself if it has none.
-func causeOf(err error) error {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
 }

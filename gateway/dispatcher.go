@@ -14,10 +14,13 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/offer"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/recording"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/network/budget"
@@ -43,8 +46,8 @@ type Config struct {
 	Objects *convert.Objects
 	// Observer observes every call, and every call to a handler. Nil means that calls are not observed.
 	Observer *observe.Observer
-	// Gate admits callers. Nil admits everyone.
-	Gate Gate
+	// Gate admits callers. Nil admits everyone. Package command makes one.
+	Gate gate
 	// Memory bounds the memory of calls. Nil bounds nothing.
 	Memory *budget.Budget
 	// Recorder records every call that Transport makes for a caller. Nil records none.
@@ -84,6 +87,21 @@ func NewDispatcher(c Config) *Dispatcher {
 	return &Dispatcher{config: c, caller: chain(c, extensions), extensions: extensions}
 }
 
+// Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because
+// calls wait for them.
+type Namespaces interface {
+	// NamespaceLabels returns the labels of a namespace, kubernetes.io/metadata.name among them, and reports whether
+	// these are all: of a namespace that is not known, it returns that one alone. Callers do not change the map.
+	NamespaceLabels(name string) (labels map[string]string, known bool)
+}
+
+// Clusters returns the labels of Clusters. Implementations are safe for concurrent use and do not block, because calls
+// wait for them.
+type Clusters interface {
+	// ClusterLabels returns the labels of a Cluster, and reports whether they are known. Callers do not change the map.
+	ClusterLabels(namespace, name string) (labels map[string]string, known bool)
+}
+
 // Dispatch answers a request, with the gateway's own handlers if it is one of discovery. An error is a *hook.Error of
 // any kind but Unauthenticated and Forbidden. A Failure that an extension answered is an answer, not an error.
 func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, error) {
@@ -95,7 +113,7 @@ func (d *Dispatcher) dispatchIn(
 	ctx context.Context, snapshot *registry.Snapshot, r Request,
 ) (response proto.Message, err error) {
 	if !snapshot.Ready() {
-		return nil, notReady(snapshot)
+		return nil, selection.NotReady(snapshot)
 	}
 	defer func() {
 		if err != nil {
@@ -103,27 +121,28 @@ func (d *Dispatcher) dispatchIn(
 		}
 	}()
 	if r.Hook.Singleton() && r.Handler == "" {
-		return d.discovery(snapshot, r.Hook, r.via), nil
+		offers := offer.Offers{Catalog: d.config.Catalog, Gateway: d.config.Gateway}
+		return offers.Discovery(snapshot, r.Hook, r.via), nil
 	}
 	if len(r.Handler) > limits.NameBytes {
-		return nil, tooLong(r.Handler)
+		return nil, selection.TooLong(r.Handler)
 	}
 	m := d.newMatcher()
-	var one target
-	var targets []target
-	isOne := isNamed(snapshot, r.Hook, r.Handler)
-	err = heavy(ctx, func() (err error) {
-		defer m.release(ctx)
-		if err = m.read(r); err != nil {
+	var one selection.Target
+	var targets []selection.Target
+	isOne := selection.IsNamed(snapshot, r.Hook, r.Handler)
+	err = bounds.Heavy(ctx, func() (err error) {
+		defer m.Release(ctx)
+		if err = m.Read(r.selected()); err != nil {
 			return err
 		}
-		d.config.Observer.Asked(m.message)
+		d.config.Observer.Asked(m.Message)
 		if isOne {
-			one, err = named(ctx, snapshot, r, &m)
-			return cmp.Or(m.namespacesErr, err)
+			one, err = selection.Named(ctx, snapshot, r.selected(), &m)
+			return cmp.Or(m.NamespacesErr, err)
 		}
-		targets, err = matching(ctx, snapshot, r, &m)
-		return cmp.Or(m.namespacesErr, err)
+		targets, err = selection.Matching(ctx, snapshot, r.selected(), &m)
+		return cmp.Or(m.NamespacesErr, err)
 	})
 	switch {
 	case err != nil:
@@ -134,69 +153,64 @@ func (d *Dispatcher) dispatchIn(
 	case isOne:
 		return d.call(ctx, r, one)
 	case r.Hook.Mergeable:
-		return merge(r.Hook, targets, d.callAll(ctx, r, targets))
+		return outcome.Merge(r.Hook, selection.NamesOf(targets), d.callAll(ctx, r, targets))
 	case len(targets) != 1:
-		return nil, wantOne(r.Hook, targets)
+		return nil, selection.WantOne(r.Hook, targets)
 	}
 	return d.call(ctx, r, targets[0])
 }
 
-func tooLong(handler string) error {
-	return hook.Errorf(hook.UnknownHandler, "no handler %q: names have at most %d bytes",
-		text.Cut(handler, limits.NameBytes/8), limits.NameBytes)
-}
-
-func notReady(s *registry.Snapshot) error {
-	return hook.Errorf(hook.NotReady, "%s: try again", s.Unready())
+func (d *Dispatcher) newMatcher() selection.Matcher {
+	return selection.New(d.config.Namespaces, d.config.Clusters, d.config.Versions, d.config.Codec)
 }
 
 // call calls one handler, or the steps of a chain. A panic becomes the error of this call, and of no other.
-func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response proto.Message, err error) {
-	if t.chain != nil {
+func (d *Dispatcher) call(ctx context.Context, r Request, t selection.Target) (response proto.Message, err error) {
+	if t.Chain != nil {
 		var end func(proto.Message, error)
-		ctx, end = d.config.Observer.BeginChain(ctx, r.Hook, t.chain.Name)
+		ctx, end = d.config.Observer.BeginChain(ctx, r.Hook, t.Chain.Name)
 		defer func() { end(response, err) }()
 	}
 	var result extension.Result
 	if r.trial != nil {
-		defer func() { r.trial.keep(ctx, t.name(), r, response, result.Audited, err) }()
+		defer func() { r.trial.keep(ctx, t.Name(), r, response, result.Audited, err) }()
 	}
 	if r.heard != nil {
-		defer func() { r.heard(t.name(), response, err) }()
+		defer func() { r.heard(t.Name(), response, err) }()
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			response, err = nil, recovered(p).WithHandler(t.name())
+			response, err = nil, outcome.Recovered(p).WithHandler(t.Name())
 		}
 	}()
-	if t.chain != nil {
+	if t.Chain != nil {
 		return d.callChain(ctx, r, t)
 	}
 	result, err = d.callHandler(ctx, r, t)
 	d.answered(ctx, r, t, result.Response, cmp.Or(err, result.Ignored))
-	if _, refused := catalog.FailureOf(result.Response); refused || result.Ignored != nil && t.member != nil {
+	if _, refused := catalog.FailureOf(result.Response); refused || result.Ignored != nil && t.Member != nil {
 		d.failed(d.config.Registry.Snapshot(), r)
 	}
 	return result.Response, err
 }
 
 // callHandler calls one handler. The result of a failed call has no response.
-func (d *Dispatcher) callHandler(ctx context.Context, r Request, t target) (extension.Result, error) {
+func (d *Dispatcher) callHandler(ctx context.Context, r Request, t selection.Target) (extension.Result, error) {
 	c := extension.Call{
-		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
+		ID: callID(ctx), Hook: r.Hook, Handler: t.Entry,
 		Request: r.Message, Partial: r.Partial, Elements: r.elements, Body: r.Body,
-		PolicyError: t.policyError, Via: r.via.Next(d.config.Gateway, t.entry.Name),
+		PolicyError: t.PolicyError, Via: r.via.Next(d.config.Gateway, t.Entry.Name),
 		CalledAs: r.calledAs, Comparison: r.calledAs != "",
 	}
-	if t.member != nil {
-		c.CalledAs = t.seen()
+	if t.Member != nil {
+		c.CalledAs = t.Seen()
 	}
-	if merged := withSettings(r.Message, t.allSettings()); merged != r.Message {
+	if merged := withSettings(r.Message, t.AllSettings()); merged != r.Message {
 		c.Request, c.Body = merged, nil
 	}
 	result, err := d.caller(ctx, c)
 	if err != nil {
-		failed := asError(err).WithHandler(t.entry.Name)
+		failed := outcome.ErrorOf(err).WithHandler(t.Entry.Name)
 		failed.Refused = failed.Refused && d.config.Registry.Snapshot().Sole()
 		result.Response = nil
 		return result, failed

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/registry"
@@ -41,7 +41,7 @@ type explainer struct {
 	ctx      context.Context
 	snapshot *registry.Snapshot
 	r        Request
-	m        *matcher
+	m        *selection.Matcher
 	failed   bool           // the call fails before a handler is called
 	chosen   map[string]int // the turns of the targets, by name
 	left     int            // how many handlers may still be listed
@@ -51,43 +51,44 @@ type explainer struct {
 // explain is Explain, and returns the targets, too.
 func (d *Dispatcher) explain(
 	ctx context.Context, s *registry.Snapshot, r Request,
-) (x *Explanation, targets []target, err error) {
+) (x *Explanation, targets []selection.Target, err error) {
 	if !s.Ready() {
-		return nil, nil, notReady(s)
+		return nil, nil, selection.NotReady(s)
 	}
 	if r.Hook.Singleton() {
 		return nil, nil, hook.Errorf(hook.InvalidRequest, "%s is answered by the gateway itself", r.Hook.Hook)
 	}
 	if len(r.Handler) > limits.NameBytes {
-		return nil, nil, tooLong(r.Handler)
+		return nil, nil, selection.TooLong(r.Handler)
 	}
 	m := d.newMatcher()
-	m.looks = true
+	m.Looks = true
 	e := explainer{
 		Dispatcher: d, ctx: ctx, snapshot: s, r: r, m: &m, chosen: map[string]int{}, left: limits.ExplainedHandlers,
 		x: &Explanation{
 			Hook: r.Hook.Hook, APIVersion: r.Hook.APIVersion(), Handler: r.Handler, Handlers: []ExplainedHandler{},
 		},
 	}
-	err = heavy(ctx, func() error {
-		defer m.release(ctx)
-		if err := m.read(r); err != nil {
+	err = bounds.Heavy(ctx, func() error {
+		defer m.Release(ctx)
+		if err := m.Read(r.selected()); err != nil {
 			return err
 		}
-		if namespace, name := subject.Cluster(m.message); name != "" {
+		if namespace, name := subject.Cluster(m.Message); name != "" {
 			e.x.Cluster = text.Cut(namespace+"/"+name, limits.QuotedBytes)
 		}
 		var failure error
-		if isNamed(s, r.Hook, r.Handler) {
-			var one target
-			if one, failure = named(ctx, s, r, &m); failure == nil {
-				targets = []target{one}
+		if selection.IsNamed(s, r.Hook, r.Handler) {
+			var one selection.Target
+			if one, failure = selection.Named(ctx, s, r.selected(), &m); failure == nil {
+				targets = []selection.Target{one}
 			}
-		} else if targets, failure = matching(ctx, s, r, &m); failure == nil && !r.Hook.Mergeable && len(targets) != 1 {
-			failure = wantOne(r.Hook, targets)
+		} else if targets, failure = selection.Matching(ctx, s, r.selected(), &m); failure == nil &&
+			!r.Hook.Mergeable && len(targets) != 1 {
+			failure = selection.WantOne(r.Hook, targets)
 		}
-		if m.namespacesErr != nil {
-			return m.namespacesErr
+		if m.NamespacesErr != nil {
+			return m.NamespacesErr
 		}
 		if failure != nil {
 			e.failed, e.x.Failure = true, explainedError(failure)
@@ -101,9 +102,9 @@ func (d *Dispatcher) explain(
 }
 
 // list adds the handlers of the hook, or the one that the request names.
-func (e *explainer) list(targets []target) error {
+func (e *explainer) list(targets []selection.Target) error {
 	handlers, chains := e.snapshot.Handlers(e.r.Hook.GroupHook()), e.snapshot.Chains()
-	if reserve := guardOf(e.ctx).Reserve; reserve != nil {
+	if reserve := bounds.Guard(e.ctx).Reserve; reserve != nil {
 		most := len(handlers) + len(e.snapshot.Undiscovered())
 		for _, c := range chains {
 			most += 1 + len(c.Steps)
@@ -113,13 +114,13 @@ func (e *explainer) list(targets []target) error {
 		}
 	}
 	if !e.failed {
-		ordered := inOrder(targets)
+		ordered := selection.InOrder(targets)
 		for turn, i := range ordered {
-			e.chosen[targets[i].seen()] = turn + 1
+			e.chosen[targets[i].Seen()] = turn + 1
 		}
 		for _, t := range targets {
-			if e.chosen[t.seen()] == 0 {
-				e.chosen[t.seen()] = len(ordered) + 1
+			if e.chosen[t.Seen()] == 0 {
+				e.chosen[t.Seen()] = len(ordered) + 1
 			}
 		}
 		if len(ordered) > 0 { // together, they have the time of one
@@ -129,7 +130,7 @@ func (e *explainer) list(targets []target) error {
 		}
 	}
 	only := ""
-	if isNamed(e.snapshot, e.r.Hook, e.r.Handler) {
+	if selection.IsNamed(e.snapshot, e.r.Hook, e.r.Handler) {
 		only = e.r.Handler
 	}
 	_, steps := e.snapshot.StandsFor(e.r.Hook.GroupHook())
@@ -161,6 +162,10 @@ func (e *explainer) isNamed(h *registry.Entry) bool {
 	return ok && named == h
 }
 
+func excludedBy(by, message string) *Exclusion {
+	return &Exclusion{By: by, Message: message}
+}
+
 // compareTurns orders handlers that are not called behind the others.
 func compareTurns(a, b int) int {
 	if a == 0 || b == 0 {
@@ -182,16 +187,16 @@ func (e *explainer) add(n int, explained func() ExplainedHandler) {
 // handler explains a registered handler, which may be called as a step of a chain instead.
 func (e *explainer) handler(h *registry.Entry, isStep bool) ExplainedHandler {
 	x := ExplainedHandler{Name: h.Name, Turn: e.chosen[h.Name]}
-	v := verdict{}
+	v := selection.Verdict{}
 	if isStep {
-		x.Excluded = &Exclusion{"chain", "it is a step of " + e.chainsWith(h.Name) + ", which is called in its place"}
+		x.Excluded = excludedBy("chain", "it is a step of "+e.chainsWith(h.Name)+", which is called in its place")
 	} else {
 		answers := e.answers(&x, h)
 		if answers == nil {
 			return x
 		}
 		h = answers
-		v = e.m.judge(e.ctx, h)
+		v = e.m.Judge(e.ctx, h)
 		x.Excluded = e.exclusion(v, h)
 	}
 	e.describe(e.ctx, &x, h, v)
@@ -205,15 +210,15 @@ func (e *explainer) answers(x *ExplainedHandler, h *registry.Entry) *registry.En
 		return h
 	}
 	x.Kind = h.Registration.Local.Kind()
-	answers, of, err := e.m.member(e.ctx, h)
+	answers, of, err := e.m.Member(e.ctx, h)
 	if err == nil && answers == nil {
-		err = noMember(e.snapshot, h, of)
+		err = selection.NoMember(e.snapshot, h, of)
 	}
 	if of != nil {
-		x.Member = of.answering()
+		x.Member = of.Answering()
 	}
 	if err != nil {
-		x.Excluded = &Exclusion{"member", text.Cut(err.Error(), limits.PolicyMessageBytes)}
+		x.Excluded = excludedBy("member", text.Cut(err.Error(), limits.PolicyMessageBytes))
 	}
 	return answers
 }
@@ -227,13 +232,13 @@ func (e *explainer) chainsWith(handler string) string {
 			names = append(names, fmt.Sprintf("HandlerChain %q", c.Name))
 		}
 	}
-	return text.Join(names, ", ", maxNames)
+	return text.Join(names, ", ", selection.MaxNames)
 }
 
 // exclusion returns the reason of a verdict on a handler, or nil if it is called.
-func (e *explainer) exclusion(v verdict, h *registry.Entry) *Exclusion {
-	if v.excluded() {
-		return e.m.exclusion(v, h.Registration.Describe(), h.Registration.NamespaceSelector)
+func (e *explainer) exclusion(v selection.Verdict, h *registry.Entry) *Exclusion {
+	if v.Excluded() {
+		return (*Exclusion)(e.m.Exclusion(v, h.Registration.Describe(), h.Registration.NamespaceSelector))
 	}
 	return e.unlessFailed()
 }
@@ -241,13 +246,13 @@ func (e *explainer) exclusion(v verdict, h *registry.Entry) *Exclusion {
 // unlessFailed returns the reason why something that matches is not called, or nil if it is.
 func (e *explainer) unlessFailed() *Exclusion {
 	if e.failed {
-		return &Exclusion{"failure", "the call fails before any handler is called"}
+		return excludedBy("failure", "the call fails before any handler is called")
 	}
 	return nil
 }
 
 // describe adds how a handler is called.
-func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *registry.Entry, v verdict) {
+func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *registry.Entry, v selection.Verdict) {
 	if l := h.Registration.Local; l != nil {
 		x.Kind, x.Audits = l.Kind(), h.Registration.Audit
 	}
@@ -278,9 +283,9 @@ func timeoutWithin(ctx context.Context, h *registry.Entry) float64 {
 }
 
 // fails says why the call of a handler fails at once, or nothing.
-func (e *explainer) fails(h *registry.Entry, v verdict) string {
-	if v.policyError != nil {
-		return text.Cut(v.policyError.Error(), limits.PolicyMessageBytes)
+func (e *explainer) fails(h *registry.Entry, v selection.Verdict) string {
+	if v.PolicyError != nil {
+		return text.Cut(v.PolicyError.Error(), limits.PolicyMessageBytes)
 	}
 	if _, ok := e.r.Hook.In(h.Handler.Hook.Version); !ok {
 		return fmt.Sprintf("it implements %s, which the gateway does not serve", h.Handler.Hook)
@@ -305,7 +310,7 @@ func (e *explainer) fails(h *registry.Entry, v verdict) string {
 func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 	x := ExplainedHandler{Name: c.Name, Kind: "HandlerChain", Turn: e.chosen[c.Name]}
 	if taken := e.snapshot.Taken(c); taken != "" {
-		x.Excluded = &Exclusion{"name", "its name is " + taken + ", too"}
+		x.Excluded = excludedBy("name", "its name is "+taken+", too")
 		return x
 	}
 	x.TimeoutSeconds, x.FailurePolicy = limits.Timeout.Seconds(), string(hook.Fail)
@@ -324,7 +329,7 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 	}
 	if x.Turn == 0 {
 		if x.Excluded = e.unlessFailed(); x.Excluded == nil {
-			x.Excluded = &Exclusion{"steps", "none of its steps is for this request"}
+			x.Excluded = excludedBy("steps", "none of its steps is for this request")
 		}
 	}
 	return x
@@ -336,16 +341,16 @@ func (e *explainer) step(ctx context.Context, c *registry.Chain, i int) Explaine
 	h, err := e.snapshot.Step(c, i)
 	switch {
 	case err != nil:
-		x.Excluded = &Exclusion{"missing", text.Cut(err.Error(), limits.PolicyMessageBytes)}
+		x.Excluded = excludedBy("missing", text.Cut(err.Error(), limits.PolicyMessageBytes))
 		return x
 	case h == nil:
-		x.Excluded = &Exclusion{"optional", "no handler of this name is registered, and the step is optional"}
+		x.Excluded = excludedBy("optional", "no handler of this name is registered, and the step is optional")
 		return x
 	}
 	if h = e.answers(&x, h); h == nil {
 		return x
 	}
-	v := e.m.judgeStep(e.ctx, c, h)
+	v := e.m.JudgeStep(e.ctx, c, h)
 	x.Excluded = e.exclusion(v, h)
 	e.describe(ctx, &x, h, v)
 	x.Order = nil // which chains do not follow
@@ -360,7 +365,8 @@ func (e *explainer) unserved() {
 				continue
 			}
 			e.add(1, func() ExplainedHandler {
-				by := e.m.exclusion(verdict{by: byHooks, policy: e.snapshot.Policies(registration.Name).All}, "", nil)
+				withheld := selection.Verdict{By: selection.ByHooks, Policy: e.snapshot.Policies(registration.Name).All}
+				by := (*Exclusion)(e.m.Exclusion(withheld, "", nil))
 				by.Message += " " + e.r.Hook.Hook
 				return ExplainedHandler{Name: h.Name + "." + registration.Name, Excluded: by}
 			})
@@ -369,14 +375,14 @@ func (e *explainer) unserved() {
 	for _, u := range e.snapshot.Undiscovered() {
 		e.add(1, func() ExplainedHandler {
 			x := ExplainedHandler{Name: cmp.Or(u.Name, text.Cut(u.Unreadable, limits.QuotedBytes)), Kind: "ExtensionConfig"}
-			v := e.m.awaits(e.ctx, e.snapshot, u, e.r.Hook)
-			switch x.Excluded = e.m.exclusion(v, u.String(), u.NamespaceSelector); {
-			case v.by == byHooks:
+			v := e.m.Awaits(e.ctx, e.snapshot, u, e.r.Hook)
+			switch x.Excluded = (*Exclusion)(e.m.Exclusion(v, u.String(), u.NamespaceSelector)); {
+			case v.By == selection.ByHooks:
 				x.Excluded.Message += " " + e.r.Hook.Hook
 			case e.notCalled(u.Name):
-				x.Excluded = &Exclusion{"member", "it is of an ExtensionRollout, in which another one answers for the Cluster"}
-			case !v.excluded():
-				x.Excluded = &Exclusion{"undiscovered", "its handlers are not known yet, and calls wait for them"}
+				x.Excluded = excludedBy("member", "it is of an ExtensionRollout, in which another one answers for the Cluster")
+			case !v.Excluded():
+				x.Excluded = excludedBy("undiscovered", "its handlers are not known yet, and calls wait for them")
 			}
 			return x
 		})
@@ -385,51 +391,8 @@ func (e *explainer) unserved() {
 
 // notCalled reports whether an ExtensionConfig is of a Rollout in which another one answers.
 func (e *explainer) notCalled(extensionConfig string) bool {
-	no, err := e.m.notCalled(e.ctx, e.snapshot, extensionConfig)
+	no, err := e.m.NotCalled(e.ctx, e.snapshot, extensionConfig)
 	return no && err == nil
-}
-
-// exclusion returns the text of a verdict that excludes a handler of an ExtensionConfig, and nil for others.
-func (m *matcher) exclusion(v verdict, registration string, s labels.Selector) *Exclusion {
-	p := v.policy
-	switch v.by {
-	case byNamespace:
-		of, _ := m.namespaceLabels.NamespaceLabels(v.namespace)
-		return &Exclusion{"namespaceSelector", fmt.Sprintf(
-			"namespaceSelector of %s, %s, does not match namespace %q with the labels %s",
-			registration, cut(s.String()), cut(v.namespace), labelText(of))}
-	case byUnknownNamespace:
-		return &Exclusion{"namespaceSelector", fmt.Sprintf(
-			"namespaceSelector of %s, %s, depends on labels of namespace %q, which are not known",
-			registration, cut(s.String()), cut(v.namespace))}
-	case byObject:
-		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels %s",
-			p, cut(p.ObjectSelector.String()), labelText(m.labels))}
-	case byCluster:
-		return &Exclusion{"objectSelector", fmt.Sprintf(
-			"objectSelector of %s, %s, does not match the labels of Cluster %q, %s",
-			p, cut(p.ObjectSelector.String()), v.cluster, labelText(v.labels))}
-	case byUnknownCluster:
-		return &Exclusion{"objectSelector", text.Cut(v.unknown.Error(), limits.PolicyMessageBytes)}
-	case byCondition:
-		return &Exclusion{"matchCondition", fmt.Sprintf("match condition %q of %s is false: %s",
-			cut(v.condition.Name), p, cut(strings.Join(strings.Fields(v.condition.Expression), " ")))}
-	case byHooks:
-		return &Exclusion{"hooks", fmt.Sprintf("spec.hooks of %s does not have", p)}
-	case byUndiscovered:
-		return &Exclusion{"onUndiscovered", "its handlers are not known yet, and calls are answered without them"}
-	}
-	return nil
-}
-
-func cut(s string) string { return text.Cut(s, limits.QuotedBytes) }
-
-// labelText returns labels in order, as selectors write them.
-func labelText(l labels.Set) string {
-	if len(l) == 0 {
-		return "(none)"
-	}
-	return cut(l.String())
 }
 
 func explainedError(err error) *ExplainedError {

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/jsonpatch"
@@ -33,7 +34,7 @@ func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, 
 	t := &trial{codec: d.config.Codec, answers: map[string]*ExplainedAnswer{}}
 	r.trial = t
 	_, _ = d.call(ctx, r, targets[0]) // which t keeps; none of these hooks has several targets
-	x.Answer = t.answers[targets[0].name()]
+	x.Answer = t.answers[targets[0].Name()]
 	for i := range x.Handlers {
 		for j := range x.Handlers[i].Steps {
 			step := &x.Handlers[i].Steps[j]
@@ -77,7 +78,7 @@ func (t *trial) keep(
 // fill sets an answer, with the objects as its patches make them. A patch that does not apply has none: it fails the
 // call of a chain.
 func (t *trial) fill(ctx context.Context, a *ExplainedAnswer, r Request, response proto.Message) error {
-	guard := guardOf(ctx)
+	guard := bounds.Guard(ctx)
 	body, err := t.codec.EncodeWithin(response, limits.BodyBytes, codec.Guard{Reserve: guard.Reserve})
 	switch {
 	case errors.Is(err, codec.ErrTooLarge):
@@ -93,7 +94,7 @@ func (t *trial) fill(ctx context.Context, a *ExplainedAnswer, r Request, respons
 	if r.Hook.InParallel() {
 		return nil
 	}
-	return heavy(ctx, func() error {
+	return bounds.Heavy(ctx, func() error {
 		objects, err := handlerchain.After(r.Message, response, guard)
 		if refused, ok := errors.AsType[*hook.Error](err); ok {
 			return refused

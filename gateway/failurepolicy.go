@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 // failurePolicy hides the errors of handlers that are registered with the policy Ignore, if they are of a kind that can
@@ -32,7 +33,7 @@ func failurePolicy(next extension.Caller) extension.Caller {
 
 // ignoredAnswer returns the answer in place of that of a handler whose error is ignored.
 func ignoredAnswer(h *catalog.Hook, handler string, err error) proto.Message {
-	return newResponse(h, catalog.Success, fmt.Sprintf("ignored: handler %q: %s", handler, hook.KindOf(err)))
+	return outcome.New(h, catalog.Success, fmt.Sprintf("ignored: handler %q: %s", handler, hook.KindOf(err)))
 }
 
 // policyError fails the calls to handlers whose ExtensionPolicy could not be evaluated. It is inside the observer and

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -32,7 +33,7 @@ func TestDispatchCallsHandlersAtTheSameTime(t *testing.T) {
 		}
 		caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 			time.Sleep(20 * time.Millisecond)
-			return newSuccess(c.Hook), nil
+			return outcome.Success(c.Hook), nil
 		})
 		start := time.Now()
 		_, err := newDispatcher(filled(t, registrations...), fixedNamespaces{}, caller).
@@ -67,7 +68,7 @@ func (r *recorder) Call(ctx context.Context, c extension.Call) (proto.Message, e
 	if f, ok := r.answers[c.Handler.Name]; ok {
 		return f(ctx, c)
 	}
-	return newSuccess(c.Hook), nil
+	return outcome.Success(c.Hook), nil
 }
 
 func TestPolicyOrder(t *testing.T) {
@@ -178,19 +179,4 @@ func TestPolicyOrderIsBounded(t *testing.T) {
 			t.Errorf("called %v", calls)
 		}
 	})
-}
-
-func TestInOrderIsStable(t *testing.T) {
-	orders := []*int32{nil, new(int32(3)), new(int32(-2)), nil, new(int32(3)), new(int32(0))}
-	targets := make([]target, len(orders))
-	for i, o := range orders {
-		targets[i].entry = &registry.Entry{Policy: &policy.Policy{Order: o}}
-	}
-	targets[0].entry.Policy = nil
-	if got, want := inOrder(targets), []int{2, 5, 1, 4}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := inOrder(targets[:1]); got != nil {
-		t.Errorf("without an order: got %v", got)
-	}
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/body"
 	"github.com/hookgate/hookgate/internal/network/budget"
@@ -68,7 +70,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		ctx, in := begin(ctx, f.config.Observer, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
 		defer func() {
 			if p := recover(); p != nil {
-				err = recovered(p)
+				err = outcome.Recovered(p)
 			}
 			if err != nil {
 				in.fail(err)
@@ -82,7 +84,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 			in.end()
 		}()
 		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.ID)); err != nil {
-			return nil, internalError(err)
+			return nil, outcome.Internal(err)
 		}
 		shown := grpcCredentials(ctx, md)
 		if err := in.admit(f.config.Gate, shown, h); err != nil {
@@ -105,7 +107,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 func (f *grpcFront) send(in *call, resp any) (any, error) {
 	answer, ok := resp.(proto.Message)
 	if !ok {
-		return nil, internalError(nil)
+		return nil, outcome.Internal(nil)
 	}
 	sized := wire.SizeOf(answer)
 	in.Sent = int64(sized.Size)
@@ -118,7 +120,7 @@ func (f *grpcFront) send(in *call, resp any) (any, error) {
 		}
 	}
 	if err := sendUncompressed(in.ctx); err != nil {
-		return nil, internalError(err)
+		return nil, outcome.Internal(err)
 	}
 	memory := in.memory
 	in.memory = nil // which would be released with the call
@@ -140,7 +142,7 @@ func sendUncompressed(ctx context.Context) error {
 func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	m, ok := into.(proto.Message)
 	if !ok {
-		return internalError(nil)
+		return outcome.Internal(nil)
 	}
 	in.work = in.memory.Work(in.ctx)
 	message := &wire.Message{Message: m, Reserve: in.memory.Within(in.ctx), Work: &in.work}
@@ -151,7 +153,7 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	if err != nil {
 		return receiveError(in.ctx, err)
 	}
-	if refused := beyond(message.Err); refused != nil {
+	if refused := bounds.Refused(message.Err); refused != nil {
 		return refused
 	}
 	if message.Err != nil {
@@ -159,7 +161,7 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	}
 	in.Received = int64(proto.Size(m))
 	err = f.check(in, m)
-	if refused := beyond(err); refused != nil {
+	if refused := bounds.Refused(err); refused != nil {
 		return refused
 	}
 	if err != nil {

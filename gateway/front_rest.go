@@ -20,6 +20,9 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/body"
 	"github.com/hookgate/hookgate/internal/network/via"
@@ -83,7 +86,7 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	f.lingeringClose.Prepare(rw, r)
 	defer func() {
 		if p := recover(); p != nil {
-			f.writeError(w, in, recovered(p))
+			f.writeError(w, in, outcome.Recovered(p))
 		}
 		w.answer.Flush()
 		in.end()
@@ -220,7 +223,7 @@ func (f *REST) readBody(
 		err = refused
 	case errors.Is(err, context.DeadlineExceeded): // while waiting for a turn
 		w.Header().Set("Connection", "close")
-		err = beyond(err)
+		err = bounds.Refused(err)
 	case errors.Is(err, body.ErrTooLarge):
 		// The caller may have more to send than is read after the answer. In HTTP/2, that concerns the stream alone.
 		if r.ProtoMajor == 1 {
@@ -279,7 +282,8 @@ func (f *REST) explain(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	if asked := r.URL.Query().Get("call"); asked != "" {
 		var err error
 		if calls, err = strconv.ParseBool(asked); err != nil {
-			return hook.Errorf(hook.InvalidRequest, "query parameter call: want true or false, got %q", cut(asked))
+			return hook.Errorf(hook.InvalidRequest, "query parameter call: want true or false, got %q",
+				text.Cut(asked, limits.QuotedBytes))
 		}
 	}
 	_, handler, _ := f.config.Catalog.ByPath(r.URL.Path[len(ExplainPrefix):])
@@ -304,7 +308,7 @@ func (f *REST) explain(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 	body, err := json.Marshal(x)
 	if err != nil {
-		return internalError(err)
+		return outcome.Internal(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

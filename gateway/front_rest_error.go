@@ -12,6 +12,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/network/via"
 )
 
@@ -44,7 +45,7 @@ func (f *REST) writeStatus(w http.ResponseWriter, in *call, code int) {
 	var body []byte
 	var err error
 	if in.Hook != nil {
-		body, err = f.config.Codec.Append(nil, newFailure(in.Hook, in.Err.Error()))
+		body, err = f.config.Codec.Append(nil, outcome.Failure(in.Hook, in.Err.Error()))
 	} else {
 		body, err = json.Marshal(struct {
 			APIVersion string `json:"apiVersion"`

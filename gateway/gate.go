@@ -17,8 +17,8 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/auth"
 )
 
-// Gate decides who may call which hooks. It must be safe for concurrent use.
-type Gate interface {
+// gate decides who may call which hooks. It must be safe for concurrent use.
+type gate interface {
 	// Admit admits a call of h by the caller with these credentials, if it may call h. A nil h is a hook that does not
 	// exist, which every caller may ask for that the gate knows. The caller is returned with an error, too, as far as
 	// it is known.
@@ -29,7 +29,7 @@ type Gate interface {
 	Challenge() string
 }
 
-var _ Gate = (*auth.Gate)(nil)
+var _ gate = (*auth.Gate)(nil)
 
 // The results of admission, for metrics.
 const (
@@ -38,12 +38,12 @@ const (
 )
 
 // admit returns an error unless the gate admits the caller. A nil gate admits everyone.
-func (in *call) admit(gate Gate, c auth.Credentials, h *catalog.Hook) error {
+func (in *call) admit(g gate, c auth.Credentials, h *catalog.Hook) error {
 	in.Host = c.Host
-	if gate == nil {
+	if g == nil {
 		return nil
 	}
-	admission, err := gate.Admit(in.ctx, c, h)
+	admission, err := g.Admit(in.ctx, c, h)
 	in.admission = admission
 	result := resultAdmitted
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
@@ -40,7 +41,7 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 		Registry: filled(t, registrationOf("acme", machine, other), registrationOf("plain", other)),
 		Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
 			called = c.Hook.Hook + " of " + c.Handler.Name
-			return extension.Result{Response: newSuccess(c.Hook)}, nil
+			return extension.Result{Response: outcome.Success(c.Hook)}, nil
 		},
 		Want: func(group string) { wanted = group },
 	})

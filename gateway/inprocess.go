@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 )
 
 // InProcess calls hooks for the controllers of the gateway's own process, with the memory, the metrics, the traces and
@@ -36,7 +38,7 @@ func (p *InProcess) Call(
 	in.Host, in.Caller, in.Received = p.caller, p.caller, int64(proto.Size(request))
 	defer func() {
 		if v := recover(); v != nil {
-			err = recovered(v)
+			err = outcome.Recovered(v)
 		}
 		if err != nil {
 			in.fail(err)
@@ -73,7 +75,7 @@ func holds(answer proto.Message) bool {
 	if _, refused := catalog.FailureOf(answer); refused {
 		return true
 	}
-	blocking, ok := answer.(blockingResponse)
+	blocking, ok := answer.(outcome.Blocking)
 	return ok && blocking.GetRetryAfterSeconds() > 0
 }
 
@@ -82,28 +84,28 @@ func holds(answer proto.Message) bool {
 func (p *InProcess) Targets(ctx context.Context, h *catalog.Hook, request proto.Message) (names []string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			names, err = nil, recovered(v)
+			names, err = nil, outcome.Recovered(v)
 		}
 	}()
 	snapshot := p.dispatcher.config.Registry.Snapshot()
 	if !snapshot.Ready() {
-		return nil, notReady(snapshot)
+		return nil, selection.NotReady(snapshot)
 	}
 	r := Request{Hook: h, Message: request}
 	m := p.dispatcher.newMatcher()
-	defer m.release(ctx)
-	if err := m.read(r); err != nil {
+	defer m.Release(ctx)
+	if err := m.Read(r.selected()); err != nil {
 		return nil, err
 	}
-	targets, err := matching(ctx, snapshot, r, &m)
+	targets, err := selection.Matching(ctx, snapshot, r.selected(), &m)
 	switch {
 	case err != nil:
 		return nil, err
-	case m.namespacesErr != nil:
-		return nil, m.namespacesErr
+	case m.NamespacesErr != nil:
+		return nil, m.NamespacesErr
 	}
 	for _, t := range targets {
-		names = append(names, t.name())
+		names = append(names, t.Name())
 	}
 	return names, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/budget"
-	"github.com/hookgate/hookgate/internal/network/wire"
 )
 
 // marshaler is how the mux of the REST front writes the mandated JSON. It reads none: the body of a request is decoded
@@ -27,23 +26,6 @@ var _ runtime.Marshaler = marshaler{}
 // NewDecoder returns a decoder that leaves messages as they are: the call has the body.
 func (marshaler) NewDecoder(io.Reader) runtime.Decoder {
 	return runtime.DecoderFunc(func(any) error { return nil })
-}
-
-// beyond returns the error of a request that may be right but is too much, or too late; nil for any other error.
-func beyond(err error) *hook.Error {
-	var refused *hook.Error
-	switch {
-	case err == nil:
-	case errors.As(err, &refused):
-		return refused
-	case errors.Is(err, codec.ErrTooMany), errors.Is(err, wire.ErrTooMany):
-		return hook.Errorf(hook.TooLarge, "request %s", err)
-	case errors.Is(err, context.Canceled):
-		return hook.Errorf(hook.Canceled, "the caller left while its request was read").WithCause(err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return hook.Errorf(hook.Timeout, "the caller's deadline passed while its request was read").WithCause(err)
-	}
-	return nil
 }
 
 // outgoing is an answer to write, with what its call may allocate for that.

@@ -23,7 +23,9 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
@@ -86,7 +88,7 @@ func TestDispatchSelectsByNamespace(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				called = append(called, c.Handler.Name)
-				return newSuccess(c.Hook), nil
+				return outcome.Success(c.Hook), nil
 			})
 			_, err := newDispatcher(r, namespaces, caller).dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, tc.request)
 			if tc.kind != 0 {
@@ -274,7 +276,7 @@ func TestPolicyConditionsEndWithTheCall(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{Conditions: conditions(t, `[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, size(request) + a + b + c > 0)))`)}))
 	d := newDispatcher(r, fixedNamespaces{}, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) {
-		return newSuccess(c.Hook), nil
+		return outcome.Success(c.Hook), nil
 	}})
 	req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}
 	if _, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
@@ -332,7 +334,7 @@ func TestPolicyObjectSelector(t *testing.T) {
 			called := false
 			caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 				called = true
-				return newSuccess(c.Hook), nil
+				return outcome.Success(c.Hook), nil
 			})
 			_, err := newDispatcher(r, fixedNamespaces{}, caller).dispatch(t.Context(), hookOf(t, tc.hook), "h.a", tc.request)
 			if hook.KindOf(err) != tc.want || (err == nil) != (tc.want == 0) || called != (err == nil) {
@@ -354,7 +356,7 @@ func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, ok := got.(response); !ok || answer.GetMessage() != "b" {
+	if answer, ok := got.(outcome.Response); !ok || answer.GetMessage() != "b" {
 		t.Errorf("got %v, want the answer of the one that matches", got)
 	}
 	_, err = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item, item}})
@@ -366,14 +368,14 @@ func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 // Conditions read a request of an older version in the newest one, not the body that the caller sent.
 func TestConditionsReadTheNewestVersion(t *testing.T) {
 	h, _ := drains.Lookup(hook.GroupVersionHook{Group: hookversions.Group, Version: "v1alpha1", Hook: hookversions.BeforeNodeDrain})
-	m := matcher{namespaceLabels: fixedNamespaces{}, versions: hookversions.NewConverter(drains), codec: codec.New(drains)}
-	if err := m.read(Request{
+	m := selection.New(fixedNamespaces{}, nil, hookversions.NewConverter(drains), codec.New(drains))
+	if err := m.Read(selection.Request{
 		Hook: h, Message: &hookversionsv1alpha1.BeforeNodeDrainRequest{Cluster: clusterIn("n"), Node: "worker-1"}, Body: []byte(`{"node":"worker-1"}`),
 	}); err != nil {
 		t.Fatal(err)
 	}
 	p := &policy.Policy{Name: "p", Conditions: conditions(t, `request.nodeName == 'worker-1'`)}
-	if v := m.judgePolicy(t.Context(), p); v.excluded() || v.policyError != nil {
+	if v := m.Judge(t.Context(), &registry.Entry{Registration: &registry.Registration{}, Policy: p}); v.Excluded() || v.PolicyError != nil {
 		t.Errorf("got %+v", v)
 	}
 }

@@ -71,10 +71,10 @@ func TestMatrixSouthGRPC(t *testing.T) {
 		stopped bool
 		kind    hook.Kind
 		message string
-		answer  outcome
+		answer  reply
 	}{
-		"Success": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "hold", RetryAfterSeconds: 5}, nil), answer: outcome{status: "Success", message: "hold", retry: 5}},
-		"Failure": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: "no"}, nil), answer: outcome{status: "Failure", message: "no"}},
+		"Success": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "hold", RetryAfterSeconds: 5}, nil), answer: reply{status: "Success", message: "hold", retry: 5}},
+		"Failure": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: "no"}, nil), answer: reply{status: "Failure", message: "no"}},
 		"Nothing": {stubs: stubs{create: func(ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

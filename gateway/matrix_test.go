@@ -72,13 +72,13 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 }
 
 // newGatedFixture is newFixture with a gate.
-func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fixture {
+func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate gate) *fixture {
 	t.Helper()
 	return newFixtureFor(t, registry.New(), provider, gate)
 }
 
 // newFixtureFor is newGatedFixture for a registry.
-func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProvider, gate Gate) *fixture {
+func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProvider, gate gate) *fixture {
 	t.Helper()
 	f := &fixture{registry: r, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway()}
 	if provider == nil {
@@ -178,8 +178,8 @@ func (f *fixture) refuseConnections(t testing.TB) {
 	}
 }
 
-// outcome is what a caller sees of a call, in the words of neither protocol.
-type outcome struct {
+// reply is what a caller sees of a call, in the words of neither protocol.
+type reply struct {
 	kind    string // of the error; empty for an answer
 	status  string
 	message string
@@ -221,7 +221,7 @@ func (f *fixture) post(t testing.TB, path, body string) answered {
 }
 
 // throughREST and throughGRPC call BeforeClusterCreate on v.acme.
-func (f *fixture) throughREST(t *testing.T) outcome {
+func (f *fixture) throughREST(t *testing.T) reply {
 	resp := f.post(t, createPath+"/v.acme", createBody)
 	var answer struct {
 		APIVersion, Kind, Status, Message string
@@ -233,7 +233,7 @@ func (f *fixture) throughREST(t *testing.T) outcome {
 	if answer.Kind != "BeforeClusterCreateResponse" || answer.APIVersion != hook.APIVersion {
 		t.Errorf("answer is a %q of %q", answer.Kind, answer.APIVersion)
 	}
-	o := outcome{
+	o := reply{
 		kind: resp.header.Get(ErrorKindHeader), status: answer.Status, message: answer.Message, retry: answer.RetryAfterSeconds,
 		callID: resp.header.Get(CallIDHeader) != "",
 	}
@@ -243,11 +243,11 @@ func (f *fixture) throughREST(t *testing.T) outcome {
 	return o
 }
 
-func (f *fixture) throughGRPC(t *testing.T) outcome {
+func (f *fixture) throughGRPC(t *testing.T) reply {
 	var header metadata.MD
 	resp, err := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn).BeforeClusterCreate(t.Context(),
 		&hooksv1alpha1.BeforeClusterCreateRequest{Handler: "v.acme", Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(createCluster)}}, grpc.Header(&header))
-	o := outcome{callID: len(header.Get(CallIDHeader)) == 1}
+	o := reply{callID: len(header.Get(CallIDHeader)) == 1}
 	if err != nil {
 		st := status.Convert(err)
 		// Over REST the body says Failure; over gRPC there is no body, and the code says it.
@@ -280,10 +280,10 @@ func TestMatrix(t *testing.T) {
 		refuse  bool
 		kind    hook.Kind
 		message string
-		answer  outcome // for those that are no faults
+		answer  reply // for those that are no faults
 	}{
-		"Success": {serve: write(`{"status":"Success","message":"hold","retryAfterSeconds":5}`), answer: outcome{status: "Success", message: "hold", retry: 5}},
-		"Failure": {serve: write(`{"status":"Failure","message":"no","retryAfterSeconds":0}`), answer: outcome{status: "Failure", message: "no"}},
+		"Success": {serve: write(`{"status":"Success","message":"hold","retryAfterSeconds":5}`), answer: reply{status: "Success", message: "hold", retry: 5}},
+		"Failure": {serve: write(`{"status":"Failure","message":"no","retryAfterSeconds":0}`), answer: reply{status: "Failure", message: "no"}},
 		"Nothing": {serve: func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
@@ -330,7 +330,7 @@ func TestMatrix(t *testing.T) {
 
 // check calls the handler from both fronts, and looks at what they and the metrics say. kind is that of the fault that
 // the extension has, and fault the end of its message; without one, answer is what it answers.
-func (f *fixture) check(t *testing.T, policy hook.FailurePolicy, kind hook.Kind, fault string, answer outcome) {
+func (f *fixture) check(t *testing.T, policy hook.FailurePolicy, kind hook.Kind, fault string, answer reply) {
 	t.Helper()
 	rest, again, rpc := f.throughREST(t), f.throughREST(t), f.throughGRPC(t)
 	if rest != rpc {
@@ -341,9 +341,9 @@ func (f *fixture) check(t *testing.T, policy hook.FailurePolicy, kind hook.Kind,
 	}
 	want := answer
 	if kind != 0 {
-		want = outcome{status: "Success", message: `ignored: handler "v.acme": ` + kind.String()}
+		want = reply{status: "Success", message: `ignored: handler "v.acme": ` + kind.String()}
 		if policy == hook.Fail {
-			want = outcome{status: "Failure", kind: kind.String(), message: rest.message}
+			want = reply{status: "Failure", kind: kind.String(), message: rest.message}
 			if !strings.HasPrefix(rest.message, `handler "v.acme": `) || fault != "" && !strings.HasSuffix(rest.message, fault) {
 				t.Errorf("message %q does not name the handler and the fault", rest.message)
 			}

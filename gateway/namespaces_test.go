@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -54,17 +55,17 @@ func TestNamespacesOfARequestAreLimited(t *testing.T) {
 				HolderReference: &hooksv1alpha1.HolderReference{Namespace: name},
 			})
 		}
-		for what, r2 := range map[string]Request{
+		for what, r2 := range map[string]selection.Request{
 			"built":   {Hook: hookOf(t, "GeneratePatches"), Message: request},
 			"skipped": {Hook: hookOf(t, "GeneratePatches"), Partial: &hooksv1alpha1.GeneratePatchesRequest{}, Namespaces: names[:tc.namespaces]},
 		} {
 			counted := &countedNamespaces{}
-			m := matcher{namespaceLabels: counted, versions: allVersions}
-			err := m.read(r2)
+			m := selection.New(counted, nil, allVersions, mandated)
+			err := m.Read(r2)
 			if err == nil {
-				var targets []target
-				if targets, err = matching(t.Context(), r.Snapshot(), r2, &m); err == nil {
-					err = wantOne(r2.Hook, targets)
+				var targets []selection.Target
+				if targets, err = selection.Matching(t.Context(), r.Snapshot(), r2, &m); err == nil {
+					err = selection.WantOne(r2.Hook, targets)
 				}
 			}
 			if hook.KindOf(err) != tc.kind || counted.lookups != tc.lookups {

@@ -24,8 +24,10 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
@@ -123,7 +125,7 @@ func jsonOf(t *testing.T, text []byte) (v any) {
 // answer answers a request over REST.
 func (g *passGateway) answer(t *testing.T, handler, body string) (proto.Message, error) {
 	t.Helper()
-	ctx := withCall(t.Context(), &call{Call: observe.Call{Hook: hookOf(t, "GeneratePatches")}, isJSON: true, body: []byte(body)})
+	ctx := bounds.With(t.Context(), &call{Call: observe.Call{Hook: hookOf(t, "GeneratePatches")}, isJSON: true, body: []byte(body)})
 	return NewServices(g.Dispatcher).answer(ctx, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler})
 }
 
@@ -265,7 +267,7 @@ func TestPartialRequestsAreNeverSentByMistake(t *testing.T) {
 		forgotten.Registration = &reg
 		_, err := f.services.dispatcher.call(t.Context(), Request{
 			Hook: hookOf(t, "GeneratePatches"), Partial: &hooksv1alpha1.GeneratePatchesRequest{},
-		}, target{entry: &forgotten})
+		}, selection.Target{Entry: &forgotten})
 		if hook.KindOf(err) != hook.Internal {
 			t.Errorf("%q: got %v, want an error of kind Internal", protocol, err)
 		}

@@ -5,13 +5,14 @@ package gateway
 
 import (
 	"maps"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/network/budget"
@@ -48,10 +49,11 @@ type Request struct {
 	heard func(handler string, response proto.Message, err error)
 }
 
-// isNamed reports whether a name of a handler is that of a single one, rather than of the handler that represents all
-// handlers of the hook in Discovery.
-func isNamed(s *registry.Snapshot, h *catalog.Hook, handler string) bool {
-	return handler != "" && (s.Sole() || !h.Mergeable || !strings.EqualFold(handler, h.Hook))
+// selected returns what decides which handlers r is for.
+func (r *Request) selected() selection.Request {
+	return selection.Request{
+		Hook: r.Hook, Handler: r.Handler, Message: r.Message, Partial: r.Partial, Namespaces: r.Namespaces, Body: r.Body,
+	}
 }
 
 // request returns the request of which m is the message. A request in JSON is decoded into m, which has nothing but the
@@ -85,7 +87,7 @@ func (in *call) decode(c *codec.Codec, m proto.Message, as reading) (found codec
 	guard := in.guard
 	if len(in.body) > budget.Step {
 		if err := in.work.Step(); err != nil {
-			return found, beyond(err)
+			return found, bounds.Refused(err)
 		}
 		defer in.work.End()
 		guard.Step = in.work.Step
@@ -98,7 +100,7 @@ func (in *call) decode(c *codec.Codec, m proto.Message, as reading) (found codec
 	default:
 		found.Complete, err = c.DecodeGuarded(in.body, m, guard)
 	}
-	if refused := beyond(err); refused != nil {
+	if refused := bounds.Refused(err); refused != nil {
 		return found, refused
 	}
 	if err != nil {
@@ -153,7 +155,7 @@ func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *c
 	if h != h.Hub() {
 		return readWhole
 	}
-	if isNamed(s, h, handler) {
+	if selection.IsNamed(s, h, handler) {
 		e, ok := s.Handler(handler)
 		if !ok {
 			return readWhole

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 )
 
 // Both fronts pass on when to try again: in whole seconds, never fewer than it takes, and nothing if it is not known.
@@ -41,9 +43,9 @@ func TestRetryAfter(t *testing.T) {
 			if delay != after {
 				t.Errorf("gRPC: got a delay of %s, want %s", delay, after)
 			}
-			targets := []target{{}, {}}
-			_, merged := merge(hookOf(t, "BeforeClusterCreate"), targets, []answer{{err: e}, {err: e}})
-			if got := asError(merged); got.RetryAfter != after || got.Kind != hook.Overloaded {
+			targets := []selection.Target{{}, {}}
+			_, merged := outcome.Merge(hookOf(t, "BeforeClusterCreate"), selection.NamesOf(targets), []outcome.Answer{{Err: e}, {Err: e}})
+			if got := outcome.ErrorOf(merged); got.RetryAfter != after || got.Kind != hook.Overloaded {
 				t.Errorf("merged: got %s after %s", got.Kind, got.RetryAfter)
 			}
 		})

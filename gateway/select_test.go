@@ -17,7 +17,9 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -31,7 +33,7 @@ func (l *callLog) Call(_ context.Context, c extension.Call) (proto.Message, erro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, c.Handler.Name)
-	return newSuccess(c.Hook), nil
+	return outcome.Success(c.Hook), nil
 }
 
 // A handler is called if its namespaceSelector and both parts of its policy match. Any of them refuses it.
@@ -178,20 +180,20 @@ func TestSoleExtensionIsCalledByItsOwnNames(t *testing.T) {
 // What selectors and policies ask for is read once for all handlers.
 func TestMatcherReadsOnce(t *testing.T) {
 	message := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: labelled(`{"tier":"gold"}`)}
-	m := matcher{namespaceLabels: fixedNamespaces{}, versions: hookversion.New(catalog.New()), codec: mandated}
-	if err := m.read(Request{Hook: hookOf(t, "BeforeClusterCreate"), Message: message}); err != nil {
+	m := selection.New(fixedNamespaces{}, nil, hookversion.New(catalog.New()), mandated)
+	if err := m.Read(selection.Request{Hook: hookOf(t, "BeforeClusterCreate"), Message: message}); err != nil {
 		t.Fatal(err)
 	}
 	reg := registrationOf("a")
 	reg.NamespaceSelector = selector(t, "kubernetes.io/metadata.name=n")
 	p := &policy.Policy{Name: "p", ObjectSelector: selector(t, "tier=gold"), Conditions: conditions(t, `request.cluster.metadata.namespace == 'n'`)}
 	for range 2 {
-		if v := m.judge(t.Context(), &registry.Entry{Registration: &reg, Policy: p}); v.excluded() || v.policyError != nil {
+		if v := m.Judge(t.Context(), &registry.Entry{Registration: &reg, Policy: p}); v.Excluded() || v.PolicyError != nil {
 			t.Errorf("got %+v", v)
 		}
 		message.Cluster = &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)} // no caller does that: it shows what is read anew
 	}
-	if v := m.judge(t.Context(), &registry.Entry{Registration: &registry.Registration{}}); v.excluded() || v.policyError != nil {
+	if v := m.Judge(t.Context(), &registry.Entry{Registration: &registry.Registration{}}); v.Excluded() || v.PolicyError != nil {
 		t.Errorf("without a policy, every request matches: got %+v", v)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 // Services implements the services of all hooks in the catalog of a Dispatcher, from their descriptors: a hook needs no
@@ -123,7 +124,7 @@ func (s *Services) answerREST(
 func (s *Services) answer(ctx context.Context, req proto.Message) (proto.Message, error) {
 	d, in := s.dispatcher, callFrom(ctx)
 	if in == nil {
-		return nil, internalError(fmt.Errorf("%T did not come through a front", req))
+		return nil, outcome.Internal(fmt.Errorf("%T did not come through a front", req))
 	}
 	snapshot := d.config.Registry.Snapshot()
 	r, err := in.request(d.config.Codec, req, func(handler string) reading {

@@ -22,6 +22,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
@@ -52,7 +53,7 @@ func newServicesFront(t *testing.T) *httptest.Server {
 				<-ctx.Done()
 				return extension.Result{}, hook.Errorf(hook.Timeout, "the deadline passed")
 			}
-			return extension.Result{Response: newResponse(c.Hook, 1, c.Handler.Name+" of "+id)}, nil
+			return extension.Result{Response: outcome.New(c.Hook, 1, c.Handler.Name+" of "+id)}, nil
 		},
 	})
 	front, err := NewREST(d, NewServices(d))

@@ -15,6 +15,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
 // The request's settings override the ExtensionConfig's, neither map is changed, and the caller's body is sent on only
@@ -49,7 +50,7 @@ func TestSettingsAndBody(t *testing.T) {
 			var got extension.Call
 			d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 				got = c
-				return newSuccess(c.Hook), nil
+				return outcome.Success(c.Hook), nil
 			}))
 			if _, err := d.Dispatch(t.Context(), Request{Hook: hookOf(t, "BeforeClusterCreate"), Message: req, Body: []byte("body")}); err != nil {
 				t.Fatal(err)

@@ -15,6 +15,9 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
+// Guard bounds the work of a Local: by the time of the call, and by its memory.
+type Guard = policy.Guard
+
 // Local answers the requests of a registration in this process, in place of a server. It is immutable, comparable and
 // safe for concurrent use.
 type Local interface {
@@ -22,7 +25,7 @@ type Local interface {
 	Kind() string
 	// Answer answers a request in the version of the hook that the handler has, with the settings that are meant for it.
 	// The answer is a fresh message. An error is a *hook.Error, or one of guard.
-	Answer(ctx context.Context, request proto.Message, guard policy.Guard) (proto.Message, error)
+	Answer(ctx context.Context, request proto.Message, guard Guard) (proto.Message, error)
 }
 
 // Describe names the object that r was made from, as in ExtensionConfig "acme".

@@ -10,17 +10,21 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
+// Policy is what an ExtensionPolicy, or the selection of a registration, says of the calls to handlers, with compiled
+// conditions. Nil says nothing.
+type Policy = policy.Policy
+
 // Policies holds the operator's policies for the handlers of one ExtensionConfig. What the policy of one handler does
 // not set comes from the one for all. The policies must not change after Registry.SetPolicies.
 type Policies struct {
 	// All applies to all handlers. It may be nil.
-	All *policy.Policy
+	All *Policy
 	// Handlers maps names of handlers, without the name of the ExtensionConfig, to their own policies.
-	Handlers map[string]*policy.Policy
+	Handlers map[string]*Policy
 }
 
 // Of returns the policy of a handler, or nil if it has none.
-func (p Policies) Of(handler string) *policy.Policy { return p.Handlers[handler].Over(p.All) }
+func (p Policies) Of(handler string) *Policy { return p.Handlers[handler].Over(p.All) }
 
 func (p Policies) empty() bool { return p.All == nil && len(p.Handlers) == 0 }
 

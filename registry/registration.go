@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
 // Registration is one ExtensionConfig in the form that the gateway needs. In a Snapshot it is immutable.
@@ -23,7 +22,7 @@ type Registration struct {
 	// Audit keeps the answers of Local from callers. They are only reported.
 	Audit bool
 	// Selection restricts the requests that the handlers are for, besides the operator's policy. Nil restricts nothing.
-	Selection *policy.Policy
+	Selection *Policy
 	// NamespaceSelector matches the labels of a request's namespace. Nil matches all.
 	NamespaceSelector labels.Selector
 	// Settings are added to every request; settings of the request take precedence.
@@ -124,9 +123,9 @@ type Entry struct {
 	Handler      Handler
 	Registration *Registration
 	// Policy is the operator's policy for the handler, completed from ExtensionPolicy, or nil.
-	Policy *policy.Policy
+	Policy *Policy
 	// ExtensionPolicy is the operator's policy for the whole extension, or nil.
-	ExtensionPolicy *policy.Policy
+	ExtensionPolicy *Policy
 	// Variants are the handlers, one of which is called in place of this one, if it is of a Rollout; nil otherwise.
 	Variants *Variants
 }

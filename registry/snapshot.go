@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
 // Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use; callers must
@@ -168,7 +167,7 @@ func (s *Snapshot) Withheld(extensionConfig string) []Handler {
 
 // WithheldAs returns the handler that has a registered name, or a label without a hash, and is withheld, with the
 // policy that withholds it.
-func (s *Snapshot) WithheldAs(name string) (Handler, *policy.Policy, bool) {
+func (s *Snapshot) WithheldAs(name string) (Handler, *Policy, bool) {
 	handler, extensionConfig, ok := splitName(name)
 	if !ok {
 		return Handler{}, nil, false

@@ -45,7 +45,7 @@ func (u *Undiscovered) String() string {
 }
 
 // Effect returns Fail or Ignore: what the policy for the whole extension, which may be nil, says, or else the default.
-func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
+func (u *Undiscovered) Effect(all *Policy) hook.FailurePolicy {
 	if u.Aside {
 		return hook.Ignore
 	}

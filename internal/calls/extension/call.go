@@ -10,7 +10,9 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/registry"
@@ -42,6 +44,18 @@ type Call struct {
 	CalledAs string
 	// Comparison marks a call whose answer is compared with that of another version, and not used.
 	Comparison bool
+}
+
+// Cluster returns the Cluster that the call is about, if there can be one of that name.
+func (c *Call) Cluster() (namespace, name string) {
+	request := c.Request
+	if request == nil {
+		request = c.Partial
+	}
+	if namespace, name = subject.Cluster(request); len(namespace)+len(name) > limits.NameBytes {
+		return "", ""
+	}
+	return namespace, name
 }
 
 // Result is what came of a Call. All of it but Response is valid for a failed call too.

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package selection
 
 import (
 	"context"
@@ -16,54 +16,47 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Clusters returns the labels of Clusters. Implementations are safe for concurrent use and do not block, because calls
-// wait for them.
-type Clusters interface {
-	// ClusterLabels returns the labels of a Cluster, and reports whether they are known. Callers do not change the map.
-	ClusterLabels(namespace, name string) (labels map[string]string, known bool)
-}
-
-// judgeStep is judge for a step of a chain, except that the objectSelector of a step of an in-place hook matches the
+// JudgeStep is judge for a step of a chain, except that the objectSelector of a step of an in-place hook matches the
 // labels of the Cluster: the Machine, its MachineSet and its KubeadmControlPlane have others, and a step that is chosen
 // for one of them has to be chosen for all.
-func (m *matcher) judgeStep(ctx context.Context, c *registry.Chain, step *registry.Entry) verdict {
-	if !subject.OfMachine(m.message) {
-		return m.judge(ctx, step)
+func (m *Matcher) JudgeStep(ctx context.Context, c *registry.Chain, step *registry.Entry) Verdict {
+	if !subject.OfMachine(m.Message) {
+		return m.Judge(ctx, step)
 	}
-	if v := m.judgeNamespaces(step.Registration.NamespaceSelector); v.excluded() {
+	if v := m.judgeNamespaces(step.Registration.NamespaceSelector); v.Excluded() {
 		return v
 	}
 	for _, p := range []*policy.Policy{step.Registration.Selection, step.Policy} {
-		if v := m.judgeStepPolicy(ctx, c, step, p); v.excluded() || v.policyError != nil {
+		if v := m.judgeStepPolicy(ctx, c, step, p); v.Excluded() || v.PolicyError != nil {
 			return v
 		}
 	}
-	return verdict{}
+	return Verdict{}
 }
 
 // judgeStepPolicy decides whether a policy, which may be nil, lets the handler of a step of an in-place hook be called.
-func (m *matcher) judgeStepPolicy(
+func (m *Matcher) judgeStepPolicy(
 	ctx context.Context, c *registry.Chain, step *registry.Entry, p *policy.Policy,
-) verdict {
+) Verdict {
 	if p == nil || p.ObjectSelector == nil || p.ObjectSelector.Empty() {
 		return m.judgePolicy(ctx, p)
 	}
 	cluster, of, err := m.clusterLabels(c, step, p)
 	switch {
 	case err != nil:
-		return verdict{by: byUnknownCluster, policy: p, unknown: err}
+		return Verdict{By: ByUnknownCluster, Policy: p, unknown: err}
 	case !p.ObjectSelector.Matches(of):
-		return verdict{by: byCluster, policy: p, cluster: cluster, labels: of}
+		return Verdict{By: ByCluster, Policy: p, cluster: cluster, labels: of}
 	}
 	return m.judgeConditions(ctx, p)
 }
 
 // clusterLabels returns the Cluster of the Machine or MachineSet that a request is about, and its labels. The error, a
 // *hook.Error, says why they are not known.
-func (m *matcher) clusterLabels(
+func (m *Matcher) clusterLabels(
 	c *registry.Chain, step *registry.Entry, p *policy.Policy,
 ) (cluster string, of labels.Set, err error) {
-	namespace, name, err := subject.MachineCluster(m.message)
+	namespace, name, err := subject.MachineCluster(m.Message)
 	if err != nil {
 		return "", nil, err
 	}

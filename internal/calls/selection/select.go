@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package selection
 
 import (
 	"cmp"
@@ -18,33 +18,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// target is a handler that a request is for: a registered one, or a chain of them.
-type target struct {
-	entry *registry.Entry // nil for a chain
-	// policyError says why the handler's policy could not be evaluated, if it could not.
-	policyError error
-
-	chain *registry.Chain
-	steps []target // of chain
-
-	// member is set for a handler of a Rollout's member.
-	member *member
-
-	// What the chain says of a handler that is a step.
-	settings map[string]string
-	allow    []string
-}
-
-// name returns the name under which the handler is called.
-func (t target) name() string {
-	if t.chain != nil {
-		return t.chain.Name
-	}
-	return t.entry.Name
-}
-
-// named returns the handler that the request names, or an error if it may not answer.
-func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (target, error) {
+// Named returns the handler that the request names, or an error if it may not answer.
+func Named(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) (Target, error) {
 	// A chain precedes a handler that has its name as its label.
 	c, isChain := s.Chain(r.Handler)
 	if isChain && c.Hook == r.Hook.GroupHook() && s.Taken(c) == "" {
@@ -54,9 +29,9 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	if !ok && r.Hook.Singleton() {
 		if e, ok = s.AnyHandler(strings.ToLower(r.Handler), r.Hook.Group); !ok {
 			if awaited := s.AwaitedConfig(r.Handler); awaited != "" {
-				return target{}, notKnown(r.Handler, awaited)
+				return Target{}, notKnown(r.Handler, awaited)
 			}
-			return target{}, hook.Errorf(hook.UnknownHandler, "no ExtensionConfig %q with handlers of %s, and no handler "+
+			return Target{}, hook.Errorf(hook.UnknownHandler, "no ExtensionConfig %q with handlers of %s, and no handler "+
 				"of that name", r.Handler, r.Hook.Group)
 		}
 	}
@@ -65,17 +40,17 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 			return chained(ctx, s, c, m)
 		}
 		if of := s.ClosedName(r.Handler); of != nil {
-			return target{}, of.Error()
+			return Target{}, of.Error()
 		}
 		if isChain {
-			return target{}, hook.Errorf(hook.UnknownHandler, "HandlerChain %q serves the hook %s, not %s",
+			return Target{}, hook.Errorf(hook.UnknownHandler, "HandlerChain %q serves the hook %s, not %s",
 				c.Name, c.Hook.Hook, r.Hook.Hook)
 		}
-		return target{}, noHandler(s, r)
+		return Target{}, noHandler(s, r)
 	}
 	if served := e.Handler.Hook.GroupHook(); served != r.Hook.GroupHook() &&
 		(!r.Hook.Singleton() || served.Group != r.Hook.Group) {
-		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s",
+		return Target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s",
 			e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
 	}
 	if r.Hook.Singleton() {
@@ -86,32 +61,32 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		}
 		whole := *e
 		whole.Name, whole.Label = e.Registration.Name, e.Registration.Name
-		return target{entry: &whole}, nil
+		return Target{Entry: &whole}, nil
 	}
 	if of := s.Closed(e, true); of != nil {
-		return target{}, of.Error()
+		return Target{}, of.Error()
 	}
-	answers, of, err := m.member(ctx, e)
+	answers, of, err := m.Member(ctx, e)
 	if err != nil {
-		return target{}, err
+		return Target{}, err
 	}
 	if answers == nil {
-		return target{}, noMember(s, e, of)
+		return Target{}, NoMember(s, e, of)
 	}
 	e = answers
 	if of := s.Closed(e, true); of != nil {
-		return target{}, of.Error()
+		return Target{}, of.Error()
 	}
-	switch v := m.judge(ctx, e); v.by {
+	switch v := m.Judge(ctx, e); v.By {
 	case 0:
-		return target{entry: e, policyError: v.policyError, member: of}, nil
-	case byNamespace, byUnknownNamespace:
-		return target{}, hook.Errorf(hook.UnknownHandler,
+		return Target{Entry: e, PolicyError: v.PolicyError, Member: of}, nil
+	case ByNamespace, ByUnknownNamespace:
+		return Target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for namespace %q: the namespaceSelector of %s does not match",
-			e.Name, text.Cut(text.Join(m.namespaces, ", ", maxNames), limits.QuotedBytes), e.Registration.Describe())
+			e.Name, text.Cut(text.Join(m.namespaces, ", ", MaxNames), limits.QuotedBytes), e.Registration.Describe())
 	default:
-		return target{}, hook.Errorf(hook.UnknownHandler,
-			"handler %q is not for this request: %s does not match", e.Name, v.policy)
+		return Target{}, hook.Errorf(hook.UnknownHandler,
+			"handler %q is not for this request: %s does not match", e.Name, v.Policy)
 	}
 }
 
@@ -137,11 +112,11 @@ func noHandler(s *registry.Snapshot, r Request) error {
 		r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook()), chains))
 }
 
-// matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
+// Matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
 // policy match, or their policy could not be evaluated. A chain stands for its steps. matching returns an error if
 // there may be more handlers than are known: an answer without these would say yes for somebody who was not asked.
 // Hooks that one handler answers need it only if none is known.
-func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) ([]target, error) {
+func Matching(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) ([]Target, error) {
 	if err := m.closed(s, r.Hook); err != nil {
 		return nil, err
 	}
@@ -149,14 +124,14 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 		of, _ := m.objectLabels() // its error is one of each handler whose selector needs them
 		return of
 	})
-	targets := make([]target, 0, len(all))
+	targets := make([]Target, 0, len(all))
 	chains, steps := s.StandsFor(r.Hook.GroupHook())
 	for _, c := range chains {
 		t, err := chained(ctx, s, c, m)
 		if err != nil {
 			return nil, err
 		}
-		if len(t.steps) > 0 {
+		if len(t.Steps) > 0 {
 			targets = append(targets, t)
 		}
 	}
@@ -165,26 +140,26 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 		if steps[e.Name] {
 			continue
 		}
-		e, of, err := m.member(ctx, e)
+		e, of, err := m.Member(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		if e == nil {
 			continue
 		}
-		v := m.judge(ctx, e)
-		if closed := s.Closed(e, false); closed != nil && v.by != byNamespace {
+		v := m.Judge(ctx, e)
+		if closed := s.Closed(e, false); closed != nil && v.By != ByNamespace {
 			return nil, closed.Error() // what else selects requests may be what is mistaken
 		}
 		switch {
-		case !v.excluded():
-			targets = append(targets, target{entry: e, policyError: v.policyError, member: of})
-		case v.by == byUnknownNamespace && unsure == nil:
+		case !v.Excluded():
+			targets = append(targets, Target{Entry: e, PolicyError: v.PolicyError, Member: of})
+		case v.By == ByUnknownNamespace && unsure == nil:
 			unsure = unknownNamespace(v.namespace, e.Registration.Describe())
 		}
 	}
 	if len(chains) > 0 {
-		slices.SortFunc(targets, func(a, b target) int { return strings.Compare(a.name(), b.name()) })
+		slices.SortFunc(targets, func(a, b Target) int { return strings.Compare(a.Name(), b.Name()) })
 	}
 	if !r.Hook.Mergeable && len(targets) > 0 {
 		return targets, nil
@@ -196,9 +171,9 @@ func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) 
 }
 
 // closed returns an error if a mistaken object closes calls to all handlers of a hook.
-func (m *matcher) closed(s *registry.Snapshot, h *catalog.Hook) error {
+func (m *Matcher) closed(s *registry.Snapshot, h *catalog.Hook) error {
 	for _, c := range s.Closures() {
-		if c.Closes(h.GroupHook()) && m.judgeNamespaces(c.NamespaceSelector).by != byNamespace {
+		if c.Closes(h.GroupHook()) && m.judgeNamespaces(c.NamespaceSelector).By != ByNamespace {
 			return c.Error()
 		}
 	}
@@ -207,19 +182,19 @@ func (m *matcher) closed(s *registry.Snapshot, h *catalog.Hook) error {
 
 // unasked returns an error if ExtensionConfigs whose handlers are not known may have one that the request is for, and
 // calls have to wait for them.
-func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) error {
+func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) error {
 	awaited, err := m.unregistered(ctx, s)
 	if err != nil {
 		return err
 	}
 	for _, u := range s.Undiscovered() {
-		if no, err := m.notCalled(ctx, s, u.Name); err != nil || no {
+		if no, err := m.NotCalled(ctx, s, u.Name); err != nil || no {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		if !m.awaits(ctx, s, u, r.Hook).excluded() {
+		if !m.Awaits(ctx, s, u, r.Hook).Excluded() {
 			if u.Mistake != "" {
 				return mistaken(u)
 			}
@@ -232,21 +207,21 @@ func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) e
 	return notDiscovered(awaited)
 }
 
-// awaits decides whether calls of the hook have to wait for an ExtensionConfig whose handlers are not known.
-func (m *matcher) awaits(ctx context.Context, s *registry.Snapshot, u *registry.Undiscovered, h *catalog.Hook) verdict {
+// Awaits decides whether calls of the hook have to wait for an ExtensionConfig whose handlers are not known.
+func (m *Matcher) Awaits(ctx context.Context, s *registry.Snapshot, u *registry.Undiscovered, h *catalog.Hook) Verdict {
 	policies := s.Policies(u.Name)
 	if u.Effect(policies.All) == hook.Ignore {
-		return verdict{by: byUndiscovered}
+		return Verdict{By: ByUndiscovered}
 	}
 	if !policies.All.Allows(h.Hook) {
-		return verdict{by: byHooks, policy: policies.All}
+		return Verdict{By: ByHooks, Policy: policies.All}
 	}
-	if v := m.judgeNamespaces(u.NamespaceSelector); v.by == byNamespace {
+	if v := m.judgeNamespaces(u.NamespaceSelector); v.By == ByNamespace {
 		return v
 	}
 	// A handler with a policy of its own may be called where those without are not.
 	if len(policies.Handlers) > 0 {
-		return verdict{}
+		return Verdict{}
 	}
 	return m.judgePolicy(ctx, policies.All)
 }
@@ -259,7 +234,7 @@ func mistaken(u *registry.Undiscovered) error {
 
 func notDiscovered(awaited []string) error {
 	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: the log says why; mend or delete "+
-		"it, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", maxNames))
+		"it, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", MaxNames))
 }
 
 func unknownNamespace(namespace, registration string) error {
@@ -268,20 +243,20 @@ func unknownNamespace(namespace, registration string) error {
 		text.Cut(namespace, limits.QuotedBytes), registration)
 }
 
-func wantOne(h *catalog.Hook, targets []target) error {
+func WantOne(h *catalog.Hook, targets []Target) error {
 	if len(targets) == 0 {
 		return hook.Errorf(hook.UnknownHandler, "no handler of %s matches", h.Hook)
 	}
 	all := make([]string, len(targets))
 	for i, t := range targets {
-		all[i] = t.name()
+		all[i] = t.Name()
 	}
 	return hook.Errorf(hook.Ambiguous, "%s needs one handler and %d match, say which: %s",
-		h.Hook, len(targets), text.Join(all, ", ", maxNames))
+		h.Hook, len(targets), text.Join(all, ", ", MaxNames))
 }
 
-// maxNames is how many handlers an error names.
-const maxNames = 10
+// MaxNames is how many handlers an error names.
+const MaxNames = 10
 
 // names lists handlers for an error, in their order, chains first.
 func names(entries []*registry.Entry, chains []*registry.Chain) string {
@@ -295,5 +270,5 @@ func names(entries []*registry.Entry, chains []*registry.Chain) string {
 	for _, e := range entries {
 		all = append(all, e.Name)
 	}
-	return text.Join(all, ", ", maxNames)
+	return text.Join(all, ", ", MaxNames)
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package protect
 
 import (
 	"context"
@@ -12,16 +12,22 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
-	"github.com/hookgate/hookgate/internal/seeing/observe"
 )
 
-// circuitBreaker fails calls at once, as Unreachable, while the circuit of their handler or of its extension is open,
+// Observer is told when circuits open and close.
+type Observer interface {
+	// CircuitChanged is called with the circuit of an extension, of its handler if that is not empty, or of the handler's
+	// calls for one Cluster. err is the last failure. It does not block.
+	CircuitChanged(extensionConfig, handler, cluster string, status circuit.Status, err error)
+}
+
+// Circuits fails calls at once, as Unreachable, while the circuit of their handler or of its extension is open,
 // so that neither callers wait for what does not answer, nor does it have more to do when it comes back. A handler that
 // does not answer, or not well, opens its own circuit, and no other handler suffers from it; only a server that is gone
 // opens that of the extension. If it is so for one Cluster only, the calls of this Cluster fail at once, and no others.
 // The link is inside the failure policy, which treats such a call as any other to an extension that is down, and
 // outside of everything that costs time.
-func circuitBreaker(extensions *extensionstate.States, o *observe.Observer) extension.Link {
+func Circuits(extensions *extensionstate.States, o Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			state, settings := extensions.Of(c.Handler), extensionstate.CircuitOf(c.Handler)
@@ -67,7 +73,7 @@ func (b *breaker) outcomesOf(result extension.Result, err error) outcomes {
 // breaker is the passage of one call through the circuits of its Cluster, its handler and its extension.
 type breaker struct {
 	extensions *extensionstate.States
-	o          *observe.Observer
+	o          Observer
 	call       *extension.Call
 	state      *extensionstate.State
 	settings   *circuit.Settings
@@ -82,7 +88,7 @@ type breaker struct {
 func (b *breaker) ofCluster() string {
 	if b.cluster == nil {
 		of := ""
-		if namespace, name := clusterOf(*b.call); name != "" {
+		if namespace, name := b.call.Cluster(); name != "" {
 			of = namespace + "/" + name
 		}
 		b.cluster = &of

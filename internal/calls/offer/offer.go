@@ -1,7 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+// Package offer makes the gateway's own answers to Discovery: the handlers that it offers its callers.
+package offer
 
 import (
 	"cmp"
@@ -16,11 +17,19 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// discovery returns the gateway's own handlers of one group of hooks, so that one ExtensionConfig registers it with
+// Offers makes the answers of one gateway. It is immutable, and safe for concurrent use.
+type Offers struct {
+	Catalog *catalog.Catalog
+	Gateway string // the id of the gateway
+}
+
+// Discovery returns the gateway's own handlers of one group of hooks, so that one ExtensionConfig registers it with
 // Cluster API or with another gateway:
 //
 //   - one handler for each lifecycle hook, named as the hook in lower case, which represents every handler of that
@@ -42,9 +51,9 @@ import (
 // asked is the discovery of the group, in the version that the caller uses. Hooks are offered in that version if they
 // have it, because Cluster API refuses an answer with a hook or a version that it does not know, and otherwise in their
 // newest one. The answer is a response of asked.
-func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook, way via.Way) proto.Message {
+func (o Offers) Discovery(snapshot *registry.Snapshot, asked *catalog.Hook, way via.Way) proto.Message {
 	var handlers []*hooksv1alpha1.ExtensionHandler
-	for _, h := range d.config.Catalog.Hubs() {
+	for _, h := range o.Catalog.Hubs() {
 		if known, ok := h.In(asked.Version); ok {
 			h = known
 		}
@@ -55,7 +64,7 @@ func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook,
 		default:
 			chains, steps := snapshot.StandsFor(h.GroupHook())
 			for _, c := range chains {
-				if x := d.offeredChain(snapshot, c, h, way); x != nil {
+				if x := o.chain(snapshot, c, h, way); x != nil {
 					handlers = append(handlers, x)
 				}
 			}
@@ -70,7 +79,7 @@ func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook,
 				name, _ := snapshot.Offered(e)
 				x := described(name, h, outerTimeout(e.Handler.Timeout))
 				if way != "" {
-					d.announce(x, path, snapshot.Sole())
+					o.announce(x, path, snapshot.Sole())
 				}
 				if snapshot.Sole() && e.Handler.FailurePolicy == hook.Ignore && !h.FailOnly {
 					x.FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
@@ -82,7 +91,7 @@ func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook,
 	slices.SortFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int {
 		return cmp.Compare(a.GetName(), b.GetName())
 	})
-	answer := newSuccess(asked)
+	answer := outcome.Success(asked)
 	list := answer.ProtoReflect().Mutable(asked.Response.Descriptor().Fields().ByName("handlers")).List()
 	for _, h := range handlers {
 		catalog.CopySame(list.AppendMutable().Message(), h.ProtoReflect())
@@ -90,8 +99,8 @@ func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook,
 	return answer
 }
 
-// offeredChain returns the handler that a chain is offered as, or nil if one of its steps is not for the asker.
-func (d *Dispatcher) offeredChain(
+// chain returns the handler that a chain is offered as, or nil if one of its steps is not for the asker.
+func (o Offers) chain(
 	snapshot *registry.Snapshot, c *registry.Chain, h *catalog.Hook, way via.Way,
 ) *hooksv1alpha1.ExtensionHandler {
 	var timeout time.Duration
@@ -118,16 +127,16 @@ func (d *Dispatcher) offeredChain(
 	}
 	x := described(c.Name, h, outerTimeout(timeout))
 	if way != "" {
-		d.announce(x, via.Path(strings.Join(behind, ",")), snapshot.Sole())
+		o.announce(x, via.Path(strings.Join(behind, ",")), snapshot.Sole())
 	}
 	return x
 }
 
 // announce adds the path of a handler, for a gateway that asks. A gateway for a single extension is no part of it: its
 // replicas have ids of their own, and the handlers keep their names.
-func (d *Dispatcher) announce(x *hooksv1alpha1.ExtensionHandler, path via.Path, sole bool) {
+func (o Offers) announce(x *hooksv1alpha1.ExtensionHandler, path via.Path, sole bool) {
 	if !sole {
-		path = path.Through(d.config.Gateway)
+		path = path.Through(o.Gateway)
 	}
 	if path != "" {
 		x.UnknownMembers = map[string]*hooksv1alpha1.JSON{via.PathMember: {Raw: strconv.AppendQuote(nil, string(path))}}
@@ -137,7 +146,7 @@ func (d *Dispatcher) announce(x *hooksv1alpha1.ExtensionHandler, path via.Path, 
 // outerTimeout returns how long callers should wait for a handler: its own timeout, or those of all steps, and the
 // margin that the link deadline keeps back, in whole seconds as in the contract.
 func outerTimeout(own time.Duration) time.Duration {
-	return min((own + maxMargin + time.Second - 1).Truncate(time.Second), limits.Timeout)
+	return min((own + bounds.MaxMargin + time.Second - 1).Truncate(time.Second), limits.Timeout)
 }
 
 func described(name string, h *catalog.Hook, timeout time.Duration) *hooksv1alpha1.ExtensionHandler {

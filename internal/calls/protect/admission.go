@@ -1,7 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+// Package protect has the links of the chain that protect an extension from its callers, and callers from an extension
+// that does not answer: its circuits, and the bounds of its calls. The state is that of package extensionstate.
+package protect
 
 import (
 	"context"
@@ -14,9 +16,9 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 )
 
-// admit bounds the calls to each extension that are in flight, and those that wait for it. Waiting counts against the
-// deadline, which is therefore outside. Everything that takes memory or time for a call is inside.
-func admit(extensions *extensionstate.States) extension.Link {
+// Admission bounds the calls to each extension that are in flight, and those that wait for it. Waiting counts against
+// the deadline, which is therefore outside. Everything that takes memory or time for a call is inside.
+func Admission(extensions *extensionstate.States) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			s, limits := extensions.Of(c.Handler), extensionstate.LimitsOf(c.Handler)

@@ -1,7 +1,12 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+// Package selection decides which handlers a request is for: by the selectors of registrations, the policies of
+// operators, chains, and the members of Rollouts. It calls none of them. Calls and explanations decide by the same
+// functions; a Verdict has a text only where Exclusion is asked for it.
+//
+// A Matcher belongs to one goroutine.
+package selection
 
 import (
 	"context"
@@ -16,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/subject"
@@ -31,61 +37,70 @@ type Namespaces interface {
 	NamespaceLabels(name string) (labels map[string]string, known bool)
 }
 
-// matcher matches one request against the selectors and conditions of handlers. It reads labels and variables once, on
+// Clusters returns the labels of Clusters. Implementations are safe for concurrent use and do not block, because calls
+// wait for them.
+type Clusters interface {
+	// ClusterLabels returns the labels of a Cluster, and reports whether they are known. Callers do not change the map.
+	ClusterLabels(namespace, name string) (labels map[string]string, known bool)
+}
+
+// Matcher matches one request against the selectors and conditions of handlers. It reads labels and variables once, on
 // first use, because most handlers need none. It belongs to one goroutine.
-type matcher struct {
+type Matcher struct {
 	namespaceLabels Namespaces
 	clusters        Clusters // may be nil
 	versions        *hookversion.Converter
 	codec           *codec.Codec
 
-	message proto.Message // in the newest version of the hook; perhaps a partial one
-	body    []byte        // the JSON of message, if the caller sent it
+	// Message is the request in the newest version of the hook; perhaps a partial one.
+	Message proto.Message
+	body    []byte // the JSON of Message, if the caller sent it
 
-	skipped        []string // namespaces of what message lacks
+	skipped        []string // namespaces of what Message lacks
 	namespaces     []string
-	namespacesErr  error
 	readNamespaces bool
+	// NamespacesErr says why the namespaces of the request cannot be read, if they cannot: the request fails.
+	NamespacesErr error
 
 	labels     labels.Set
 	labelsErr  error
 	readLabels bool
 
+	// Looks means that the call is only explained.
+	Looks       bool
 	clusterName *[2]string                 // namespace and name; nil before they are read
-	looks       bool                       // the call is only explained
 	candidates  map[*registry.Rollout]bool // whether the candidate of a Rollout answers; nil before the first
 
-	request  *policy.Request // message as conditions see it
+	request  *policy.Request // Message as conditions see it
 	reserved int64           // bytes that it has taken of the call's memory
 }
 
-func (d *Dispatcher) newMatcher() matcher {
-	return matcher{
-		namespaceLabels: d.config.Namespaces, clusters: d.config.Clusters, versions: d.config.Versions, codec: d.config.Codec,
-	}
+// New returns a Matcher. clusters may be nil.
+func New(n Namespaces, clusters Clusters, versions *hookversion.Converter, c *codec.Codec) Matcher {
+	return Matcher{namespaceLabels: n, clusters: clusters, versions: versions, codec: c}
 }
 
-// read makes m match r. It returns an error if r lacks the object that its hook is about.
-func (m *matcher) read(r Request) (err error) {
+// Read makes m match r. It returns an error if r lacks the object that its hook is about.
+func (m *Matcher) Read(r Request) (err error) {
 	if r.Message == nil {
-		m.message, m.body, m.skipped = r.Partial, r.Body, r.Namespaces
+		m.Message, m.body, m.skipped = r.Partial, r.Body, r.Namespaces
 		return m.check()
 	}
-	if m.message, err = m.versions.ToHub(r.Message, r.Hook); err != nil {
+	if m.Message, err = m.versions.ToHub(r.Message, r.Hook); err != nil {
 		return err
 	}
-	if m.message == r.Message {
+	if m.Message == r.Message {
 		m.body = r.Body
 	}
 	return m.check()
 }
 
 // check returns an error if the request lacks the object that its hook is about, or is about too many namespaces.
-func (m *matcher) check() error {
-	if err := subject.Check(m.message); err != nil {
+func (m *Matcher) check() error {
+	if err := subject.Check(m.Message); err != nil {
 		return err
 	}
-	if n, _ := subject.Items(m.message); n+len(m.skipped) <= limits.Namespaces {
+	if n, _ := subject.Items(m.Message); n+len(m.skipped) <= limits.Namespaces {
 		return nil // as in most requests, which need not be read for this
 	}
 	m.readNamespacesOf()
@@ -95,16 +110,16 @@ func (m *matcher) check() error {
 	return nil
 }
 
-func (m *matcher) readNamespacesOf() {
-	m.namespaces, m.namespacesErr = subject.Namespaces(m.message, m.skipped)
+func (m *Matcher) readNamespacesOf() {
+	m.namespaces, m.NamespacesErr = subject.Namespaces(m.Message, m.skipped)
 	m.readNamespaces = true
 }
 
-// verdict says whether a request is for a handler, and what decides that. It has no text, which calls do not need.
-type verdict struct {
-	by exclusion
-	// policy is the one that excludes the handler, or that could not be evaluated, if it is one that does.
-	policy *policy.Policy
+// Verdict says whether a request is for a handler, and what decides that. It has no text, which calls do not need.
+type Verdict struct {
+	By By
+	// Policy is the one that excludes the handler, or that could not be evaluated, if it is one that does.
+	Policy *policy.Policy
 	// namespace is the one that the namespaceSelector does not match, or whose labels are not known.
 	namespace string
 	// condition is the one that is false.
@@ -114,42 +129,42 @@ type verdict struct {
 	cluster string
 	labels  labels.Set
 	unknown error
-	// policyError, a *hook.Error, says why the policy could not be evaluated, if it could not. The handler is called then,
+	// PolicyError, a *hook.Error, says why the policy could not be evaluated, if it could not. The handler is called then,
 	// and its call fails.
-	policyError error
+	PolicyError error
 }
 
-// exclusion is what excludes a handler from a request.
-type exclusion int
+// By is what excludes a handler from a request.
+type By int
 
 // The exclusions. The zero value excludes nothing.
 const (
-	byNamespace exclusion = iota + 1
-	byUnknownNamespace
-	byObject
-	byCluster
-	byUnknownCluster
-	byCondition
-	byHooks        // of the policy for the extension
-	byUndiscovered // which the policy or the ExtensionConfig ignores
+	ByNamespace By = iota + 1
+	ByUnknownNamespace
+	ByObject
+	ByCluster
+	ByUnknownCluster
+	ByCondition
+	ByHooks        // of the policy for the extension
+	ByUndiscovered // which the policy or the ExtensionConfig ignores
 )
 
-// excluded reports whether the handler is not for the request.
-func (v verdict) excluded() bool { return v.by != 0 }
+// Excluded reports whether the handler is not for the request.
+func (v Verdict) Excluded() bool { return v.By != 0 }
 
-// judge decides whether the request is for a handler: by the namespaceSelector and the selection of its registration,
+// Judge decides whether the request is for a handler: by the namespaceSelector and the selection of its registration,
 // and by the operator's policy.
-func (m *matcher) judge(ctx context.Context, e *registry.Entry) verdict {
+func (m *Matcher) Judge(ctx context.Context, e *registry.Entry) Verdict {
 	if e.Handler.Everything {
-		return verdict{}
+		return Verdict{}
 	}
-	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.by == byUnknownNamespace && e.Registration.Audit {
+	if v := m.judgeNamespaces(e.Registration.NamespaceSelector); v.By == ByUnknownNamespace && e.Registration.Audit {
 		// The call would fail before any handler is called. As an error of this one, it is only reported.
-		return verdict{policyError: unknownNamespace(v.namespace, e.Registration.Describe())}
-	} else if v.excluded() {
+		return Verdict{PolicyError: unknownNamespace(v.namespace, e.Registration.Describe())}
+	} else if v.Excluded() {
 		return v
 	}
-	if v := m.judgePolicy(ctx, e.Registration.Selection); v.excluded() || v.policyError != nil {
+	if v := m.judgePolicy(ctx, e.Registration.Selection); v.Excluded() || v.PolicyError != nil {
 		return v
 	}
 	return m.judgePolicy(ctx, e.Policy)
@@ -157,25 +172,25 @@ func (m *matcher) judge(ctx context.Context, e *registry.Entry) verdict {
 
 // judgeNamespaces decides whether the namespaceSelector of an ExtensionConfig, which may be nil, matches every
 // namespace of the request. A request about no object, such as one of DiscoverVariables, matches every selector. If
-// one that does not match depends on labels of a namespace that is not known, the exclusion is byUnknownNamespace. If
-// namespacesErr is set then, the verdict means nothing.
-func (m *matcher) judgeNamespaces(selector labels.Selector) verdict {
+// one that does not match depends on labels of a namespace that is not known, the exclusion is ByUnknownNamespace. If
+// NamespacesErr is set then, the verdict means nothing.
+func (m *Matcher) judgeNamespaces(selector labels.Selector) Verdict {
 	if selector == nil || selector.Empty() {
-		return verdict{}
+		return Verdict{}
 	}
 	if !m.readNamespaces {
 		m.readNamespacesOf()
 	}
-	v := verdict{}
+	v := Verdict{}
 	for _, n := range m.namespaces {
 		of, known := m.namespaceLabels.NamespaceLabels(n)
 		if selector.Matches(labels.Set(of)) {
 			continue
 		}
 		if known || !mayMatch(selector, labels.Set(of)) {
-			return verdict{by: byNamespace, namespace: n}
+			return Verdict{By: ByNamespace, namespace: n}
 		}
-		v = verdict{by: byUnknownNamespace, namespace: n}
+		v = Verdict{By: ByUnknownNamespace, namespace: n}
 	}
 	return v
 }
@@ -189,25 +204,25 @@ func mayMatch(selector labels.Selector, known labels.Set) bool {
 }
 
 // judgePolicy decides whether a policy, which may be nil, lets its handler be called.
-func (m *matcher) judgePolicy(ctx context.Context, p *policy.Policy) verdict {
+func (m *Matcher) judgePolicy(ctx context.Context, p *policy.Policy) Verdict {
 	if p == nil {
-		return verdict{}
+		return Verdict{}
 	}
 	if p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
 		switch matches, err := m.matchesLabels(p.ObjectSelector); {
 		case err != nil:
-			return verdict{policy: p, policyError: err}
+			return Verdict{Policy: p, PolicyError: err}
 		case !matches:
-			return verdict{by: byObject, policy: p}
+			return Verdict{By: ByObject, Policy: p}
 		}
 	}
 	return m.judgeConditions(ctx, p)
 }
 
 // judgeConditions decides whether the conditions of a policy let its handler be called.
-func (m *matcher) judgeConditions(ctx context.Context, p *policy.Policy) verdict {
+func (m *Matcher) judgeConditions(ctx context.Context, p *policy.Policy) Verdict {
 	if p.Conditions == nil {
-		return verdict{}
+		return Verdict{}
 	}
 	if m.request == nil {
 		m.request = m.newRequest(ctx)
@@ -215,11 +230,11 @@ func (m *matcher) judgeConditions(ctx context.Context, p *policy.Policy) verdict
 	unmet, err := p.Conditions.Unmet(ctx, m.request)
 	switch {
 	case err != nil:
-		return verdict{policy: p, policyError: conditionError(p, err)}
+		return Verdict{Policy: p, PolicyError: conditionError(p, err)}
 	case unmet != nil:
-		return verdict{by: byCondition, policy: p, condition: unmet}
+		return Verdict{By: ByCondition, Policy: p, condition: unmet}
 	}
-	return verdict{}
+	return Verdict{}
 }
 
 // conditionError classifies the error of a policy's conditions.
@@ -230,7 +245,7 @@ func conditionError(p *policy.Policy, err error) error {
 	case errors.As(err, &refused): // of the memory for calls
 		return refused
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return gaveUp(err)
+		return bounds.GaveUp(err)
 	case errors.Is(err, policy.ErrTooMany):
 		return hook.Errorf(hook.TooLarge, "%s: %s", p, err)
 	case errors.As(err, &evaluation):
@@ -240,17 +255,9 @@ func conditionError(p *policy.Policy, err error) error {
 		WithCause(err)
 }
 
-// gaveUp returns the error of a call whose context has ended with err.
-func gaveUp(err error) *hook.Error {
-	if errors.Is(err, context.Canceled) {
-		return hook.Errorf(hook.Canceled, "the caller left before the answer").WithCause(err)
-	}
-	return hook.Errorf(hook.Timeout, "no answer before the caller's deadline").WithCause(err)
-}
-
 // matchesLabels reports whether the selector matches the labels of the object that the request is about. A request
 // about no object matches every selector.
-func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
+func (m *Matcher) matchesLabels(selector labels.Selector) (bool, error) {
 	of, err := m.objectLabels()
 	if err != nil {
 		return false, err
@@ -259,9 +266,9 @@ func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
 }
 
 // objectLabels returns the labels of the object that the request is about, nil if it is about none.
-func (m *matcher) objectLabels() (labels.Set, error) {
+func (m *Matcher) objectLabels() (labels.Set, error) {
 	if !m.readLabels {
-		m.labels, m.labelsErr = subject.Labels(m.message)
+		m.labels, m.labelsErr = subject.Labels(m.Message)
 		m.readLabels = true
 	}
 	return m.labels, m.labelsErr
@@ -269,14 +276,15 @@ func (m *matcher) objectLabels() (labels.Set, error) {
 
 // newRequest returns the request as the caller sent it, without the settings of an ExtensionConfig. What conditions
 // decode of it takes memory of the call until release.
-func (m *matcher) newRequest(ctx context.Context) *policy.Request {
+func (m *Matcher) newRequest(ctx context.Context) *policy.Request {
 	guard := policy.Guard{Step: ctx.Err}
-	if in := callFrom(ctx); in != nil {
-		if in.Received > budget.Step {
-			guard.Step = in.work.Step
+	if in := bounds.From(ctx); in != nil {
+		if in.Large() {
+			guard.Step = in.Work().Step
 		}
+		memory := in.Memory()
 		guard.Reserve = func(bytes int64) error {
-			if err := in.memory.Grow(ctx, bytes); err != nil {
+			if err := memory.Grow(ctx, bytes); err != nil {
 				return err
 			}
 			m.reserved += bytes
@@ -287,8 +295,8 @@ func (m *matcher) newRequest(ctx context.Context) *policy.Request {
 		return policy.NewRequest(m.body, guard)
 	}
 	return policy.NewMessage(func(member string) ([]byte, error) {
-		body, err := m.codec.EncodeWithin(part(m.message, member), math.MaxInt64, codec.Guard{Reserve: guard.Reserve})
-		if err == nil && guard.Reserve != nil && body.Size() > reserveFrom {
+		body, err := m.codec.EncodeWithin(part(m.Message, member), math.MaxInt64, codec.Guard{Reserve: guard.Reserve})
+		if err == nil && guard.Reserve != nil && body.Size() > budget.CallBytes {
 			err = guard.Reserve(body.Size())
 		}
 		if err != nil {
@@ -314,10 +322,10 @@ func part(m proto.Message, member string) proto.Message {
 	return to.Interface()
 }
 
-// release gives back the memory that conditions have taken.
-func (m *matcher) release(ctx context.Context) {
+// Release gives back the memory that conditions have taken.
+func (m *Matcher) Release(ctx context.Context) {
 	if m.reserved > 0 {
-		callFrom(ctx).memory.Shrink(m.reserved)
+		bounds.From(ctx).Memory().Shrink(m.reserved)
 		m.request, m.reserved = nil, 0
 	}
 }

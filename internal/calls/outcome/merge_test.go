@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package outcome
 
 import (
 	"errors"
@@ -11,31 +11,36 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/registry"
+)
+
+const (
+	success = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS
+	failure = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
 )
 
 // merged merges answers of the handlers v.a, v.b and so on.
-func merged(t *testing.T, hookName string, answers ...answer) (proto.Message, error) {
+func merged(t *testing.T, hookName string, answers ...Answer) (proto.Message, error) {
 	t.Helper()
-	var targets []target
-	for i := range answers {
-		targets = append(targets, target{entry: &registry.Entry{Name: "v." + string(rune('a'+i))}})
+	h, ok := catalog.New().ByName(hookName)
+	if !ok {
+		t.Fatalf("no hook %s", hookName)
 	}
-	return merge(hookOf(t, hookName), targets, answers)
+	return Merge(h, func(i int) string { return "v." + string(rune('a'+i)) }, answers)
 }
 
-func agreed(message string, retry int32) answer {
-	return answer{response: &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: message, RetryAfterSeconds: retry}}
+func agreed(message string, retry int32) Answer {
+	return Answer{Response: &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: message, RetryAfterSeconds: retry}}
 }
 
-func refusal(message string) answer {
-	return answer{response: &hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: message, RetryAfterSeconds: 1}}
+func refusal(message string) Answer {
+	return Answer{Response: &hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: message, RetryAfterSeconds: 1}}
 }
 
-func failing(kind hook.Kind, handler, text string, cause error) answer {
-	return answer{err: hook.Errorf(kind, "%s", text).WithHandler(handler).WithCause(cause)}
+func failing(kind hook.Kind, handler, text string, cause error) Answer {
+	return Answer{Err: hook.Errorf(kind, "%s", text).WithHandler(handler).WithCause(cause)}
 }
 
 // The least of retryAfterSeconds that is not zero counts, as Cluster API computes it.
@@ -47,7 +52,7 @@ func TestMergeRetryAfterSeconds(t *testing.T) {
 		{[]int32{0, 0}, 0}, {[]int32{0, 5}, 5}, {[]int32{5, 0}, 5}, {[]int32{5, 7}, 5}, {[]int32{7, 5}, 5}, {[]int32{5, 5}, 5},
 		{[]int32{9, 0, 3, 0, 4}, 3}, {[]int32{0, 0, 1}, 1}, {[]int32{-1, 5}, -1}, {[]int32{5, -1}, -1}, {[]int32{0, -1}, -1}, {[]int32{-2, -1}, -2},
 	} {
-		var answers []answer
+		var answers []Answer
 		for _, r := range tc.retries {
 			answers = append(answers, agreed("", r))
 		}
@@ -65,7 +70,7 @@ func TestMergeMessages(t *testing.T) {
 	}{
 		{nil, ""}, {[]string{"", ""}, ""}, {[]string{"a", ""}, "a"}, {[]string{"", "b"}, "b"}, {[]string{"a", "b", "a"}, "a, b, a"},
 	} {
-		var answers []answer
+		var answers []Answer
 		for _, m := range tc.messages {
 			answers = append(answers, agreed(m, 0))
 		}
@@ -79,7 +84,7 @@ func TestMergeMessages(t *testing.T) {
 
 // The answer of a hook that does not hold its caller has no retryAfterSeconds to set.
 func TestMergeOfAHookThatDoesNotBlock(t *testing.T) {
-	one := answer{response: &hooksv1alpha1.AfterControlPlaneInitializedResponse{Status: success, Message: "a"}}
+	one := Answer{Response: &hooksv1alpha1.AfterControlPlaneInitializedResponse{Status: success, Message: "a"}}
 	got, err := merged(t, "AfterControlPlaneInitialized", one, one)
 	want := &hooksv1alpha1.AfterControlPlaneInitializedResponse{Status: success, Message: "a, a"}
 	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); err != nil || diff != "" {
@@ -89,21 +94,21 @@ func TestMergeOfAHookThatDoesNotBlock(t *testing.T) {
 
 // Of the same unknown member in two answers, in any case, the first handler's wins; all others are kept.
 func TestMergeUnknownMembers(t *testing.T) {
-	with := func(members map[string]string) answer {
+	with := func(members map[string]string) Answer {
 		m := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{}}
 		for k, v := range members {
 			m.UnknownMembers[k] = &hooksv1alpha1.JSON{Raw: []byte(v)}
 		}
-		return answer{response: m}
+		return Answer{Response: m}
 	}
 	a, b, c := with(map[string]string{"x": "1", "y": "2"}), with(map[string]string{"X": "3", "z": "4"}), with(map[string]string{"y": "5", "z": "6", "w": "7"})
-	before := proto.Clone(a.response)
+	before := proto.Clone(a.Response)
 	got, err := merged(t, "BeforeClusterCreate", a, b, c)
-	want := with(map[string]string{"x": "1", "y": "2", "z": "4", "w": "7"}).response
+	want := with(map[string]string{"x": "1", "y": "2", "z": "4", "w": "7"}).Response
 	if diff := cmp.Diff(want, got, protocmp.Transform()); err != nil || diff != "" {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
-	if diff := cmp.Diff(before, a.response, protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(before, a.Response, protocmp.Transform()); diff != "" {
 		t.Errorf("an answer was changed: -want +got:\n%s", diff)
 	}
 }
@@ -113,22 +118,22 @@ func TestMergeOfSeveralFailures(t *testing.T) {
 	dial, decode := errors.New("dial 10.0.0.7:4711"), errors.New("unexpected EOF")
 	unreachable := failing(hook.Unreachable, "v.a", "connection refused", dial)
 	bad := failing(hook.BadResponse, "v.b", "answer is empty", decode)
-	internal := answer{err: errors.New("a defect")}
+	internal := Answer{Err: errors.New("a defect")}
 	tests := map[string]struct {
-		answers []answer
+		answers []Answer
 		kind    hook.Kind
 		text    string
 		causes  []error
 	}{
-		"One":             {[]answer{unreachable, agreed("", 3)}, hook.Unreachable, `handler "v.a": connection refused`, []error{dial}},
-		"TwoKinds":        {[]answer{unreachable, bad}, hook.Unreachable, `handler "v.a": connection refused; handler "v.b": answer is empty`, []error{dial, decode}},
-		"OtherWayRound":   {[]answer{bad, unreachable}, hook.BadResponse, `handler "v.b": answer is empty; handler "v.a": connection refused`, []error{dial, decode}},
-		"FailureFirst":    {[]answer{refusal("no"), bad}, hook.BadResponse, `handler "v.a": no; handler "v.b": answer is empty`, []error{decode}},
-		"FailureLast":     {[]answer{unreachable, refusal("no")}, hook.Unreachable, `handler "v.a": connection refused; handler "v.b": no`, []error{dial}},
-		"BetweenSuccess":  {[]answer{agreed("yes", 1), bad, agreed("yes", 2), unreachable}, hook.BadResponse, `handler "v.b": answer is empty; handler "v.a": connection refused`, []error{decode, dial}},
-		"Defect":          {[]answer{internal, bad}, hook.Internal, `internal error: see the gateway's log; handler "v.b": answer is empty`, []error{decode}},
-		"NotCalledBehind": {[]answer{bad, {}, {}}, hook.BadResponse, `handler "v.b": answer is empty`, []error{decode}},
-		"NotCalledBefore": {[]answer{{}, bad}, hook.BadResponse, `handler "v.b": answer is empty`, []error{decode}},
+		"One":             {[]Answer{unreachable, agreed("", 3)}, hook.Unreachable, `handler "v.a": connection refused`, []error{dial}},
+		"TwoKinds":        {[]Answer{unreachable, bad}, hook.Unreachable, `handler "v.a": connection refused; handler "v.b": answer is empty`, []error{dial, decode}},
+		"OtherWayRound":   {[]Answer{bad, unreachable}, hook.BadResponse, `handler "v.b": answer is empty; handler "v.a": connection refused`, []error{dial, decode}},
+		"FailureFirst":    {[]Answer{refusal("no"), bad}, hook.BadResponse, `handler "v.a": no; handler "v.b": answer is empty`, []error{decode}},
+		"FailureLast":     {[]Answer{unreachable, refusal("no")}, hook.Unreachable, `handler "v.a": connection refused; handler "v.b": no`, []error{dial}},
+		"BetweenSuccess":  {[]Answer{agreed("yes", 1), bad, agreed("yes", 2), unreachable}, hook.BadResponse, `handler "v.b": answer is empty; handler "v.a": connection refused`, []error{decode, dial}},
+		"Defect":          {[]Answer{internal, bad}, hook.Internal, `internal error: see the gateway's log; handler "v.b": answer is empty`, []error{decode}},
+		"NotCalledBehind": {[]Answer{bad, {}, {}}, hook.BadResponse, `handler "v.b": answer is empty`, []error{decode}},
+		"NotCalledBefore": {[]Answer{{}, bad}, hook.BadResponse, `handler "v.b": answer is empty`, []error{decode}},
 	}
 	for name, tc := range tests {
 		got, err := merged(t, "BeforeClusterCreate", tc.answers...)
@@ -145,7 +150,7 @@ func TestMergeOfSeveralFailures(t *testing.T) {
 
 // Several Failures are one, which does not hold its caller.
 func TestMergeOfFailures(t *testing.T) {
-	got, err := merged(t, "BeforeClusterCreate", refusal("no"), agreed("yes", 3), refusal("never"), answer{})
+	got, err := merged(t, "BeforeClusterCreate", refusal("no"), agreed("yes", 3), refusal("never"), Answer{})
 	want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: `handler "v.a": no; handler "v.c": never`}
 	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); err != nil || diff != "" {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
@@ -154,8 +159,8 @@ func TestMergeOfFailures(t *testing.T) {
 
 func TestMergeOfOneAndOfNone(t *testing.T) {
 	one := agreed("as it is", 3)
-	one.response.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"x": {Raw: []byte("1")}}
-	if got, err := merged(t, "BeforeClusterCreate", one); err != nil || got != one.response {
+	one.Response.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"x": {Raw: []byte("1")}}
+	if got, err := merged(t, "BeforeClusterCreate", one); err != nil || got != one.Response {
 		t.Errorf("one answer: got %v, %v", got, err)
 	}
 	got, err := merged(t, "BeforeClusterCreate")
