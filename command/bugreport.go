@@ -28,8 +28,8 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/contract/render"
 	"github.com/hookgate/hookgate/internal/seeing/bugreport"
-	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
 )
 
 // callOptions are the flags of hookgate call.

@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
 )
 
 // mostCompletions is more than a person reads.

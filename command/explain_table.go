@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/jsonscan"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
 )
 
 // explanationWidth is the number of columns that the texts of an explanation take.

@@ -18,7 +18,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
@@ -33,9 +34,10 @@ func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 			return usagef("say what to get: %s", gettable)
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRolloutsCommand(),
-		newGetRulesCommand(), newGetJobsCommand(), newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand(),
-		newGetRoutesCommand())
+	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetHoldsCommand(), newGetRoutesCommand())
+	for _, kind := range allkinds.Own() {
+		cmd.AddCommand(newGetListedCommand(&kind.Shown))
+	}
 	for _, kind := range infrastructureKinds {
 		cmd.AddCommand(newGetInfrastructureCommand(kind))
 	}

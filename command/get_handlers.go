@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
 )
 
 // handlersOptions are the flags of hookgate get handlers. One of server and diagnostics is what is asked; they share

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/base/status"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
 )
 
 // holdsOptions are the flags of hookgate get holds, and the name of the Cluster.

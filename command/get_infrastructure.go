@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/contract/render"
 	"github.com/hookgate/hookgate/internal/infrastructure/overview"
-	"github.com/hookgate/hookgate/internal/seeing/render"
 	"github.com/hookgate/hookgate/provider"
 )
 

@@ -37,7 +37,7 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *ma
 		return target{}, of
 	}
 	if err != nil {
-		return target{}, hook.Errorf(hook.NotReady, "HandlerChain %q cannot be called: %s", c.Name,
+		return target{}, hook.Errorf(hook.NotReady, "%s cannot be called: %s", c,
 			joined(strings.Split(err.Error(), "\n"), "; "))
 	}
 	t := target{chain: c}
@@ -247,8 +247,8 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t target) (pro
 		return nil, err
 	}
 	if t.chain.Block && len(uncovered) > 0 {
-		return d.blocked(r, t, fmt.Sprintf("onPartialCoverage of HandlerChain %q is Block, and no step covers %s",
-			t.chain.Name, handlerchain.Listed(uncovered))), nil
+		return d.blocked(r, t, fmt.Sprintf("onPartialCoverage of %s is Block, and no step covers %s",
+			t.chain, handlerchain.Listed(uncovered))), nil
 	}
 	d.unblocked(r, t)
 	whole := mergeSuccesses(r.Hook, answers)
@@ -274,7 +274,7 @@ func (d *Dispatcher) chainUntil(
 	ctx context.Context, r Request, t target, ends func(answer proto.Message) bool,
 ) (proto.Message, error) {
 	if len(t.steps) == 0 {
-		return nil, hook.Errorf(hook.UnknownHandler, "no step of HandlerChain %q is for this request", t.chain.Name)
+		return nil, hook.Errorf(hook.UnknownHandler, "no step of %s is for this request", t.chain)
 	}
 	answers := make([]answer, len(t.steps))
 	for i, step := range t.steps {

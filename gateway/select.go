@@ -68,8 +68,8 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 			return target{}, of.Error()
 		}
 		if isChain {
-			return target{}, hook.Errorf(hook.UnknownHandler, "HandlerChain %q serves the hook %s, not %s",
-				c.Name, c.Hook.Hook, r.Hook.Hook)
+			return target{}, hook.Errorf(hook.UnknownHandler, "%s serves the hook %s, not %s",
+				c, c.Hook.Hook, r.Hook.Hook)
 		}
 		return target{}, noHandler(s, r)
 	}
@@ -129,8 +129,8 @@ func noHandler(s *registry.Snapshot, r Request) error {
 		return notKnown(r.Handler, awaited)
 	}
 	if h, p, ok := s.WithheldAs(r.Handler); ok {
-		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of ExtensionPolicy %q does not "+
-			"have %s", r.Handler, p.Name, h.Hook.Hook)
+		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of %s does not "+
+			"have %s", r.Handler, p, h.Hook.Hook)
 	}
 	chains, _ := s.StandsFor(r.Hook.GroupHook())
 	return hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",

@@ -48,7 +48,7 @@ var inside = map[string]string{
 
 	"provider.Config.Gateway": client,
 
-	"registry.Entry.ExtensionPolicy":  compiled,
+	"registry.Entry.OfExtension":      compiled,
 	"registry.Entry.Policy":           compiled,
 	"registry.Local.Answer":           compiled,
 	"registry.Policies.All":           compiled,
