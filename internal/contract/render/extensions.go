@@ -244,6 +244,7 @@ func times(n uint64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
+// CallsOf says in a line how the calls of the window went.
 func CallsOf(c *status.Calls, window status.Seconds) string {
 	in := " in " + duration.HumanDuration(window.Duration())
 	if c.Total == 0 {

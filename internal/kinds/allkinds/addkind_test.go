@@ -53,7 +53,7 @@ type toy struct {
 
 func (o *toy) DeepCopyObject() runtime.Object {
 	c := *o
-	c.ObjectMeta = *o.ObjectMeta.DeepCopy()
+	c.ObjectMeta = *o.DeepCopy()
 	return &c
 }
 
@@ -132,7 +132,12 @@ func TestAddedKind(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-ended })
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 	eventually := func(what string, is func(*registry.Snapshot) bool) {
 		t.Helper()
 		for deadline := time.Now().Add(30 * time.Second); !is(reg.Snapshot()); time.Sleep(5 * time.Millisecond) {
