@@ -12,8 +12,8 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds"
 )
 
-// newGetListedCommand returns the command hookgate get for a kind of objects that the status of a gateway lists with the
-// verdict on each.
+// newGetListedCommand returns the command hookgate get for a kind of objects that the status of a gateway lists with
+// the verdict on each.
 func newGetListedCommand(kind *kinds.Shown) *cobra.Command {
 	var o statusOptions
 	var output string

@@ -160,7 +160,8 @@ func (s *clusters) watchFailed(_ context.Context, _ *toolscache.Reflector, err e
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		reason = "refused"
 		advice = "allow the gateway's service account to list and watch clusters of " + clusterKind.Group + ", and install " +
-			"Cluster API; until then, calls of " + registry.ChainKind + "s with an objectSelector for a step of an in-place hook fail, " +
+			"Cluster API; until then, calls of " + registry.ChainKind +
+			"s with an objectSelector for a step of an in-place hook fail, " +
 			"and " + registry.RolloutKind + "s know of Clusters only what calls say"
 		s.onceRefused.Do(func() { close(s.refused) })
 	}

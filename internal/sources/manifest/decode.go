@@ -74,8 +74,8 @@ type Decoder struct {
 	rules       []kinds.Rules
 }
 
-// NewDecoder returns a Decoder for the hooks of a catalog. Each of with changes what the rules of the kinds are made of,
-// which otherwise are those of a directory.
+// NewDecoder returns a Decoder for the hooks of a catalog. Each of with changes what the rules of the kinds are made
+// of, which otherwise are those of a directory.
 func NewDecoder(hooks *catalog.Catalog, with ...func(*allkinds.Config)) (*Decoder, error) {
 	conditions, err := policy.NewCompiler()
 	if err != nil {
@@ -130,16 +130,16 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		unknown.kind = cmp.Or(meant, d.kind, "object")
 		return unknown.refusedAs(words, []Problem{*problem})
 	}
-	own := ""
+	var own strings.Builder
 	for _, of := range slices.Backward(allkinds.Own()) {
 		if !of.InCluster {
-			own += of.Name + ", "
+			own.WriteString(of.Name + ", ")
 		}
 	}
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
 		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, %sNamespace and CustomResourceDefinition "+
-			"are read", d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup, own),
+			"are read", d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup, own.String()),
 	}}
 }
 
