@@ -202,20 +202,8 @@ func listOwn(reporter *observe.Reporter, source source) {
 			return known
 		}
 	}
-	if s, ok := source.(interface{ Policies() ([]status.Policy, int) }); ok {
-		reporter.Policies = s.Policies
-	}
-	if s, ok := source.(interface{ Chains() ([]status.Chain, int) }); ok {
-		reporter.Chains = s.Chains
-	}
-	if s, ok := source.(interface{ Rules() ([]status.Local, int) }); ok {
-		reporter.Rules = s.Rules
-	}
-	if s, ok := source.(interface{ Jobs() ([]status.Local, int) }); ok {
-		reporter.Jobs = s.Jobs
-	}
-	if s, ok := source.(interface{ Rollouts() []status.Rollout }); ok {
-		reporter.Rollouts = s.Rollouts
+	if s, ok := source.(interface{ Objects(g *status.Gateway) }); ok {
+		reporter.Objects = s.Objects
 	}
 }
 

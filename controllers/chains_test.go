@@ -82,7 +82,7 @@ func TestChainTakesEffect(t *testing.T) {
 	if c, ok := r.registry.Snapshot().Chain("both"); !ok || len(c.Steps) != 2 || c.Steps[1].Handler != "b.acme" {
 		t.Errorf("with a mistake in it, the registry has %+v, %t", c, ok)
 	}
-	if listed, _ := r.source.Chains(); len(listed) != 1 || listed[0].Reason != v1alpha1.InvalidReason || len(listed[0].Steps) != 2 {
+	if listed := objectsOf(r.source).Chains; len(listed) != 1 || listed[0].Reason != v1alpha1.InvalidReason || len(listed[0].Steps) != 2 {
 		t.Errorf("the status lists %+v", listed)
 	}
 	expectWrites(t, api, marked, "PATCH both/status 200")

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +36,6 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
@@ -126,7 +124,7 @@ type Source struct {
 	types      *policy.Types
 	namespaces namespaces
 	leadership *leadership
-	sets       *allkinds.Sets
+	sets       allkinds.Sets
 	exists     func(extensionConfig string) bool // set by Run
 	clusters   *clusters
 	params     *ruleParams
@@ -201,27 +199,12 @@ func New(c Config) (*Source, error) {
 // Leads reports whether this replica discovers extensions and writes status now.
 func (s *Source) Leads() bool { return s.leadership.term() != nil }
 
-// Policies returns the ExtensionPolicies with the verdicts of this replica, by name, and how many more there are than
-// it lists.
-func (s *Source) Policies() (policies []status.Policy, missed int) {
-	return s.sets.Policies.Listed()
+// Objects puts the objects of Hookgate's own kinds into g, with the verdicts of this replica.
+func (s *Source) Objects(g *status.Gateway) {
+	for _, of := range s.sets {
+		of.List(g)
+	}
 }
-
-// Chains is Policies for HandlerChains.
-func (s *Source) Chains() (chains []status.Chain, missed int) { return s.sets.Chains.Listed() }
-
-// Rules is Policies for HookRules.
-func (s *Source) Rules() (rules []status.Local, missed int) {
-	listed, missed := s.sets.Rules.Listed()
-	return s.places.shownIn(listed), missed
-}
-
-// Jobs is Policies for HookJobs.
-func (s *Source) Jobs() (jobs []status.Local, missed int) { return s.sets.Jobs.Listed() }
-
-// Rollouts returns the ExtensionRollouts with the verdicts of this replica, by name, and what is known of their
-// Clusters.
-func (s *Source) Rollouts() []status.Rollout { return s.sets.Rollouts.Listed() }
 
 // RolloutEngine returns what decides for which Clusters the candidates of ExtensionRollouts answer.
 func (s *Source) RolloutEngine() *rollout.Engine { return s.rollouts.engine }
@@ -355,7 +338,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		warm:       make(chan struct{}),
 		requests:   make(chan event.GenericEvent),
 	}
-	r.policies, s.inCluster.ctx = s.sets.Policies, ctx
+	r.policies, s.inCluster.ctx = s.sets.Policies(), ctx
 	s.exists = func(name string) bool { return r.exists(ctx, name) }
 	jobs, err := s.newJobCluster(ctx, problems)
 	if err != nil {
@@ -468,11 +451,10 @@ func (s *Source) newOwn(
 		Jobs: hookjob.NewCompiler(s.config.Catalog, s.compiler, s.types, &s.config.HookJobs, jobs),
 	})
 	o.kinds = append(o.kinds, newRolloutRecords(s.rollouts.engine, o))
-	for _, of := range s.sets.All() {
-		if of.Name == hookjob.Kind && jobs == nil {
+	for i, of := range s.sets {
+		if of.InCluster && jobs == nil {
 			continue // they are not watched
 		}
-		i := slices.IndexFunc(rules, func(r kinds.Rules) bool { return r.Name == of.Name })
 		o.kinds = append(o.kinds, newFollower(o, rules[i], of.Set))
 	}
 	problems.missing = o.setAbsent

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // clusterKind is Cluster API's kind, of which only metadata is watched.
@@ -159,8 +160,9 @@ func (s *clusters) watchFailed(_ context.Context, _ *toolscache.Reflector, err e
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		reason = "refused"
 		advice = "allow the gateway's service account to list and watch clusters of " + clusterKind.Group + ", and install " +
-			"Cluster API; until then, calls of HandlerChains with an objectSelector for a step of an in-place hook fail, " +
-			"and ExtensionRollouts know of Clusters only what calls say"
+			"Cluster API; until then, calls of " + registry.ChainKind +
+			"s with an objectSelector for a step of an in-place hook fail, " +
+			"and " + registry.RolloutKind + "s know of Clusters only what calls say"
 		s.onceRefused.Do(func() { close(s.refused) })
 	}
 	if before := s.logged.Swap(&reason); before != nil && *before == reason {

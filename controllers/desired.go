@@ -163,8 +163,8 @@ func (o *observation) withheldMessage() string {
 	for i, h := range o.withheld {
 		names[i] = fmt.Sprintf("%s (%s)", h.Name, h.Hook.Hook)
 	}
-	return fmt.Sprintf("not served, because spec.hooks of ExtensionPolicy %q does not have their hooks: %s",
-		o.policy.Name, text.Join(names, ", ", maxListed))
+	return fmt.Sprintf("not served, because spec.hooks of %s does not have their hooks: %s",
+		o.policy, text.Join(names, ", ", maxListed))
 }
 
 // setDiscoveredAt says where the handlers in the status are called, for replicas that start later.

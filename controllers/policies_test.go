@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -79,7 +80,7 @@ func TestPolicyTakesEffect(t *testing.T) {
 		s.MatchConditions = []v1alpha1.MatchCondition{{Name: "x", Expression: "("}}
 	})
 	api.awaitAccepted(t, "p", v1alpha1.InvalidReason, "spec.matchConditions[0]")
-	if listed, _ := r.source.Policies(); len(listed) != 1 || listed[0].Target != "acme" || listed[0].Reason != v1alpha1.InvalidReason {
+	if listed := objectsOf(r.source).Policies; len(listed) != 1 || listed[0].Target != "acme" || listed[0].Reason != v1alpha1.InvalidReason {
 		t.Errorf("the status lists %+v", listed)
 	}
 	if e, _ := r.registry.Snapshot().Handler("a.acme"); e.Handler.FailurePolicy != hook.Ignore {
@@ -167,7 +168,7 @@ func TestFollowerWritesNoStatusOfPolicies(t *testing.T) {
 	r.awaitLog(t, "policy is not accepted")
 	api.register("acme", nil)
 	r.awaitLog(t, "policy is accepted")
-	if listed, _ := r.source.Policies(); len(listed) != 1 || !listed[0].Accepted {
+	if listed := objectsOf(r.source).Policies; len(listed) != 1 || !listed[0].Accepted {
 		t.Errorf("its status lists %+v", listed)
 	}
 	expectWrites(t, api, 0)
@@ -223,4 +224,11 @@ func TestRefusedStatusOfAPolicyIsTriedAgain(t *testing.T) {
 	api.policy("p", nil)
 	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, "")
 	expectWrites(t, api, 0, "PATCH p/status 500", "PATCH p/status 200")
+}
+
+// objectsOf returns a status with the objects of a source.
+func objectsOf(s *controllers.Source) *status.Gateway {
+	g := &status.Gateway{}
+	s.Objects(g)
+	return g
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -32,3 +33,6 @@ func (c *rulesInCluster) Use(
 func (c *rulesInCluster) Problem(references []hookrule.Reference) string {
 	return c.params.problem(references)
 }
+
+// Shown implements hookrule.Cluster.
+func (c *rulesInCluster) Shown(listed []status.Local) []status.Local { return c.places.shownIn(listed) }

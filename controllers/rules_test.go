@@ -60,7 +60,7 @@ func TestRuleTakesEffect(t *testing.T) {
 	if now, _ := r.registry.Snapshot().Registration("no"); now != first {
 		t.Errorf("with a mistake in it, the registry has %+v, not %+v", now, first)
 	}
-	if listed, _ := r.source.Rules(); len(listed) != 1 || listed[0].Reason != v1alpha1.InvalidReason || listed[0].Hook != "BeforeClusterCreate" {
+	if listed := objectsOf(r.source).Rules; len(listed) != 1 || listed[0].Reason != v1alpha1.InvalidReason || listed[0].Hook != "BeforeClusterCreate" {
 		t.Errorf("the status lists %+v", listed)
 	}
 	api.rule("no", `"no"`)

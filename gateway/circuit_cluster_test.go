@@ -62,7 +62,7 @@ func (f *clusters) request(t *testing.T, handler string, request proto.Message, 
 	t.Helper()
 	c := callTo(t, hookName)
 	c.Handler.Name, c.Request = handler, request
-	c.Handler.ExtensionPolicy = &policy.Policy{Circuit: &f.settings}
+	c.Handler.OfExtension = &policy.Policy{Circuit: &f.settings}
 	_, err := f.link(t.Context(), c)
 	return err
 }

@@ -229,7 +229,7 @@ func (e *explainer) chainsWith(handler string) string {
 	chains, _ := e.snapshot.StandsFor(e.r.Hook.GroupHook())
 	for _, c := range chains {
 		if c.HasStep(handler) {
-			names = append(names, fmt.Sprintf("HandlerChain %q", c.Name))
+			names = append(names, c.String())
 		}
 	}
 	return text.Join(names, ", ", selection.MaxNames)
@@ -308,7 +308,7 @@ func (e *explainer) fails(h *registry.Entry, v selection.Verdict) string {
 
 // chain explains a chain and its steps.
 func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
-	x := ExplainedHandler{Name: c.Name, Kind: "HandlerChain", Turn: e.chosen[c.Name]}
+	x := ExplainedHandler{Name: c.Name, Kind: registry.ChainKind, Turn: e.chosen[c.Name]}
 	if taken := e.snapshot.Taken(c); taken != "" {
 		x.Excluded = excludedBy("name", "its name is "+taken+", too")
 		return x
@@ -380,7 +380,7 @@ func (e *explainer) unserved() {
 			case v.By == selection.ByHooks:
 				x.Excluded.Message += " " + e.r.Hook.Hook
 			case e.notCalled(u.Name):
-				x.Excluded = excludedBy("member", "it is of an ExtensionRollout, in which another one answers for the Cluster")
+				x.Excluded = excludedBy("member", "it is of an "+registry.RolloutKind+", in which another one answers for the Cluster")
 			case !v.Excluded():
 				x.Excluded = excludedBy("undiscovered", "its handlers are not known yet, and calls wait for them")
 			}

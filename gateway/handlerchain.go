@@ -185,8 +185,8 @@ func (d *Dispatcher) chainInPlace(ctx context.Context, r Request, t selection.Ta
 		return nil, err
 	}
 	if t.Chain.Block && len(uncovered) > 0 {
-		return d.blocked(r, t, fmt.Sprintf("onPartialCoverage of HandlerChain %q is Block, and no step covers %s",
-			t.Chain.Name, handlerchain.Listed(uncovered))), nil
+		return d.blocked(r, t, fmt.Sprintf("onPartialCoverage of %s is Block, and no step covers %s",
+			t.Chain, handlerchain.Listed(uncovered))), nil
 	}
 	d.unblocked(r, t)
 	whole := outcome.Successes(r.Hook, answers)
@@ -212,7 +212,7 @@ func (d *Dispatcher) chainUntil(
 	ctx context.Context, r Request, t selection.Target, ends func(answer proto.Message) bool,
 ) (proto.Message, error) {
 	if len(t.Steps) == 0 {
-		return nil, hook.Errorf(hook.UnknownHandler, "no step of HandlerChain %q is for this request", t.Chain.Name)
+		return nil, hook.Errorf(hook.UnknownHandler, "no step of %s is for this request", t.Chain)
 	}
 	answers := make([]outcome.Answer, len(t.Steps))
 	for i, step := range t.Steps {

@@ -22,8 +22,8 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/contract/render"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/internal/seeing/render"
 	"github.com/hookgate/hookgate/registry"
 )
 

@@ -65,7 +65,7 @@ func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher
 	}
 	d := newObservedDispatcher(o, r, answers)
 	return d, &observe.Reporter{
-		Catalog: allHooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}, Chains: chains.Listed,
+		Catalog: allHooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}, Objects: chains.List,
 	}
 }
 
@@ -187,7 +187,7 @@ func TestStatusOfOneChain(t *testing.T) {
 		"updates": {{Handler: "a.e", Registered: true, Allow: []string{"/machine/spec"}}},
 		"typo":    nil,
 	} {
-		g, ok := r.Chain(name)
+		g, ok := r.Object("chain", name)
 		if !ok || len(g.Chains) != 1 || len(g.Extensions) != 0 {
 			t.Fatalf("%s: got %+v", name, g)
 		}

@@ -39,7 +39,7 @@ func newReportedRollout(t *testing.T) (*Dispatcher, *observe.Reporter, observed)
 	}))
 	reporter := &observe.Reporter{
 		Catalog: allHooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{},
-		Rollouts: func() []status.Rollout {
+		Objects: func(g *status.Gateway) {
 			shown := status.Rollout{
 				Name: "acme", Stable: "acme", Candidate: "v7", Ready: true, Reason: "Ready", Equal: 5, Different: 30, Failing: 2,
 				Aborted: "too many calls have failed",
@@ -49,7 +49,7 @@ func newReportedRollout(t *testing.T) (*Dispatcher, *observe.Reporter, observed)
 					Namespace: "ns", Cluster: strconv.Itoa(i), State: "Different", Differences: make([]status.RolloutDifference, 3),
 				})
 			}
-			return []status.Rollout{shown}
+			g.Rollouts = []status.Rollout{shown}
 		},
 	}
 	o.metrics.Report(reporter)
@@ -80,10 +80,10 @@ func TestStatusOfRollouts(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"acme": "acme stable patch--acme", "v7": "acme candidate patch--acme"}, as); diff != "" {
 		t.Errorf("members: -want +got\n%s", diff)
 	}
-	if g, ok := r.Rollout("acme"); !ok || len(g.Rollouts) != 1 || len(g.Rollouts[0].Clusters) != 30 || len(g.Rollouts[0].Clusters[0].Differences) != 3 {
+	if g, ok := r.Object("rollout", "acme"); !ok || len(g.Rollouts) != 1 || len(g.Rollouts[0].Clusters) != 30 || len(g.Rollouts[0].Clusters[0].Differences) != 3 {
 		t.Errorf("the rollout alone: %t, %+v", ok, g.Rollouts)
 	}
-	if _, ok := r.Rollout("none"); ok {
+	if _, ok := r.Object("rollout", "none"); ok {
 		t.Error("there is a rollout none")
 	}
 }
@@ -106,7 +106,7 @@ func TestMetricsOfRollouts(t *testing.T) {
 	}
 	reg, _ := d.config.Registry.(*registry.Registry)
 	reg.SetRollouts(nil)
-	r.Rollouts = nil
+	r.Objects = nil
 	if _, err := o.series.Gather(); err != nil { // which removes what is gone
 		t.Fatal(err)
 	}

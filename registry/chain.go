@@ -48,6 +48,12 @@ type Step struct {
 	Entry *Entry
 }
 
+// ChainKind is the kind of the objects that Chains are of.
+const ChainKind = "HandlerChain"
+
+// String names the chain in messages.
+func (c *Chain) String() string { return fmt.Sprintf("%s %q", ChainKind, c.Name) }
+
 // HasStep reports whether a handler, by its registered name, is a step of c.
 func (c *Chain) HasStep(handler string) bool {
 	return slices.ContainsFunc(c.Steps, func(s ChainStep) bool { return s.Handler == handler })
@@ -228,8 +234,8 @@ func (s *Snapshot) checkStep(c *Chain, step *ChainStep, e *Entry) error {
 		return fmt.Errorf("handler %q is not known yet", step.Handler)
 	case e == nil:
 		if _, p, ok := s.WithheldAs(step.Handler); ok {
-			return fmt.Errorf("handler %q is not served: spec.hooks of ExtensionPolicy %q does not have %s",
-				step.Handler, p.Name, c.Hook.Hook)
+			return fmt.Errorf("handler %q is not served: spec.hooks of %s does not have %s",
+				step.Handler, p, c.Hook.Hook)
 		}
 		return fmt.Errorf("no handler %q is registered", step.Handler)
 	case e.Handler.Hook.GroupHook() != c.Hook:

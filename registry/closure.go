@@ -152,15 +152,12 @@ func (s *Snapshot) ClosedName(name string) *Closure {
 
 // ClosedChain returns the closure of a HandlerChain, or nil.
 func (s *Snapshot) ClosedChain(name string) *Closure {
-	i := slices.IndexFunc(s.closures, func(c *Closure) bool { return c.Kind == chainKind && c.Name == name })
+	i := slices.IndexFunc(s.closures, func(c *Closure) bool { return c.Kind == ChainKind && c.Name == name })
 	if i < 0 {
 		return nil
 	}
 	return s.closures[i]
 }
-
-// chainKind is the kind of a Chain.
-const chainKind = "HandlerChain"
 
 // shadow keeps the registrations of ExtensionConfigs out of sight whose names local registrations have: whoever may
 // only register an extension cannot turn off what an operator has written.

@@ -240,7 +240,7 @@ func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 			label = Label(name)
 		}
 		c.entries = append(c.entries, &Entry{
-			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: all,
+			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, OfExtension: all,
 		})
 	}
 	return c

@@ -144,11 +144,11 @@ func (s *Snapshot) TakenNameOfLocal(kind, name, handler string) string {
 		return "the name of " + s.undiscovered[i].String()
 	}
 	if c, ok := s.Chain(name); ok {
-		return fmt.Sprintf("the name of HandlerChain %q", c.Name)
+		return "the name of " + c.String()
 	}
 	label := Label(handler + "." + name)
 	if c, ok := s.Chain(label); ok {
-		return fmt.Sprintf("in %q the name of a HandlerChain", c.Name)
+		return fmt.Sprintf("in %q the name of a %s", c.Name, ChainKind)
 	}
 	if e, ok := s.byOwnName[label]; ok {
 		return fmt.Sprintf("in %q the name under which handler %q is offered", label, e.Name)

@@ -32,7 +32,7 @@ func (s *Snapshot) setOffered() {
 	claims := map[string][]*Entry{}
 	for _, c := range s.offerings() {
 		for _, e := range c.entries {
-			if p := e.ExtensionPolicy; p == nil || p.OfferAs != policy.Original || e.isLocal() {
+			if p := e.OfExtension; p == nil || p.OfferAs != policy.Original || e.isLocal() {
 				break // it is the policy of the others, too
 			}
 			if _, merged := s.merged[strings.ToLower(e.Handler.Hook.Hook)]; !merged {
@@ -82,8 +82,8 @@ func (s *Snapshot) otherMeaning(name string, claims []*Entry, i int) string {
 	if e, ok := s.byLabel(name); ok {
 		return fmt.Sprintf("the label of handler %q", e.Name)
 	}
-	if _, ok := s.Chain(name); ok {
-		return fmt.Sprintf("the name of HandlerChain %q", name)
+	if c, ok := s.Chain(name); ok {
+		return "the name of " + c.String()
 	}
 	switch {
 	case len(claims) == 1:

@@ -122,10 +122,10 @@ type Entry struct {
 	// Handler is the handler of Registration with the settings of Policy applied.
 	Handler      Handler
 	Registration *Registration
-	// Policy is the operator's policy for the handler, completed from ExtensionPolicy, or nil.
+	// Policy is the operator's policy for the handler, completed from OfExtension, or nil.
 	Policy *Policy
-	// ExtensionPolicy is the operator's policy for the whole extension, or nil.
-	ExtensionPolicy *Policy
+	// OfExtension is the operator's policy for the whole extension, or nil.
+	OfExtension *Policy
 	// Variants are the handlers, one of which is called in place of this one, if it is of a Rollout; nil otherwise.
 	Variants *Variants
 }

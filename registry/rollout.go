@@ -164,8 +164,11 @@ func (d *draft) placeMembers() {
 // names returns the names whose ExtensionConfigs are called only through the Rollout.
 func (o *Rollout) names() []string { return []string{o.Name, o.Stable, o.Candidate} }
 
+// RolloutKind is the kind of the objects that Rollouts are of.
+const RolloutKind = "ExtensionRollout"
+
 // String names the Rollout in messages.
-func (o *Rollout) String() string { return fmt.Sprintf("ExtensionRollout %q", o.Name) }
+func (o *Rollout) String() string { return fmt.Sprintf("%s %q", RolloutKind, o.Name) }
 
 // taken says what the name of an ExtensionConfig that the Rollout stands for means.
 func (o *Rollout) taken(name string) string {
@@ -305,7 +308,7 @@ func (v *Variants) entry(handler string, of *Registration) *Entry {
 type rolloutLocal struct{ *Rollout }
 
 // Kind returns the kind of the object.
-func (rolloutLocal) Kind() string { return "ExtensionRollout" }
+func (rolloutLocal) Kind() string { return RolloutKind }
 
 // Answer returns an error.
 func (l rolloutLocal) Answer(context.Context, proto.Message, policy.Guard) (proto.Message, error) {

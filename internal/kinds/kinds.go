@@ -36,6 +36,9 @@ type Kind struct {
 	// New returns an empty object, and NewList an empty list.
 	New     func() Object
 	NewList func() runtime.Object
+	Shown   Shown
+	// TestKind is the kind of the tests beside the objects, which only commands read. It is empty without.
+	TestKind string
 	// Wanted is what those want who install the kind, such as "rules".
 	Wanted string
 	// Instead says what restricts an object, because it belongs to no namespace.
@@ -55,8 +58,10 @@ type Rules struct {
 	// Compile returns what an object says, or its mistakes: by the rules of its schema and those that a schema cannot say.
 	// It does not look at the status.
 	Compile func(o Object) (compiled any, errs field.ErrorList)
-	// Doubts returns what is wrong with something compiled that is in effect all the same. It may be nil.
-	Doubts func(compiled any) field.ErrorList
+	// Doubts returns what is wrong with something compiled that is in effect all the same, and Doubtful says what becomes
+	// of it. It may be nil.
+	Doubts   func(compiled any) field.ErrorList
+	Doubtful string
 	// Admit returns the mistakes of an object that is about to be written, and warnings. before is nil for a new one.
 	Admit func(before, o Object) (warnings []string, errs field.ErrorList)
 	// Keeps returns why an object must not be deleted, or nil. It may be nil.

@@ -58,16 +58,15 @@ func (s *Serverless) Compile(
 	return reg, errs
 }
 
-// NoHook returns the mistake in the name of a hook, of which known are the possible ones. who answers hooks, such as "a
-// rule".
-func NoHook(path *field.Path, name, who string, known []string) *field.Error {
+// NoHook returns the mistake in the name of a hook, of which known are the possible ones: those that can do what can
+// says, such as "can have a chain".
+func NoHook(path *field.Path, name, can string, known []string) *field.Error {
 	quoted := text.Cut(name, limits.QuotedBytes)
 	switch meant := text.Nearest(quoted, known); {
 	case name == "":
 		return field.Required(path, "must be the name of a hook")
 	case meant != "":
-		return field.Invalid(path, quoted, fmt.Sprintf("no hook that %s can answer has this name: did you mean %q?",
-			who, meant))
+		return field.Invalid(path, quoted, fmt.Sprintf("no hook that %s has this name: did you mean %q?", can, meant))
 	}
 	return field.NotSupported(path, quoted, known)
 }

@@ -33,12 +33,12 @@ type LocalRegistry interface {
 
 var _ Set = (*LocalSet)(nil)
 
-// NewLocalSet returns a LocalSet without objects. kind is the name of theirs, such as HookRule, and word what the log
-// calls one.
-func NewLocalSet(kind, word string, r LocalRegistry, hooks *catalog.Catalog, logger *slog.Logger) *LocalSet {
-	s := &LocalSet{kind: kind, registry: r}
+// NewLocalSet returns a LocalSet without objects, of a kind that is shown as ShownLocal has it.
+func NewLocalSet(of *Kind, r LocalRegistry, hooks *catalog.Catalog, logger *slog.Logger) *LocalSet {
+	s := &LocalSet{kind: of.Name, registry: r}
 	s.Init(Judging[registry.Registration, status.Local]{
-		Kind: kind, Word: word, Most: limits.StatusLocals, Show: localStatus, Says: SaysReady,
+		Kind: of.Name, Word: of.Shown.Singular, Most: limits.StatusLocals, In: of.Shown.In.(Member[status.Local]),
+		Show: localStatus, Says: SaysReady,
 		Judge: Each(func(in *registry.Snapshot, _ string, reg *registry.Registration) Verdict {
 			return JudgeLocal(in, reg, hooks)
 		}),

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -37,6 +38,8 @@ type Set interface {
 	// Report logs the new verdicts, and keeps all of them for the status. at returns the location of an object, and may be
 	// nil.
 	Report(verdicts map[string]Verdict, at func(name string) string)
+	// List puts what was reported last of each object into g. It is safe for concurrent use.
+	List(g *status.Gateway)
 }
 
 // In returns what is compiled of the objects in effect, in their order.
@@ -64,7 +67,7 @@ func Mistakes(items []Item) map[string]string {
 // Judged has the objects of one kind of a source, and the verdict on each. C is what an object is compiled to, and S
 // what the status shows of it.
 //
-// Listed is safe for concurrent use. The other methods belong to one goroutine.
+// List and Listed are safe for concurrent use. The other methods belong to one goroutine.
 type Judged[C, S any] struct {
 	as       Judging[C, S]
 	registry registry.Snapshots
@@ -78,6 +81,7 @@ type Judged[C, S any] struct {
 type Judging[C, S any] struct {
 	Kind, Word string // such as HookRule, and what the log calls one
 	Most       int    // that are listed
+	In         Member[S]
 	// Judge returns the verdicts on objects, by name. They change when handlers, ExtensionConfigs and policies come and
 	// go.
 	Judge func(in *registry.Snapshot, objects map[string]*C) map[string]Verdict
@@ -153,6 +157,12 @@ func (s *Judged[C, S]) Report(verdicts map[string]Verdict, at func(name string) 
 func (s *Judged[C, S]) Listed() (shown []S, missed int) {
 	l := s.listed.Load()
 	return l.shown, l.missed
+}
+
+// List implements Set.
+func (s *Judged[C, S]) List(g *status.Gateway) {
+	shown, missed := s.Listed()
+	s.as.In.Put(g, shown, missed)
 }
 
 // SaysReady says what the log does of a verdict on the condition Ready.

@@ -30,8 +30,8 @@ import (
 	"github.com/hookgate/hookgate/internal/base/table"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
+	"github.com/hookgate/hookgate/internal/contract/render"
 	"github.com/hookgate/hookgate/internal/seeing/bugreport"
-	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 const (

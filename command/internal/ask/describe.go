@@ -14,7 +14,9 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
 func NewDescribeCommand() *cobra.Command {
@@ -73,29 +75,24 @@ type describable struct {
 	kind  string
 	words []string // what people call it
 	names func(g *status.Gateway) []string
-	count func(g *status.Gateway) int
 	table func(w io.Writer, g *status.Gateway) error
 }
 
 const extensionKind = "extension"
 
 func describables() []describable {
-	return []describable{
-		{
-			extensionKind, append([]string{"extensions"}, extensionAliases...), extensionNames,
-			func(g *status.Gateway) int { return len(g.Extensions) }, render.Extension,
-		},
-		{
-			"chain", []string{"chain", "chains"}, chainNames,
-			func(g *status.Gateway) int { return len(g.Chains) }, render.Chain,
-		},
-		{
-			"rollout", []string{"rollout", "rollouts"}, rolloutNames,
-			func(g *status.Gateway) int { return len(g.Rollouts) }, render.Rollout,
-		},
-		{"rule", []string{"rule", "rules"}, ruleNames, func(g *status.Gateway) int { return len(g.Rules) }, render.Rule},
-		{"job", []string{"job", "jobs"}, jobNames, func(g *status.Gateway) int { return len(g.Jobs) }, render.Job},
+	all := []describable{{
+		extensionKind, append([]string{"extensions"}, extensionAliases...), extensionNames, render.Extension,
+	}}
+	for _, k := range allkinds.Own() {
+		if of := k.Shown; of.Describe != nil {
+			all = append(all, describable{
+				of.Singular, []string{of.Singular, of.Plural},
+				func(g *status.Gateway) []string { return kinds.Names(of.In, g) }, of.Describe,
+			})
+		}
 	}
+	return all
 }
 
 // describableOf returns the kind that people call so.
@@ -134,7 +131,7 @@ func describe(o *target.StatusOptions, cmd *cobra.Command, what describable, nam
 		if err != nil {
 			return err
 		}
-		if n := what.count(g); n != 1 {
+		if n := len(what.names(g)); n != 1 {
 			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.Name(), n, what.kind, name)
 		}
 		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{

@@ -18,7 +18,8 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
 func NewGetCommand(hooks *catalog.Catalog) *cobra.Command {
@@ -33,9 +34,10 @@ func NewGetCommand(hooks *catalog.Catalog) *cobra.Command {
 			return cmdline.Usagef("say what to get: %s", gettable)
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetRolloutsCommand(),
-		newGetRulesCommand(), newGetJobsCommand(), newGetChainsCommand(), newGetPoliciesCommand(), newGetHoldsCommand(),
-		newGetRoutesCommand())
+	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetHoldsCommand(), newGetRoutesCommand())
+	for _, kind := range allkinds.Own() {
+		cmd.AddCommand(newGetListedCommand(&kind.Shown))
+	}
 	cmd.AddCommand(infracommand.NewGet(infracommand.Formats{
 		Names: []string{formatWide, formatName}, Printer: infrastructurePrinter,
 	})...)

@@ -24,7 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/survey"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/seeing/render"
+	"github.com/hookgate/hookgate/internal/contract/render"
 )
 
 // extensionsOptions are the flags of hookgate get extensions. Those about a cluster are named as those of hookgate

@@ -9,46 +9,38 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
-// listed is a kind of objects that the status of a gateway lists with the verdict on each.
-type listed struct {
-	plural, singular    string
-	short, long, inWide string // inWide says what the format wide adds
-	list                func(g *status.Gateway) (items any, names []string, missed int)
-	table               func(w io.Writer, g *status.Gateway, wide bool) error
-}
-
-// newGetListedCommand returns the command hookgate get for a kind.
-func newGetListedCommand(kind listed) *cobra.Command {
+// newGetListedCommand returns the command hookgate get for a kind of objects that the status of a gateway lists with
+// the verdict on each.
+func newGetListedCommand(kind *kinds.Shown) *cobra.Command {
 	var o target.StatusOptions
 	var output string
 	cmd := &cobra.Command{
-		Use:     kind.plural,
-		Aliases: []string{kind.singular},
-		Short:   kind.short,
-		Long:    kind.long,
-		Example: "  hookgate get " + kind.plural + "\n" +
-			"  hookgate get " + kind.plural + " --gateway hookgate-system --context management -o wide",
+		Use:     kind.Plural,
+		Aliases: []string{kind.Singular},
+		Short:   kind.Short,
+		Long:    kind.Long,
+		Example: "  hookgate get " + kind.Plural + "\n" +
+			"  hookgate get " + kind.Plural + " --gateway hookgate-system --context management -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cmdline.Usagef("want no names, got %q", args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return getListed(&o, cmd, &kind, output) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return getListed(&o, cmd, kind, output) },
 	}
 	f := o.AddFlags(cmd)
-	f.StringVarP(&output, "output", "o", cmdline.FormatTable, "format: table, wide, with "+kind.inWide+", name, yaml "+
-		"or json")
+	f.StringVarP(&output, "output", "o", cmdline.FormatTable, "format: table, wide, with "+kind.Wide+", name, yaml or json")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
 }
 
-func getListed(o *target.StatusOptions, cmd *cobra.Command, kind *listed, output string) error {
+func getListed(o *target.StatusOptions, cmd *cobra.Command, kind *kinds.Shown, output string) error {
 	show, err := listPrinter(output)
 	if err != nil {
 		return err
@@ -58,9 +50,10 @@ func getListed(o *target.StatusOptions, cmd *cobra.Command, kind *listed, output
 		if err != nil {
 			return err
 		}
-		items, names, missed := kind.list(g)
+		items, missed := kind.In.Items(g)
+		names := kinds.Names(kind.In, g)
 		if len(names) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.Name(), kind.plural)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.Name(), kind.Plural)
 			if forPeople(output) {
 				return nil
 			}
@@ -70,11 +63,11 @@ func getListed(o *target.StatusOptions, cmd *cobra.Command, kind *listed, output
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are %d more, which the gateway does not list.\n", missed)
 		}
 		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
-			body: membersOf(kind.plural, items), names: names,
-			table: func(w io.Writer, wide bool) error { return kind.table(w, g, wide) },
+			body: membersOf(kind.Plural, items), names: names,
+			table: func(w io.Writer, wide bool) error { return kind.Table(w, g, wide) },
 		})
 		if err != nil {
-			return fmt.Errorf("print %s: %w", kind.plural, err)
+			return fmt.Errorf("print %s: %w", kind.Plural, err)
 		}
 		return nil
 	})

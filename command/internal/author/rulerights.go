@@ -92,11 +92,10 @@ func newRuleRightsCommand(hooks *catalog.Catalog) *cobra.Command {
 
 // ruleFiles returns what the rules in files and directories read. Warnings about the files are notes.
 func ruleFiles(paths []string, hooks *catalog.Catalog, notes io.Writer) ([]hookrule.Reference, error) {
-	decoder, err := manifest.NewDecoder(hooks)
+	decoder, err := manifest.NewDecoder(hooks, manifest.AllRules(nil, nil, time.Now))
 	if err != nil {
 		return nil, err
 	}
-	decoder.TakeAllRules(nil, nil, time.Now)
 	reader := &files.Reader{}
 	var all []manifest.File
 	for _, path := range paths {

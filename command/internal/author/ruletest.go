@@ -106,11 +106,8 @@ func newRuleTester(hooks *catalog.Catalog, versions *hookversion.Converter, note
 	if t.now, err = (&hooktest.Given{}).Time(); err != nil {
 		return nil, err
 	}
-	if t.decoder, err = manifest.NewDecoder(hooks); err != nil {
-		return nil, err
-	}
-	t.decoder.TakeAllRules(t, &t.places, func() time.Time { return t.now })
-	return t, nil
+	t.decoder, err = manifest.NewDecoder(hooks, manifest.AllRules(t, &t.places, func() time.Time { return t.now }))
+	return t, err
 }
 
 // Read implements hookrule.Params.

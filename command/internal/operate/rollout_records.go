@@ -15,8 +15,8 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/contract/render"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
-	"github.com/hookgate/hookgate/internal/seeing/render"
 )
 
 // recordsPage is how many records are read at once.

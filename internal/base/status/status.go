@@ -46,6 +46,8 @@ type Gateway struct {
 	// was asked for, each has its first Clusters, with one difference of each.
 	Rollouts       []Rollout `json:"rollouts,omitempty"`
 	MissedRollouts int       `json:"missedRollouts,omitempty"`
+	// Others are the objects of kinds that no member before has, by the word for several of them, such as rules.
+	Others map[string]*Locals `json:"others,omitempty"`
 	// Notices are what needs attention though calls are answered, such as a certificate near its end.
 	Notices []Notice `json:"notices,omitempty"`
 }
@@ -299,6 +301,12 @@ type Local struct {
 	MissedPlaces int     `json:"missedPlaces,omitempty"`
 	// Failures are the last ones, newest first. They are there only if the object was asked for.
 	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Locals are handlers without servers, by name, and how many more there are than there was room for.
+type Locals struct {
+	Items  []Local `json:"items"`
+	Missed int     `json:"missed,omitempty"`
 }
 
 // Place is a Cluster that is past the hook of a rule with concurrency, which bounds their number for each value of Per.

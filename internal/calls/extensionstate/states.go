@@ -254,7 +254,7 @@ var (
 
 // LimitsOf returns the limits of a handler's extension.
 func LimitsOf(e *registry.Entry) *admission.Limits {
-	if p := e.ExtensionPolicy; p != nil && p.Limits != nil {
+	if p := e.OfExtension; p != nil && p.Limits != nil {
 		return p.Limits
 	}
 	return &defaultLimits
@@ -262,7 +262,7 @@ func LimitsOf(e *registry.Entry) *admission.Limits {
 
 // CircuitOf returns the settings of the circuits of a handler's extension.
 func CircuitOf(e *registry.Entry) *circuit.Settings {
-	if p := e.ExtensionPolicy; p != nil && p.Circuit != nil {
+	if p := e.OfExtension; p != nil && p.Circuit != nil {
 		return p.Circuit
 	}
 	return &defaultCircuit

@@ -25,7 +25,7 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *Ma
 		return Target{}, of
 	}
 	if err != nil {
-		return Target{}, hook.Errorf(hook.NotReady, "HandlerChain %q cannot be called: %s", c.Name,
+		return Target{}, hook.Errorf(hook.NotReady, "%s cannot be called: %s", c,
 			outcome.Joined(strings.Split(err.Error(), "\n"), "; "))
 	}
 	t := Target{Chain: c}

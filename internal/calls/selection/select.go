@@ -43,8 +43,8 @@ func Named(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) (Ta
 			return Target{}, of.Error()
 		}
 		if isChain {
-			return Target{}, hook.Errorf(hook.UnknownHandler, "HandlerChain %q serves the hook %s, not %s",
-				c.Name, c.Hook.Hook, r.Hook.Hook)
+			return Target{}, hook.Errorf(hook.UnknownHandler, "%s serves the hook %s, not %s",
+				c, c.Hook.Hook, r.Hook.Hook)
 		}
 		return Target{}, noHandler(s, r)
 	}
@@ -104,8 +104,8 @@ func noHandler(s *registry.Snapshot, r Request) error {
 		return notKnown(r.Handler, awaited)
 	}
 	if h, p, ok := s.WithheldAs(r.Handler); ok {
-		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of ExtensionPolicy %q does not "+
-			"have %s", r.Handler, p.Name, h.Hook.Hook)
+		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of %s does not "+
+			"have %s", r.Handler, p, h.Hook.Hook)
 	}
 	chains, _ := s.StandsFor(r.Hook.GroupHook())
 	return hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",

@@ -62,15 +62,15 @@ func (m *Matcher) clusterLabels(
 	}
 	cluster = text.Cut(namespace+"/"+name, limits.QuotedBytes)
 	if m.clusters == nil {
-		return cluster, nil, hook.Errorf(hook.NotReady, "HandlerChain %q cannot be called: the objectSelector of %s selects "+
+		return cluster, nil, hook.Errorf(hook.NotReady, "%s cannot be called: the objectSelector of %s selects "+
 			"Clusters for its step %q, and a gateway without a cluster knows the labels of none: use matchConditions or a "+
-			"namespaceSelector", c.Name, p, step.Name)
+			"namespaceSelector", c, p, step.Name)
 	}
 	labels, known := m.clusters.ClusterLabels(namespace, name)
 	if !known {
 		return cluster, nil, hook.Errorf(hook.NotReady, "the labels of Cluster %q, on which the objectSelector of %s for "+
-			"step %q of HandlerChain %q depends, are not known: try again; the gateway has to be allowed to list and watch "+
-			"clusters of cluster.x-k8s.io", cluster, p, step.Name, c.Name)
+			"step %q of %s depends, are not known: try again; the gateway has to be allowed to list and watch "+
+			"clusters of cluster.x-k8s.io", cluster, p, step.Name, c)
 	}
 	return cluster, labels, nil
 }

@@ -15,13 +15,15 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 )
 
 // The kinds of Tests.
 const (
-	ChainKind = "HandlerChainTest"
-	RuleKind  = "HookRuleTest"
+	ChainKind = handlerchain.TestKind
+	RuleKind  = hookrule.TestKind
 )
 
 // Test is a HandlerChainTest or a HookRuleTest of hookgate.dev/v1alpha1. It is a file only: no API server knows it.

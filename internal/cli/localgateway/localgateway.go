@@ -111,8 +111,8 @@ func fill(
 		Registry: tracking, Hooks: hooks, Types: decoder.Types(), Logger: quiet,
 		Exists: func(name string) bool { _, ok := v.Of(extensionconfig.Kind)[name]; return ok },
 	})
-	for _, of := range sets.All() {
-		if of.Name != rollout.Kind { // which are nobody's to decide here
+	for _, of := range sets {
+		if of.Name != rollout.Kind { // there is no engine that decides which Clusters have the candidate
 			of.Use(v.Items(of.Name))
 		}
 	}
@@ -138,7 +138,7 @@ func fill(
 	var group errgroup.Group
 	group.SetLimit(maxLocalDiscoveries)
 	for i, name := range names {
-		x, err := sets.Policies.WithProtocol(*configs[name].Extension)
+		x, err := sets.Policies().WithProtocol(*configs[name].Extension)
 		if err != nil {
 			errs[i], x = err, *configs[name].Extension
 		}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -29,10 +28,13 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/cli/preflight"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/kinds"
+	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -61,10 +63,9 @@ func NewCluster(config *rest.Config, watchFilter string, groups ...string) (*Clu
 	for _, group := range groups {
 		mapper.Add(kindIn(group), meta.RESTScopeRoot)
 	}
-	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
-	mapper.Add(v1alpha1.GroupVersion.WithKind("HandlerChain"), meta.RESTScopeRoot)
-	mapper.Add(v1alpha1.GroupVersion.WithKind(hookrule.Kind), meta.RESTScopeRoot)
-	mapper.Add(v1alpha1.GroupVersion.WithKind(hookjob.Kind), meta.RESTScopeRoot)
+	for _, k := range allkinds.Own() {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(k.Name), meta.RESTScopeRoot)
+	}
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
 	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
@@ -126,27 +127,6 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	if err != nil {
 		return v, err
 	}
-	var list v1alpha1.ExtensionPolicyList
-	// Without the kind, there are no policies.
-	err = c.list(ctx, &list, "extensionpolicies", v1alpha1.GroupVersion.Group, options...)
-	if err != nil && !absent(err) {
-		return v, err
-	}
-	var chains v1alpha1.HandlerChainList
-	err = c.list(ctx, &chains, "handlerchains", v1alpha1.GroupVersion.Group, options...)
-	if err != nil && !absent(err) {
-		return v, err
-	}
-	var ruleList v1alpha1.HookRuleList
-	err = c.list(ctx, &ruleList, "hookrules", v1alpha1.GroupVersion.Group, options...)
-	if err != nil && !absent(err) {
-		return v, err
-	}
-	var jobList v1alpha1.HookJobList
-	err = c.list(ctx, &jobList, "hookjobs", v1alpha1.GroupVersion.Group, options...)
-	if err != nil && !absent(err) {
-		return v, err
-	}
 	for _, group := range c.groups {
 		for i := range configs[group] {
 			v.Registrations = append(v.Registrations, registration(group, &configs[group][i]))
@@ -163,79 +143,89 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	if err != nil {
 		return v, err
 	}
-	var policies []locatedPolicy
-	for i := range list.Items {
-		item := &list.Items[i]
-		v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, item))
-		if !item.DeletionTimestamp.IsZero() {
-			continue
-		}
-		p, errs := extensionpolicy.Compile(item, compiler, hooks)
-		if len(errs) == 0 {
-			policies = append(policies, locatedPolicy{Policy: p})
-		} else if ignored, states := invalid(item, problems.Join(errs).Error()); states {
-			v.Ignored = append(v.Ignored, ignored)
-		}
-	}
 	types, err := policy.NewTypes(hooks)
 	if err != nil {
 		return v, err
 	}
-	locals := append(
-		addLocals(&v, hookrule.Kind, ruleList.Items, hookrule.NewCompiler(hooks, compiler, types, time.Now).Compile),
-		addLocals(&v, hookjob.Kind, jobList.Items, hookjob.NewCompiler(hooks, compiler, types, nil, nil).Compile)...)
-	decide(&v, policies)
-	c.chains(&v, policies, locals, chains.Items, hooks)
+	var found own
+	rules := allkinds.Rules(allkinds.Config{
+		Hooks: hooks, Conditions: compiler, Types: types, Rules: hookrule.NewCompiler(hooks, compiler, types, time.Now),
+		Jobs: hookjob.NewCompiler(hooks, compiler, types, nil, nil),
+	})
+	for i := range rules {
+		if rules[i].Name == rollout.Kind {
+			continue // its members are judged for themselves
+		}
+		objects, err := c.objects(ctx, &rules[i].Kind, options...)
+		if err != nil {
+			return v, err
+		}
+		for _, o := range objects {
+			v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, o))
+			if o.GetDeletionTimestamp().IsZero() {
+				found.add(&v, &rules[i], o)
+			}
+		}
+	}
+	decide(&v, found.policies)
+	decideChains(&v, found.policies, found.locals, found.chains, hooks)
 	return v, c.references(ctx, &v)
 }
 
-// addLocals adds the objects of a kind without servers to v, and returns those that are valid for this version of
-// Hookgate.
-func addLocals[T any, O interface {
-	*T
-	client.Object
-}](
-	v *preflight.Inventory, kind string, items []T, compile func(O) (registry.Registration, field.ErrorList),
-) []registry.Registration {
-	var valid []registry.Registration
-	for i := range items {
-		item := O(&items[i])
-		v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, item))
-		if !item.GetDeletionTimestamp().IsZero() {
-			continue
+// objects returns the objects of a kind of Hookgate's own. Without the kind, there are none.
+func (c *Cluster) objects(
+	ctx context.Context, of *kinds.Kind, options ...client.ListOption,
+) (objects []kinds.Object, err error) {
+	list, _ := of.NewList().(client.ObjectList)
+	resource, _ := meta.UnsafeGuessKindToResource(v1alpha1.GroupVersion.WithKind(of.Name))
+	if err := c.list(ctx, list, resource.Resource, resource.Group, options...); err != nil {
+		if absent(err) {
+			err = nil
 		}
-		r, errs := compile(item)
-		if len(errs) > 0 {
-			v.Unreadable = append(v.Unreadable, preflight.Unreadable{
-				Object: fmt.Sprintf("%s %q", kind, item.GetName()), Reason: problems.Join(errs).Error(),
-			})
-			continue
-		}
-		valid = append(valid, r)
-		v.Extensions = append(v.Extensions, local(&r, preflight.Location{}))
+		return nil, err
 	}
-	return valid
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		objects = append(objects, o.(kinds.Object))
+		return nil
+	})
+	return objects, err
 }
 
-// chains adds the HandlerChains, with what is wrong with them.
-func (*Cluster) chains(
-	v *preflight.Inventory, policies []locatedPolicy, locals []registry.Registration, items []v1alpha1.HandlerChain,
-	hooks *catalog.Catalog,
-) {
-	var valid []locatedChain
-	for i := range items {
-		item := &items[i]
-		v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, item))
-		if !item.DeletionTimestamp.IsZero() {
-			continue
+// own are the valid objects of Hookgate's own kinds.
+type own struct {
+	policies []locatedPolicy
+	locals   []registry.Registration
+	chains   []locatedChain
+}
+
+// add compiles an object, and adds it, or to v what is wrong with it.
+func (found *own) add(v *preflight.Inventory, rules *kinds.Rules, o kinds.Object) {
+	compiled, errs := rules.Compile(o)
+	if len(errs) > 0 {
+		reason := problems.Join(errs).Error()
+		switch rules.Name {
+		case extensionpolicy.Kind:
+			if ignored, states := invalid(o.(*v1alpha1.ExtensionPolicy), reason); states {
+				v.Ignored = append(v.Ignored, ignored)
+			}
+		case handlerchain.Kind:
+			v.Chains = append(v.Chains, preflight.Chain{Name: o.GetName(), Broken: reason})
+		default:
+			v.Unreadable = append(v.Unreadable, preflight.Unreadable{
+				Object: fmt.Sprintf("%s %q", rules.Name, o.GetName()), Reason: reason,
+			})
 		}
-		if c, errs := handlerchain.Compile(item, hooks); len(errs) == 0 {
-			valid = append(valid, locatedChain{Chain: c})
-		} else {
-			v.Chains = append(v.Chains, preflight.Chain{Name: item.Name, Broken: problems.Join(errs).Error()})
-		}
+		return
 	}
-	decideChains(v, policies, locals, valid, hooks)
+	switch c := compiled.(type) {
+	case extensionpolicy.Policy:
+		found.policies = append(found.policies, locatedPolicy{Policy: c})
+	case registry.Chain:
+		found.chains = append(found.chains, locatedChain{Chain: c})
+	case registry.Registration:
+		found.locals = append(found.locals, c)
+		v.Extensions = append(v.Extensions, local(&c, preflight.Location{}))
+	}
 }
 
 // registration names an object as it is now. deploy/upgrade-guard/registrations.yaml does the same.

@@ -117,7 +117,7 @@ func missing(v *preflight.Inventory, t extensionpolicy.Target) error {
 		return fmt.Errorf("Cluster API calls the extension of ExtensionConfig %q itself, without the gateway",
 			t.ExtensionConfig)
 	case i < 0:
-		return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule or HookJob", t.ExtensionConfig)
+		return t.Missing()
 	case t.Handler == "", v.Extensions[i].Undiscovered != "":
 		return nil
 	case !slices.ContainsFunc(v.Extensions[i].Handlers, func(h preflight.Handler) bool { return h.Name == t.Handler }):

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package allkinds lists all kinds of objects that decide what calls get. Whoever adds one adds a package for it, and a
-// line to each list here.
+// line to the table here.
 package allkinds
 
 import (
@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -28,21 +25,77 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Table lists all kinds, by name.
+// line is a kind in the table.
+type line struct {
+	kinds.Kind
+	// rules and newSet are those of the kind. They are nil for ExtensionConfig, which sources handle one by one.
+	rules  func(*Config) kinds.Rules
+	newSet func(*SetConfig) kinds.Set
+	// first means that its objects are applied before those of others: they are for handlers that these have.
+	first bool
+}
+
+// table lists the kinds in the order in which people read them. Handlers are applied before the chains that name them.
+var table = []line{
+	{Kind: extensionconfig.Description},
+	{
+		Kind: rollout.Description, first: true,
+		rules: func(c *Config) kinds.Rules { return rollout.Rules(c.Rollout, c.Registered, c.Moves) },
+		newSet: func(c *SetConfig) kinds.Set {
+			return rollout.NewSet(c.Registry, c.Engine, c.NeedClusters, c.Logger)
+		},
+	},
+	{
+		Kind:   hookrule.Description,
+		rules:  func(c *Config) kinds.Rules { return c.Rules.Rules(c.Registered) },
+		newSet: func(c *SetConfig) kinds.Set { return hookrule.NewSet(c.Registry, c.Hooks, c.OfRules, c.Logger) },
+	},
+	{
+		Kind:  hookjob.Description,
+		rules: func(c *Config) kinds.Rules { return c.Jobs.Rules(c.Registered) },
+		newSet: func(c *SetConfig) kinds.Set {
+			return kinds.NewLocalSet(&hookjob.Description, c.Registry, c.Hooks, c.Logger)
+		},
+	},
+	{
+		Kind:   handlerchain.Description,
+		rules:  func(c *Config) kinds.Rules { return handlerchain.Rules(c.Hooks, c.Registered) },
+		newSet: func(c *SetConfig) kinds.Set { return handlerchain.NewSet(c.Registry, c.NeedClusters, c.Logger) },
+	},
+	{
+		Kind: extensionpolicy.Description, first: true,
+		rules:  func(c *Config) kinds.Rules { return extensionpolicy.Rules(c.Hooks, c.Conditions, c.Types) },
+		newSet: func(c *SetConfig) kinds.Set { return extensionpolicy.NewSet(c.Registry, c.Exists, c.Types, c.Logger) },
+	},
+}
+
+// Table lists all kinds, in the order in which people read them.
 func Table() []kinds.Kind {
-	return []kinds.Kind{
-		extensionconfig.Description,
-		extensionpolicy.Description,
-		rollout.Description,
-		handlerchain.Description,
-		hookjob.Description,
-		hookrule.Description,
+	all := make([]kinds.Kind, len(table))
+	for i := range table {
+		all[i] = table[i].Kind
 	}
+	return all
 }
 
 // Own lists the kinds of Hookgate's own: all but ExtensionConfig.
 func Own() []kinds.Kind {
 	return slices.DeleteFunc(Table(), func(k kinds.Kind) bool { return k.New == nil })
+}
+
+// applied lists the lines of Hookgate's own kinds in the order in which their objects are applied.
+func applied() []line {
+	own := slices.DeleteFunc(slices.Clone(table), func(l line) bool { return l.rules == nil })
+	slices.SortStableFunc(own, func(a, b line) int {
+		switch {
+		case a.first == b.first:
+			return 0
+		case a.first:
+			return -1
+		}
+		return 1
+	})
+	return own
 }
 
 // Config is what the rules of all kinds need.
@@ -54,7 +107,7 @@ type Config struct {
 	// without what the rest of the gateway has.
 	Rules   *hookrule.Compiler
 	Jobs    *hookjob.Compiler
-	Rollout func(*v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList)
+	Rollout rollout.Compile
 
 	// Registered returns what is registered, for admission. It may be nil.
 	Registered func() *registry.Snapshot
@@ -62,7 +115,7 @@ type Config struct {
 	Moves rollout.Moves
 }
 
-// Rules returns the rules of Hookgate's own kinds.
+// Rules returns the rules of Hookgate's own kinds, in the order of Sets.
 func Rules(c Config) []kinds.Rules {
 	if c.Rules == nil {
 		c.Rules = hookrule.NewCompiler(c.Hooks, c.Conditions, c.Types, time.Now).WithoutCluster()
@@ -71,20 +124,17 @@ func Rules(c Config) []kinds.Rules {
 		c.Jobs = hookjob.NewCompiler(c.Hooks, c.Conditions, c.Types, &hookjob.Allowed{}, nil)
 	}
 	if c.Rollout == nil {
-		c.Rollout = func(o *v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList) {
-			return registry.Rollout{Name: o.Name, Stable: o.Spec.Stable, Candidate: o.Spec.Candidate}, rollout.Check(o, false)
-		}
+		c.Rollout = rollout.CompileAlone
 	}
 	if c.Registered == nil {
 		c.Registered = func() *registry.Snapshot { return nil }
 	}
-	return []kinds.Rules{
-		rollout.Rules(c.Rollout, c.Registered, c.Moves),
-		extensionpolicy.Rules(c.Hooks, c.Conditions, c.Types),
-		c.Rules.Rules(c.Registered),
-		c.Jobs.Rules(c.Registered),
-		handlerchain.Rules(c.Hooks, c.Registered),
+	own := applied()
+	all := make([]kinds.Rules, len(own))
+	for i := range own {
+		all[i] = own[i].rules(&c)
 	}
+	return all
 }
 
 // Registry is where Sets put what they have.
@@ -110,25 +160,8 @@ type SetConfig struct {
 	OfRules      hookrule.Cluster
 }
 
-// Sets are the sets of a source.
-type Sets struct {
-	Rollouts *rollout.Set
-	Policies *extensionpolicy.Set
-	Rules    *hookrule.Set
-	Jobs     *kinds.LocalSet
-	Chains   *handlerchain.Set
-}
-
-// NewSets returns sets without objects.
-func NewSets(c SetConfig) *Sets {
-	return &Sets{
-		Rollouts: rollout.NewSet(c.Registry, c.Engine, c.NeedClusters, c.Logger),
-		Policies: extensionpolicy.NewSet(c.Registry, c.Exists, c.Types, c.Logger),
-		Rules:    hookrule.NewSet(c.Registry, c.Hooks, c.OfRules, c.Logger),
-		Jobs:     kinds.NewLocalSet(hookjob.Kind, hookjob.HandlerName, c.Registry, c.Hooks, c.Logger),
-		Chains:   handlerchain.NewSet(c.Registry, c.NeedClusters, c.Logger),
-	}
-}
+// Sets are the sets of a source, in the order in which they are applied.
+type Sets []Applied
 
 // Applied is the set of a kind.
 type Applied struct {
@@ -136,16 +169,20 @@ type Applied struct {
 	kinds.Set
 }
 
-// All returns the sets in the order in which they are applied: policies before the handlers that they are for, and
-// chains after their steps.
-func (s *Sets) All() []Applied {
-	return []Applied{
-		{rollout.Description, s.Rollouts},
-		{extensionpolicy.Description, s.Policies},
-		{hookrule.Description, s.Rules},
-		{hookjob.Description, s.Jobs},
-		{handlerchain.Description, s.Chains},
+// NewSets returns sets without objects.
+func NewSets(c SetConfig) Sets {
+	own := applied()
+	all := make(Sets, len(own))
+	for i := range own {
+		all[i] = Applied{own[i].Kind, own[i].newSet(&c)}
 	}
+	return all
+}
+
+// Policies returns the set of the policies, which say how extensions are called.
+func (s Sets) Policies() *extensionpolicy.Set {
+	i := slices.IndexFunc(s, func(of Applied) bool { return of.Name == extensionpolicy.Kind })
+	return s[i].Set.(*extensionpolicy.Set)
 }
 
 // Is reports whether a kind is one of Table.

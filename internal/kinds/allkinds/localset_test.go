@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -48,7 +49,7 @@ func ruleFor(t *testing.T, name, hookName string) registry.Registration {
 }
 
 func newRules(w *policyFixture) *kinds.LocalSet {
-	return kinds.NewLocalSet("HookRule", "rule", w.tracking, catalog.New(), w.logs.Logger())
+	return kinds.NewLocalSet(&hookrule.Description, w.tracking, catalog.New(), w.logs.Logger())
 }
 
 // The verdict on a rule changes as ExtensionConfigs and policies come and go, and is logged once each time.

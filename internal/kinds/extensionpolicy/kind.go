@@ -22,7 +22,7 @@ const Kind = "ExtensionPolicy"
 
 // Description describes the kind.
 var Description = kinds.Kind{
-	Name: Kind, Wanted: "policies", Instead: "use spec.objectSelector to choose Clusters",
+	Name: Kind, Shown: shownKind, Wanted: "policies", Instead: "use spec.objectSelector to choose Clusters",
 	New:       func() kinds.Object { return &v1alpha1.ExtensionPolicy{} },
 	NewList:   func() runtime.Object { return &v1alpha1.ExtensionPolicyList{} },
 	Closes:    closes,
@@ -41,6 +41,7 @@ func Rules(hooks *catalog.Catalog, compiler *policy.Compiler, types *policy.Type
 			p := compiled.(Policy)
 			return p.CheckConditions(types, nil)
 		},
+		Doubtful: "the policy is used, and fails the calls that it is for",
 		Admit: func(_, o kinds.Object) (warnings []string, errs field.ErrorList) {
 			of := o.(*v1alpha1.ExtensionPolicy)
 			compiled, errs := compile(of)

@@ -43,6 +43,11 @@ type Target struct {
 	Handler         string // empty for all
 }
 
+// Missing returns the error of a target that does not exist.
+func (t Target) Missing() error {
+	return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule or HookJob", t.ExtensionConfig)
+}
+
 // String returns the target as it appears in messages.
 func (t Target) String() string {
 	if t.Handler == "" {

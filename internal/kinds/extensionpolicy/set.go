@@ -58,7 +58,7 @@ func NewSet(
 ) *Set {
 	s := &Set{registry: r, exists: exists, types: types}
 	s.Init(kinds.Judging[Policy, status.Policy]{
-		Kind: Kind, Word: "policy", Most: limits.StatusPolicies, Show: s.shown, Judge: s.verdicts,
+		Kind: Kind, Word: "policy", Most: limits.StatusPolicies, In: listed, Show: s.shown, Judge: s.verdicts,
 		Content: func(p *Policy) any { return p.Compiled },
 		Says: func(v kinds.Verdict) (slog.Level, string) {
 			if v.Accepted() {
@@ -228,7 +228,7 @@ func (s *Set) local(name string) *registry.Registration {
 func (s *Set) missing(t Target) error {
 	local := s.local(t.ExtensionConfig)
 	if local == nil && !s.exists(t.ExtensionConfig) {
-		return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule or HookJob", t.ExtensionConfig)
+		return t.Missing()
 	}
 	if t.Handler == "" {
 		return nil

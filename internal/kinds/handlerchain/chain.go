@@ -89,15 +89,7 @@ func chainHook(name string, path *field.Path, hooks *catalog.Catalog) (*catalog.
 			known = append(known, h.Hook)
 		}
 	}
-	quoted := text.Cut(name, limits.QuotedBytes)
-	switch meant := text.Nearest(quoted, known); {
-	case name == "":
-		return nil, field.ErrorList{field.Required(path, "must be the name of a hook")}
-	case meant != "":
-		return nil, field.ErrorList{field.Invalid(path, quoted, fmt.Sprintf(
-			"no hook that can have a chain has this name: did you mean %q?", meant))}
-	}
-	return nil, field.ErrorList{field.NotSupported(path, quoted, known)}
+	return nil, field.ErrorList{kinds.NoHook(path, name, "can have a chain", known)}
 }
 
 // checkStepName returns an error unless name is the registered name of a handler.

@@ -20,11 +20,15 @@ import (
 )
 
 // Kind is the kind of the objects.
-const Kind = "HandlerChain"
+const Kind = registry.ChainKind
+
+// TestKind is the kind of the tests beside the objects.
+const TestKind = Kind + "Test"
 
 // Description describes the kind.
 var Description = kinds.Kind{
-	Name: Kind, Wanted: "chains", Instead: "its steps choose namespaces, by their ExtensionConfigs",
+	Name: Kind, TestKind: TestKind, Shown: shownKind,
+	Wanted: "chains", Instead: "its steps choose namespaces, by their ExtensionConfigs",
 	New:        func() kinds.Object { return &v1alpha1.HandlerChain{} },
 	NewList:    func() runtime.Object { return &v1alpha1.HandlerChainList{} },
 	Closes:     closes,

@@ -39,7 +39,7 @@ var _ kinds.Set = (*Set)(nil)
 func NewSet(r Registry, needClusters func(), logger *slog.Logger) *Set {
 	s := &Set{registry: r, needClusters: needClusters}
 	s.Init(kinds.Judging[registry.Chain, status.Chain]{
-		Kind: Kind, Word: "chain", Most: limits.StatusChains, Show: shown, Says: kinds.SaysReady,
+		Kind: Kind, Word: "chain", Most: limits.StatusChains, In: listed, Show: shown, Says: kinds.SaysReady,
 		Judge: kinds.Each(func(in *registry.Snapshot, _ string, c *registry.Chain) kinds.Verdict {
 			return Judge(in, c, needClusters != nil)
 		}),

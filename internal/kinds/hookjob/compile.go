@@ -178,7 +178,7 @@ func (in *compilation) findHook(name string, path *field.Path) {
 			}
 		}
 	}
-	in.errs = append(in.errs, kinds.NoHook(path, name, "a Job", known))
+	in.errs = append(in.errs, kinds.NoHook(path, name, "a Job can answer", known))
 }
 
 func isUpdateMachine(h *catalog.Hook) bool {

@@ -20,7 +20,8 @@ const HandlerName = "job"
 
 // Description describes the kind.
 var Description = kinds.Kind{
-	Name: Kind, Wanted: "Jobs that answer hooks", Instead: "use spec.namespaceSelector to choose namespaces",
+	Name: Kind, Shown: shownKind(),
+	Wanted: "Jobs that answer hooks", Instead: "use spec.namespaceSelector to choose namespaces",
 	New:        func() kinds.Object { return &v1alpha1.HookJob{} },
 	NewList:    func() runtime.Object { return &v1alpha1.HookJobList{} },
 	Closes:     kinds.ClosesHook(HandlerName),

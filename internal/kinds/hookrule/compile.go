@@ -139,7 +139,7 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 		in.errs = append(in.errs, field.Invalid(at, spec.Hook,
 			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can"))
 	} else {
-		in.errs = append(in.errs, kinds.NoHook(at, spec.Hook, "a rule", known))
+		in.errs = append(in.errs, kinds.NoHook(at, spec.Hook, "a rule can answer", known))
 	}
 	return category{}
 }

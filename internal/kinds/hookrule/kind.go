@@ -18,9 +18,13 @@ const Kind = "HookRule"
 // HandlerName is the name of the one handler of a rule, so that its registered name is rule.<name>.
 const HandlerName = "rule"
 
+// TestKind is the kind of the tests beside the objects.
+const TestKind = Kind + "Test"
+
 // Description describes the kind.
 var Description = kinds.Kind{
-	Name: Kind, Wanted: "rules", Instead: "use spec.namespaceSelector to choose namespaces",
+	Name: Kind, TestKind: TestKind, Shown: shownKind(),
+	Wanted: "rules", Instead: "use spec.namespaceSelector to choose namespaces",
 	New:        func() kinds.Object { return &v1alpha1.HookRule{} },
 	NewList:    func() runtime.Object { return &v1alpha1.HookRuleList{} },
 	Closes:     closes,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -16,13 +17,15 @@ import (
 type Cluster interface {
 	// Use is given the rules as they are, what is in effect, and what that reads.
 	Use(objects []*v1alpha1.HookRule, inEffect []registry.Registration, reads []Reference)
+	// Shown returns listed rules with the Clusters that have their places.
+	Shown(listed []status.Local) []status.Local
 	// Problem says why what the references name is not known, and is empty if it is.
 	Problem(references []Reference) string
 }
 
 // Set applies the HookRules of a source to the registry, and decides the condition Ready of each.
 //
-// Listed is safe for concurrent use. The other methods belong to one goroutine.
+// List is safe for concurrent use. The other methods belong to one goroutine.
 type Set struct {
 	*kinds.LocalSet
 
@@ -33,12 +36,15 @@ type Set struct {
 // NewSet returns a Set without rules. cluster is nil where there is none.
 func NewSet(r kinds.LocalRegistry, hooks *catalog.Catalog, cluster Cluster, logger *slog.Logger) *Set {
 	return &Set{
-		LocalSet: kinds.NewLocalSet(Kind, HandlerName, r, hooks, logger), cluster: cluster, reads: map[string][]Reference{},
+		LocalSet: kinds.NewLocalSet(&Description, r, hooks, logger), cluster: cluster, reads: map[string][]Reference{},
 	}
 }
 
 // Use implements kinds.Set.
 func (s *Set) Use(items []kinds.Item) (changed []string) {
+	if s.cluster == nil {
+		return s.LocalSet.Use(items)
+	}
 	clear(s.reads)
 	inEffect := kinds.In[registry.Registration](items)
 	var all []Reference
@@ -48,16 +54,22 @@ func (s *Set) Use(items []kinds.Item) (changed []string) {
 			all = append(all, rule.References()...)
 		}
 	}
-	if s.cluster != nil {
-		objects := make([]*v1alpha1.HookRule, 0, len(items))
-		for i := range items {
-			if o, ok := items[i].Object.(*v1alpha1.HookRule); ok {
-				objects = append(objects, o)
-			}
+	objects := make([]*v1alpha1.HookRule, 0, len(items))
+	for i := range items {
+		if o, ok := items[i].Object.(*v1alpha1.HookRule); ok {
+			objects = append(objects, o)
 		}
-		s.cluster.Use(objects, inEffect, all)
 	}
+	s.cluster.Use(objects, inEffect, all)
 	return s.LocalSet.Use(items)
+}
+
+// List implements kinds.Set.
+func (s *Set) List(g *status.Gateway) {
+	s.LocalSet.List(g)
+	if s.cluster != nil {
+		g.Rules = s.cluster.Shown(g.Rules)
+	}
 }
 
 // Verdicts implements kinds.Set. A rule whose params are not known is not ready.

@@ -112,7 +112,7 @@ func checkName(s *registry.Snapshot, o *v1alpha1.ExtensionRollout) *field.Error 
 	at := field.NewPath("metadata", "name")
 	taken := s.TakenByLocal(o.Name)
 	if c, ok := s.Chain(o.Name); ok {
-		taken = fmt.Sprintf("the name of HandlerChain %q", c.Name)
+		taken = "the name of " + c.String()
 	}
 	if taken != "" {
 		return field.Invalid(at, o.Name, "is "+taken+", too: choose another name")

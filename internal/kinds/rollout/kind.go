@@ -17,7 +17,7 @@ import (
 
 // Description describes the kind.
 var Description = kinds.Kind{
-	Name: Kind, Wanted: "rollouts", Instead: "use spec.candidateFor.clusterSelector to choose Clusters",
+	Name: Kind, Shown: shownKind, Wanted: "rollouts", Instead: "use spec.candidateFor.clusterSelector to choose Clusters",
 	New:       func() kinds.Object { return &v1alpha1.ExtensionRollout{} },
 	NewList:   func() runtime.Object { return &v1alpha1.ExtensionRolloutList{} },
 	Closes:    closes,
@@ -27,12 +27,17 @@ var Description = kinds.Kind{
 	},
 }
 
-// Rules returns the rules of the kind. compile compiles an object; registered returns what is registered, or nil where
-// that is not known; moved, which may be nil, knows which Clusters have moved.
-func Rules(
-	compile func(*v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList), registered func() *registry.Snapshot,
-	moved Moves,
-) kinds.Rules {
+// Compile returns what an object says, or its mistakes.
+type Compile func(*v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList)
+
+// CompileAlone is a Compile that knows no Clusters, for where no calls are answered.
+func CompileAlone(o *v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList) {
+	return registry.Rollout{Name: o.Name, Stable: o.Spec.Stable, Candidate: o.Spec.Candidate}, Check(o, false)
+}
+
+// Rules returns the rules of the kind. registered returns what is registered, or nil where that is not known; moved,
+// which may be nil, knows which Clusters have moved.
+func Rules(compile Compile, registered func() *registry.Snapshot, moved Moves) kinds.Rules {
 	a := &admission{registered: registered, moved: moved}
 	return kinds.Rules{Kind: Description, Compile: kinds.Compiler(compile), Admit: a.admit, Keeps: a.keeps}
 }

@@ -22,7 +22,7 @@ import (
 
 // Kind is the kind that this package is about, and RecordKind that of its records.
 const (
-	Kind       = "ExtensionRollout"
+	Kind       = registry.RolloutKind
 	RecordKind = "ExtensionRolloutRecord"
 )
 

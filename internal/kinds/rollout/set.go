@@ -19,7 +19,7 @@ import (
 // Set applies the ExtensionRollouts of a source to the registry and the engine, and decides the condition Ready of
 // each.
 //
-// Listed is safe for concurrent use. The other methods belong to one goroutine.
+// List is safe for concurrent use. The other methods belong to one goroutine.
 type Set struct {
 	kinds.Judged[registry.Rollout, status.Rollout]
 
@@ -42,7 +42,7 @@ var _ kinds.Set = (*Set)(nil)
 func NewSet(r Registry, engine *Engine, needClusters func(), logger *slog.Logger) *Set {
 	s := &Set{registry: r, engine: engine, needClusters: needClusters}
 	s.Init(kinds.Judging[registry.Rollout, status.Rollout]{
-		Kind: Kind, Word: "rollout", Most: math.MaxInt, Show: shown, Says: kinds.SaysReady,
+		Kind: Kind, Word: "rollout", Most: math.MaxInt, In: listed, Show: shown, Says: kinds.SaysReady,
 		Judge: kinds.Each(s.verdict), Content: func(of *registry.Rollout) any { return of },
 	}, r, logger)
 	return s
@@ -101,12 +101,12 @@ func shown(
 	return as
 }
 
-// Listed returns what was reported last of each ExtensionRollout, by name, with what is known of its Clusters now.
-func (s *Set) Listed() []status.Rollout {
-	shown, _ := s.Judged.Listed()
+// List implements kinds.Set. It adds what is known of the Clusters now.
+func (s *Set) List(g *status.Gateway) {
+	shown, missed := s.Listed()
 	all := slices.Clone(shown)
 	for i := range all {
 		s.engine.Fill(&all[i])
 	}
-	return all
+	listed.Put(g, all, missed)
 }

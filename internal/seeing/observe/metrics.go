@@ -129,7 +129,7 @@ func NewMetrics(
 			"method", "result"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",
-			"Calls to handlers, and to HandlerChains besides their steps. outcome is success, failure (the extension "+
+			"Calls to handlers, and to "+registry.ChainKind+"s besides their steps. outcome is success, failure (the extension "+
 				"answered Failure), error (no answer that could be used; kind says why) or ignored (such an error, hidden "+
 				"by the failure policy Ignore).",
 			"hook", "handler", "outcome", "kind"),

@@ -31,17 +31,17 @@ var _ prometheus.Collector = (*rolloutCollector)(nil)
 func newRolloutCollector(d *definer, status *statusCollector, snapshots registry.Snapshots) *rolloutCollector {
 	c := &rolloutCollector{status: status, snapshots: snapshots, compared: map[string]bool{}}
 	c.clusters = d.described("gauge", "hookgate_rollout_clusters",
-		"Clusters of an ExtensionRollout. state is equal or different (both versions were asked, and the Cluster has "+
+		"Clusters of an "+rollout.Kind+". state is equal or different (both versions were asked, and the Cluster has "+
 			"stable), moved (it has the candidate) or failing (the candidate's last call about it has failed, as this process "+
 			"has seen, in addition to its other state).", "rollout", "state")
 	c.ready = d.described("gauge", "hookgate_rollout_ready",
-		"1 for an ExtensionRollout that is in effect, and 0 for one that is not.", "rollout")
+		"1 for an "+rollout.Kind+" that is in effect, and 0 for one that is not.", "rollout")
 	c.aborted = d.described("gauge", "hookgate_rollout_aborted",
-		"1 for an ExtensionRollout of which no more Clusters move, because too many calls of the candidate have failed, "+
+		"1 for an "+rollout.Kind+" of which no more Clusters move, because too many calls of the candidate have failed, "+
 			"and 0 for the others.", "rollout")
 	d.registerer.MustRegister(c)
 	c.comparisons = d.counter("hookgate_rollout_comparisons_total",
-		"Calls that the candidate of an ExtensionRollout was asked to compare the answers. result is equal, different, "+
+		"Calls that the candidate of an "+rollout.Kind+" was asked to compare the answers. result is equal, different, "+
 			"failed (the candidate did not answer) or dropped (there was no room to compare).", "rollout", "result")
 	return c
 }
@@ -95,7 +95,7 @@ func (c *rolloutCollector) Collect(metrics chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	all := r.listedRollouts()
+	all := r.listed().Rollouts
 	for i := range all[:min(len(all), limits.StatusRollouts)] {
 		of := &all[i]
 		gauge(c.ready, one(of.Ready), of.Name)

@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/activity"
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -27,8 +28,7 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Policies, Chains, Rules, Jobs, Rollouts, Notices and HasCluster are required. It is safe for
-// concurrent use.
+// All fields but Objects, Notices and HasCluster are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -36,16 +36,8 @@ type Reporter struct {
 	Registry    registry.Snapshots
 	Observer    *Observer
 	Namespaces  Namespaces
-	// Policies returns the ExtensionPolicies by name, and how many more there are. It may be nil.
-	Policies func() (policies []status.Policy, missed int)
-	// Chains is Policies for HandlerChains.
-	Chains func() (chains []status.Chain, missed int)
-	// Rules is Policies for HookRules.
-	Rules func() (rules []status.Local, missed int)
-	// Jobs is Policies for HookJobs.
-	Jobs func() (jobs []status.Local, missed int)
-	// Rollouts returns the ExtensionRollouts by name, in a slice that is the caller's. It may be nil.
-	Rollouts func() []status.Rollout
+	// Objects puts the objects of Hookgate's own kinds into g, which must not be changed there. It may be nil.
+	Objects func(g *status.Gateway)
 	// Notices may be nil.
 	Notices func() []status.Notice
 	// HasCluster reports whether a Cluster is known to exist, besides those that calls are about. It may be nil.
@@ -65,13 +57,11 @@ func (r *Reporter) Gateway() *status.Gateway {
 	}
 	g.Extensions = append(g.Extensions, unregistered(snapshot, discoveries)...)
 	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
-	if r.Policies != nil {
-		g.Policies, g.MissedPolicies = r.Policies()
+	if r.Objects != nil {
+		r.Objects(g)
 	}
-	g.Chains, g.MissedChains = r.chains(now, snapshot)
-	g.Rules, g.MissedRules = r.locals(r.Rules, now, snapshot, inChains)
-	g.Jobs, g.MissedJobs = r.locals(r.Jobs, now, snapshot, inChains)
-	g.Rollouts, g.MissedRollouts = r.rollouts(now, snapshot)
+	g.Rollouts, g.MissedRollouts = firstRollouts(g.Rollouts)
+	r.seeObjects(now, snapshot, g)
 	return g
 }
 
@@ -84,8 +74,7 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 		e, ok := snapshot.Registered(h.Handler)
 		return !ok || e.Registration.Name != name
 	})
-	chains, _ := r.chains(now, snapshot)
-	g.Chains = hasSteps(chains, name)
+	g.Chains = r.chains(now, snapshot, hasSteps(slices.Clone(r.listed().Chains), name))
 	registration, ok := snapshot.Registration(name)
 	if !ok || registration.Local != nil {
 		others := unregistered(snapshot, discoveries)
@@ -347,22 +336,14 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	missing := r.noExtension
 	name := query.Get("extension")
-	chain, rule, job, rollout := query.Get("chain"), query.Get("rule"), query.Get("job"), query.Get("rollout")
+	of := slices.IndexFunc(described(), func(k kinds.Kind) bool { return query.Get(k.Shown.Singular) != "" })
 	switch {
 	case name != "":
 		body, ok = r.Extension(name)
-	case rule != "":
-		name, missing = rule, func(name string) string { return noLocal("HookRule", name, r.Rules) }
-		body, ok = r.Rule(name)
-	case job != "":
-		name, missing = job, func(name string) string { return noLocal("HookJob", name, r.Jobs) }
-		body, ok = r.Job(name)
-	case rollout != "":
-		name, missing = rollout, r.noRollout
-		body, ok = r.Rollout(name)
-	case chain != "":
-		name, missing = chain, r.noChain
-		body, ok = r.Chain(name)
+	case of >= 0:
+		k := &described()[of]
+		name, missing = query.Get(k.Shown.Singular), func(name string) string { return r.noObject(k, name) }
+		body, ok = r.Object(k.Shown.Singular, name)
 	default:
 		body = r.Gateway()
 	}

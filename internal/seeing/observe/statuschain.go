@@ -18,28 +18,16 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Chain returns the status of the gateway with one of the listed HandlerChains, all that is known of its steps, and the
-// Clusters that wait for these. It reports whether there is a HandlerChain of that name.
-func (r *Reporter) Chain(name string) (*status.Gateway, bool) {
-	now, snapshot := time.Now(), r.Registry.Snapshot()
-	g := r.gateway(now, snapshot)
-	chains, _ := r.chains(now, snapshot)
-	i := slices.IndexFunc(chains, func(c status.Chain) bool { return c.Name == name })
-	if i < 0 {
-		return g, false
+// seeSteps adds to a chain all that is known of its steps.
+func (r *Reporter) seeSteps(now time.Time, snapshot *registry.Snapshot, shown *status.Chain) {
+	c, ok := snapshot.Chain(shown.Name)
+	if !ok {
+		return
 	}
-	shown := chains[i]
-	if c, ok := snapshot.Chain(name); ok {
-		shown.Steps = nil
-		for i := range c.Steps {
-			shown.Steps = append(shown.Steps, r.chainStep(now, snapshot, c, i))
-		}
+	shown.Steps = nil
+	for i := range c.Steps {
+		shown.Steps = append(shown.Steps, r.chainStep(now, snapshot, c, i))
 	}
-	g.Chains = []status.Chain{shown}
-	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool {
-		return h.Handler != name && !hasStep(&shown, func(handler string) bool { return handler == h.Handler })
-	})
-	return g, true
 }
 
 // chainStep describes a step of a chain.
@@ -62,14 +50,9 @@ func (r *Reporter) chainStep(now time.Time, snapshot *registry.Snapshot, c *regi
 	return shown
 }
 
-// chains returns the listed HandlerChains with their calls and the names under which they are offered, and how many
-// more there are.
-func (r *Reporter) chains(now time.Time, snapshot *registry.Snapshot) (chains []status.Chain, missed int) {
-	if r.Chains == nil {
-		return nil, 0
-	}
-	listed, missed := r.Chains()
-	chains = slices.Clone(listed)
+// chains returns chains with their calls and the names under which they are offered.
+func (r *Reporter) chains(now time.Time, snapshot *registry.Snapshot, listed []status.Chain) []status.Chain {
+	chains := slices.Clone(listed)
 	for i := range chains {
 		of := r.Observer.handlers.Of(chains[i].Name, now)
 		chains[i].Calls = callsOf(&of.Calls)
@@ -77,7 +60,7 @@ func (r *Reporter) chains(now time.Time, snapshot *registry.Snapshot) (chains []
 			chains[i].OfferedAs = r.merged(snapshot, c.Hook, c.Name)
 		}
 	}
-	return chains, missed
+	return chains
 }
 
 // merged returns the name under which the gateway offers what answers a hook under a name: one name for all of a
@@ -126,16 +109,6 @@ func (r *Reporter) severalOffered(s *registry.Snapshot) []status.Notice {
 		}
 	}
 	return notices
-}
-
-// noChain says that no HandlerChain has a name, and which name is nearly the same.
-func (r *Reporter) noChain(name string) string {
-	var names []string
-	chains, _ := r.chains(time.Now(), r.Registry.Snapshot())
-	for i := range chains {
-		names = append(names, chains[i].Name)
-	}
-	return noSuch("HandlerChain", name, names)
 }
 
 // noSuch says that nothing of a kind has a name, and which name is nearly the same.

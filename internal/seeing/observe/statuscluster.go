@@ -161,7 +161,7 @@ func (r *routes) handler(e *registry.Entry) status.HookedHandler {
 func (r *routes) chain(hub *catalog.Hook, c *registry.Chain) status.HookedHandler {
 	calls := r.Observer.handlers.Of(c.Name, r.now)
 	chain := status.HookedHandler{Handler: status.Handler{
-		Name: c.Name, Kind: "HandlerChain", OfferedAs: r.merged(r.snapshot, c.Hook, c.Name), Hook: hub.Hook,
+		Name: c.Name, Kind: registry.ChainKind, OfferedAs: r.merged(r.snapshot, c.Hook, c.Name), Hook: hub.Hook,
 		APIVersion: hub.APIVersion(), Timeout: status.InSeconds(limits.Timeout), FailurePolicy: "Fail", State: status.Up,
 		LastSuccess: timeOf(calls.LastSuccess), Calls: callsOf(&calls.Calls),
 	}}

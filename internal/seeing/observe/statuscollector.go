@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/activity"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
@@ -22,9 +23,15 @@ import (
 type statusCollector struct {
 	atomic.Pointer[Reporter]
 
-	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, ready,
-	ruleReady *prometheus.Desc
-	jobReady, closed *prometheus.Desc
+	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, closed *prometheus.Desc
+
+	ready []ready
+}
+
+// ready is the metric that says which objects of a kind are ready.
+type ready struct {
+	in   kinds.Listing
+	desc *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*statusCollector)(nil)
@@ -56,15 +63,11 @@ func newStatusCollector(d *definer) *statusCollector {
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
 		"When the Cluster that has waited longest for a handler began to, in seconds since the epoch.", "hook", "handler")
-	c.ready = d.described("gauge", "hookgate_handler_chain_ready",
-		"1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was never "+
-			"valid.", "hook", "handler")
-	c.ruleReady = d.described("gauge", "hookgate_hook_rule_ready",
-		"1 for a HookRule that is in effect, and 0 for one that is not. rule is its name; hook is empty if it was never "+
-			"valid.", "hook", "rule")
-	c.jobReady = d.described("gauge", "hookgate_hook_job_ready",
-		"1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was never "+
-			"valid.", "hook", "hook_job")
+	for _, k := range allkinds.Own() {
+		if of := &k.Shown.Ready; of.Name != "" {
+			c.ready = append(c.ready, ready{k.Shown.In, d.described("gauge", of.Name, of.Help, "hook", of.Label)})
+		}
+	}
 	c.closed = d.described("gauge", "hookgate_closed_objects",
 		"Objects of a kind that have a mistake and no valid version before it, so that calls that they may govern fail.",
 		"kind")
@@ -78,10 +81,12 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 // Describe implements prometheus.Collector.
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.ready,
-		c.ruleReady, c.jobReady, c.closed,
+		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.closed,
 	} {
 		descs <- d
+	}
+	for _, of := range c.ready {
+		descs <- of.desc
 	}
 }
 
@@ -119,9 +124,12 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 		c.timestamp(metrics, c.heldSince, &held.Since, by.Hook, by.Handler)
 	}
 	c.closures(metrics, snapshot)
-	c.chains(metrics, r)
-	readyOf(metrics, c.ruleReady, r.Rules)
-	readyOf(metrics, c.jobReady, r.Jobs)
+	all := r.listed()
+	for _, of := range c.ready {
+		for _, row := range of.in.Rows(all) {
+			metrics <- prometheus.MustNewConstMetric(of.desc, prometheus.GaugeValue, one(row.Ready), row.Hook, row.Name)
+		}
+	}
 }
 
 // closures counts the objects that have mistakes, by kind.
@@ -144,29 +152,6 @@ func (c *statusCollector) closures(metrics chan<- prometheus.Metric, snapshot *r
 		unknown += n
 	}
 	metrics <- prometheus.MustNewConstMetric(c.closed, prometheus.GaugeValue, float64(unknown), "unknown")
-}
-
-func (c *statusCollector) chains(metrics chan<- prometheus.Metric, r *Reporter) {
-	if r.Chains == nil {
-		return
-	}
-	listed, _ := r.Chains()
-	for i := range listed {
-		metrics <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
-			listed[i].Name)
-	}
-}
-
-// readyOf makes the metric of each handler without a server of a kind. list may be nil.
-func readyOf(metrics chan<- prometheus.Metric, ready *prometheus.Desc, list func() ([]status.Local, int)) {
-	if list == nil {
-		return
-	}
-	listed, _ := list()
-	for i := range listed {
-		metrics <- prometheus.MustNewConstMetric(ready, prometheus.GaugeValue, one(listed[i].Ready), listed[i].Hook,
-			listed[i].Name)
-	}
 }
 
 // one returns 1 for true, and 0 for false.

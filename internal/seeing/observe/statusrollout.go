@@ -5,7 +5,6 @@ package observe
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -14,49 +13,22 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Rollout returns the status of the gateway with one of the listed ExtensionRollouts, all that is known of its
-// Clusters, and the Clusters that wait for its members. It reports whether there is an ExtensionRollout of that name.
-func (r *Reporter) Rollout(name string) (*status.Gateway, bool) {
-	now, snapshot := time.Now(), r.Registry.Snapshot()
-	g, all := r.gateway(now, snapshot), r.listedRollouts()
-	i := slices.IndexFunc(all, func(of status.Rollout) bool { return of.Name == name })
-	if i < 0 {
-		return g, false
+// ofRollout reports whether a handler is that of a member of a rollout.
+func ofRollout(snapshot *registry.Snapshot, handler, rollout string) bool {
+	e, ok := snapshot.Registered(handler)
+	if !ok {
+		return false
 	}
-	all[i].Handlers = r.rolloutHandlers(now, snapshot, name)
-	g.Rollouts = all[i : i+1]
-	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool {
-		e, ok := snapshot.Registered(h.Handler)
-		of, member := snapshot.MemberOf(registrationOf(e, ok))
-		return !member || of.Name != name
-	})
-	return g, true
+	of, member := snapshot.MemberOf(e.Registration.Name)
+	return member && of.Name == rollout
 }
 
-// registrationOf returns the name of the ExtensionConfig of a handler that is registered, or nothing.
-func registrationOf(e *registry.Entry, registered bool) string {
-	if !registered {
-		return ""
-	}
-	return e.Registration.Name
-}
-
-// listedRollouts returns all that the source says of its ExtensionRollouts.
-func (r *Reporter) listedRollouts() []status.Rollout {
-	if r.Rollouts == nil {
-		return nil
-	}
-	return r.Rollouts()
-}
-
-// rollouts returns the ExtensionRollouts with the first Clusters of each, and how many more there are.
-func (r *Reporter) rollouts(now time.Time, snapshot *registry.Snapshot) (all []status.Rollout, missed int) {
-	all = r.listedRollouts()
+// firstRollouts returns the first ExtensionRollouts, with the first Clusters of each, and how many more there are.
+func firstRollouts(all []status.Rollout) (first []status.Rollout, missed int) {
 	missed = max(0, len(all)-limits.StatusRollouts)
-	all = all[:len(all)-missed]
-	for i := range all {
-		of := &all[i]
-		of.Handlers = r.rolloutHandlers(now, snapshot, of.Name)
+	first = all[:len(all)-missed]
+	for i := range first {
+		of := &first[i]
 		if more := len(of.Clusters) - limits.StatusRolloutExamples; more > 0 {
 			of.Clusters, of.MissedClusters = of.Clusters[:limits.StatusRolloutExamples], of.MissedClusters+more
 		}
@@ -67,7 +39,7 @@ func (r *Reporter) rollouts(now time.Time, snapshot *registry.Snapshot) (all []s
 			shorten(of.Variables)
 		}
 	}
-	return all, missed
+	return first, missed
 }
 
 // shorten leaves one difference of a Cluster.
@@ -78,8 +50,9 @@ func shorten(c *status.RolloutCluster) {
 }
 
 // rolloutHandlers returns the handlers that callers see of an ExtensionRollout.
-func (r *Reporter) rolloutHandlers(now time.Time, snapshot *registry.Snapshot, name string) (all []status.Handler) {
-	inChains := chainsOf(snapshot)
+func (r *Reporter) rolloutHandlers(
+	now time.Time, snapshot *registry.Snapshot, inChains map[string][]string, name string,
+) (all []status.Handler) {
 	for _, e := range snapshot.Offers(name) {
 		h := r.hooked(now, e).Handler
 		h.OfferedAs, h.Collision = r.offeredAs(snapshot, e)
@@ -133,13 +106,4 @@ func memberOf(s *registry.Snapshot, extensionConfig string) *status.RolloutMembe
 		m.As = "candidate"
 	}
 	return m
-}
-
-// noRollout says that no ExtensionRollout has a name, and which name is nearly the same.
-func (r *Reporter) noRollout(name string) string {
-	var names []string
-	for _, of := range r.listedRollouts() {
-		names = append(names, of.Name)
-	}
-	return noSuch("ExtensionRollout", name, names)
 }

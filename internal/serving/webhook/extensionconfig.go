@@ -63,7 +63,7 @@ func (w extensionConfigs) nameTaken(name string) *field.Error {
 	}
 	taken := s.TakenByLocal(name)
 	if c, ok := s.Chain(name); ok {
-		taken = fmt.Sprintf("the name of HandlerChain %q", c.Name)
+		taken = "the name of " + c.String()
 	}
 	if of, ok := s.Rollout(name); ok && of.Stable != name && of.Candidate != name {
 		taken = "the name of " + of.String()

@@ -114,7 +114,7 @@ type Source struct {
 	inventory    *manifest.Inventory
 	problems     []manifest.Problem // of the manifests
 	reported     map[string]bool    // the problems that were logged and still are there
-	sets         *allkinds.Sets
+	sets         allkinds.Sets
 	present      map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
 	unreadable   []string           // the files that cannot be read, and of which nothing is kept
 	awaitedFiles []string           // the files that cannot be read now, and of which nothing is kept
@@ -146,7 +146,9 @@ func New(c Config) (*Source, error) {
 	if c.Catalog == nil || c.Registry == nil {
 		return nil, errors.New("directory source: Catalog, Registry, Discoverer and Logger are required")
 	}
-	decoder, err := manifest.NewDecoder(c.Catalog)
+	records := newRecords(c.StateDir, c.Logger)
+	engine := rollout.New(rollout.Config{Store: records, Logger: c.Logger, Compared: c.Compared})
+	decoder, err := manifest.NewDecoder(c.Catalog, func(of *allkinds.Config) { of.Rollout = engine.Compile })
 	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
@@ -170,7 +172,7 @@ func New(c Config) (*Source, error) {
 	d := &Source{
 		state: kept,
 		dir:   c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking,
-		references: c.References,
+		references: c.References, records: records, engine: engine,
 		workers: &workers{
 			reconciler: r, backoff: c.Backoff, resync: c.Resync, patience: endPatience, current: map[string]*worker{},
 			state: kept,
@@ -179,9 +181,6 @@ func New(c Config) (*Source, error) {
 		again:     notify.NewSignal(),
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
-	d.records = newRecords(c.StateDir, c.Logger)
-	d.engine = rollout.New(rollout.Config{Store: d.records, Logger: c.Logger, Compared: c.Compared})
-	decoder.CompileRollouts(d.engine.Compile)
 	d.sets = allkinds.NewSets(allkinds.SetConfig{
 		Registry: tracking, Hooks: c.Catalog, Types: decoder.Types(), Engine: d.engine, Logger: c.Logger,
 		Exists: func(name string) bool { _, ok := d.inventory.Of(extensionconfig.Kind)[name]; return ok },
@@ -206,17 +205,14 @@ func (d *Source) NamespaceLabels(name string) (labels map[string]string, known b
 // directory do not stay registered for a while.
 func (d *Source) Reload() { d.again.Notify() }
 
-// Policies returns the ExtensionPolicies with their verdicts, by name, and how many more there are than it lists.
-func (d *Source) Policies() (policies []status.Policy, missed int) { return d.sets.Policies.Listed() }
-
-// Chains returns the HandlerChains with their verdicts, by name, and how many more there are than it lists.
-func (d *Source) Chains() (chains []status.Chain, missed int) { return d.sets.Chains.Listed() }
-
-// Rules returns the HookRules with their verdicts, by name, and how many more there are than it lists.
-func (d *Source) Rules() (rules []status.Local, missed int) { return d.sets.Rules.Listed() }
-
-// Rollouts returns the ExtensionRollouts with their verdicts, by name.
-func (d *Source) Rollouts() []status.Rollout { return d.sets.Rollouts.Listed() }
+// Objects puts the objects of Hookgate's own kinds into g, with their verdicts.
+func (d *Source) Objects(g *status.Gateway) {
+	for _, of := range d.sets {
+		if !of.InCluster {
+			of.List(g)
+		}
+	}
+}
 
 // Warning says what is wrong with the directory; it is empty if all is well.
 func (d *Source) Warning() string {
@@ -323,7 +319,7 @@ func (d *Source) reportVerdicts() {
 	if !d.settled {
 		return
 	}
-	for _, of := range d.sets.All() {
+	for _, of := range d.sets {
 		objects := d.inventory.Of(of.Name)
 		of.Report(of.Verdicts(), func(name string) string { o := objects[name]; return o.String() })
 	}
@@ -386,7 +382,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	if d.references != nil {
 		d.references.Set(next.Definitions())
 	}
-	for _, of := range d.sets.All() {
+	for _, of := range d.sets {
 		of.Use(d.items(of.Name))
 	}
 	d.setClosures() // what has been corrected is in effect
@@ -394,7 +390,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	extensions := make([]extensionconfig.Extension, 0, len(configs))
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		o := configs[name]
-		x, err := d.sets.Policies.WithProtocol(*o.Extension)
+		x, err := d.sets.Policies().WithProtocol(*o.Extension)
 		if err != nil { // it is called with JSON then
 			d.problems = append(d.problems, manifest.Problem{
 				Place: o.Place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err,

@@ -51,7 +51,7 @@ func TestDirectoryChains(t *testing.T) {
 	eventually("v.acme w.acme")
 	s.eventuallyLogs(t, "level=INFO", "chain is ready", "handlerChain=both")
 	process.Eventually(t, "the status lists it", func() bool {
-		chains, _ := s.directory.Chains()
+		chains := s.objects().Chains
 		return len(chains) == 1 && chains[0].Ready && len(chains[0].Steps) == 2
 	})
 	writeFile(t, s.dir, "c.yaml", chain("{handler: w.acme}"))
@@ -60,7 +60,7 @@ func TestDirectoryChains(t *testing.T) {
 	writeFile(t, s.dir, "c.yaml", chain(""))
 	s.eventuallyLogs(t, "chain", "handlerChain", "reason=Invalid") // the verdict on what is not used
 	process.Eventually(t, "the status says what is wrong", func() bool {
-		chains, _ := s.directory.Chains()
+		chains := s.objects().Chains
 		return len(chains) == 1 && chains[0].Reason == "Invalid" && strings.Contains(chains[0].Message, "spec.steps: Required value")
 	})
 	if got := steps(); got != "w.acme" {

@@ -94,7 +94,7 @@ func TestRolloutOfADirectory(t *testing.T) {
 	s.eventuallyAnswers(t, "c1", "v7")
 	s.compares(t, "c2", registry.Compared{Differences: []registry.Difference{{Path: "/x", Stable: "1", Candidate: "2"}}})
 	process.Eventually(t, "the difference is listed", func() bool {
-		all := s.directory.Rollouts()
+		all := s.objects().Rollouts
 		return len(all) == 1 && all[0].Ready && all[0].Moved == 1 && all[0].Different == 1 &&
 			slices.ContainsFunc(all[0].Clusters, func(c status.RolloutCluster) bool { return c.Cluster == "c2" && c.Differences[0].Path == "/x" })
 	})

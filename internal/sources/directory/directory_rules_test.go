@@ -41,7 +41,7 @@ func (s *source) eventuallyRegisters(t *testing.T, want ...string) {
 func (s *source) eventuallyLists(t *testing.T, name, reason string, words ...string) {
 	t.Helper()
 	process.Eventually(t, "the status says "+reason+" of "+name, func() bool {
-		rules, _ := s.directory.Rules()
+		rules := s.objects().Rules
 		return slices.ContainsFunc(rules, func(r status.Local) bool {
 			return r.Name == name && r.Reason == reason && (r.Hook == "BeforeClusterUpgrade" || reason == "Invalid") &&
 				!slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(r.Message, word) })

@@ -25,6 +25,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
@@ -66,6 +67,13 @@ func newSourceWith(t *testing.T, discoverer discovery.Discoverer, stateDir strin
 	}
 	s.directory.debounce, s.directory.maxDebounce = 20*time.Millisecond, 100*time.Millisecond
 	return s
+}
+
+// objects returns a status with the objects of the source.
+func (s *source) objects() *status.Gateway {
+	g := &status.Gateway{}
+	s.directory.Objects(g)
+	return g
 }
 
 // run starts the source and stops it at the end of the test.

@@ -38,7 +38,6 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // Object is the object that one document of a manifest defines.
@@ -71,13 +70,13 @@ type Decoder struct {
 	keepRemoved bool
 	// keepContent keeps the content of valid objects.
 	keepContent bool
-	// config is what rules were made of.
-	config allkinds.Config
-	rules  []kinds.Rules
+	types       *policy.Types
+	rules       []kinds.Rules
 }
 
-// NewDecoder returns a Decoder for the hooks of a catalog.
-func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
+// NewDecoder returns a Decoder for the hooks of a catalog. Each of with changes what the rules of the kinds are made
+// of, which otherwise are those of a directory.
+func NewDecoder(hooks *catalog.Catalog, with ...func(*allkinds.Config)) (*Decoder, error) {
 	conditions, err := policy.NewCompiler()
 	if err != nil {
 		return nil, err
@@ -86,35 +85,26 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Decoder{hooks: hooks, config: allkinds.Config{Hooks: hooks, Conditions: conditions, Types: types}}
-	w.rules = allkinds.Rules(w.config)
-	return w, nil
+	config := allkinds.Config{Hooks: hooks, Conditions: conditions, Types: types}
+	for _, change := range with {
+		change(&config)
+	}
+	return &Decoder{hooks: hooks, types: types, rules: allkinds.Rules(config)}, nil
 }
 
-// with makes w use other rules.
-func (w *Decoder) with(change func(*allkinds.Config)) {
-	change(&w.config)
-	w.rules = allkinds.Rules(w.config)
-}
-
-// TakeAllRules makes w take rules for a cluster, too, whose params are read from params, which take places of places,
-// and whose clock is now.
-func (w *Decoder) TakeAllRules(params hookrule.Params, places hookrule.Places, now func() time.Time) {
-	w.with(func(c *allkinds.Config) {
+// AllRules makes a Decoder take HookRules for a cluster, too, whose params are read from params, which take places of
+// places, and whose clock is now.
+func AllRules(params hookrule.Params, places hookrule.Places, now func() time.Time) func(*allkinds.Config) {
+	return func(c *allkinds.Config) {
 		c.Rules = hookrule.NewCompiler(c.Hooks, c.Conditions, c.Types, now).WithParams(params).WithPlaces(places)
-	})
-}
-
-// CompileRollouts makes w compile ExtensionRollouts so.
-func (w *Decoder) CompileRollouts(compile func(*v1alpha1.ExtensionRollout) (registry.Rollout, field.ErrorList)) {
-	w.with(func(c *allkinds.Config) { c.Rollout = compile })
+	}
 }
 
 // KeepContent makes w keep the content of valid objects, for Inventory.Valid.
 func (w *Decoder) KeepContent() { w.keepContent = true }
 
 // Types returns the types of requests, against which conditions are checked.
-func (w *Decoder) Types() *policy.Types { return w.config.Types }
+func (w *Decoder) Types() *policy.Types { return w.types }
 
 // decode returns the object in a document. It is nil for documents of other kinds than those of Object and for those
 // without a usable name; it lacks its content when that is wrong.
@@ -127,7 +117,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	case d.kind == extensionconfig.Kind &&
 		(group == runtimev1.GroupVersion.Group || group == extensionconfig.HookgateGroup):
 		return decodeExtensionConfig(d, words)
-	case group == v1alpha1.GroupVersion.Group && (d.kind == "HandlerChainTest" || d.kind == "HookRuleTest"):
+	case group == v1alpha1.GroupVersion.Group && d.kind != "" &&
+		slices.ContainsFunc(words.rules, func(of kinds.Rules) bool { return d.kind == of.TestKind }):
 		return nil, nil // which is beside its chain or rule, for "hookgate chain test" and "hookgate rule test"
 	case d.apiVersion == "v1" && d.kind == "Namespace":
 		return decodeNamespace(d, words)
@@ -139,11 +130,16 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 		unknown.kind = cmp.Or(meant, d.kind, "object")
 		return unknown.refusedAs(words, []Problem{*problem})
 	}
+	var own strings.Builder
+	for _, of := range slices.Backward(allkinds.Own()) {
+		if !of.InCluster {
+			own.WriteString(of.Name + ", ")
+		}
+	}
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
-		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, ExtensionPolicy, HandlerChain, "+
-			"HookRule, ExtensionRollout, Namespace and CustomResourceDefinition are read",
-			d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup),
+		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, %sNamespace and CustomResourceDefinition "+
+			"are read", d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup, own.String()),
 	}}
 }
 
@@ -390,7 +386,7 @@ func decodeObject(d *document, rules *kinds.Rules, words *Decoder) (*Object, []P
 	if rules.Doubts != nil {
 		doubts := d.fieldProblems(rules.Doubts(compiled))
 		for i := range doubts {
-			doubts[i].Warning, doubts[i].Effect = true, "the policy is used, and fails the calls that it is for"
+			doubts[i].Warning, doubts[i].Effect = true, rules.Doubtful
 			doubts[i].ofHandlers = true
 		}
 		problems = append(problems, doubts...)

@@ -25,15 +25,12 @@ import (
 // gateway of a directory with all of them would say, and how the policies, the rules and the chains fit together and
 // with the handlers in the status of ExtensionConfigs. The error is that of a path that cannot be read.
 func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
-	words, err := NewDecoder(hooks)
+	words, err := NewDecoder(hooks, AllRules(nil, nil, time.Now), func(c *allkinds.Config) { // they may be for a cluster
+		c.Jobs = hookjob.NewCompiler(hooks, c.Conditions, c.Types, nil, nil)
+	})
 	if err != nil {
 		return nil, err
 	}
-	// The rules and Jobs may be for a cluster.
-	words.with(func(c *allkinds.Config) {
-		c.Rules = hookrule.NewCompiler(hooks, c.Conditions, c.Types, time.Now)
-		c.Jobs = hookjob.NewCompiler(hooks, c.Conditions, c.Types, nil, nil)
-	})
 	reader := &files.Reader{}
 	var all []File
 	for _, path := range paths {

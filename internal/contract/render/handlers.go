@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
 )
@@ -71,6 +72,29 @@ func rank(h *status.HookedHandler) int {
 
 const rolloutKind = "ExtensionRollout"
 
+// chained returns a chain as one of the handlers of a gateway: its state is the worst of its steps, and its timeout
+// that of all of them. Each step has a failure policy of its own; callers see Fail.
+func chained(c *status.Chain, registered map[string]*status.Handler) status.HookedHandler {
+	h := status.Handler{
+		Name: c.Name, OfferedAs: c.OfferedAs, Hook: c.Hook, State: status.Up, FailurePolicy: "Fail", Calls: c.Calls,
+	}
+	var timeout status.Seconds
+	for i := range c.Steps {
+		if of := registered[c.Steps[i].Handler]; of != nil {
+			h.APIVersion = of.APIVersion
+			timeout += of.Timeout
+			if of.State.Worse(h.State) {
+				h.State = of.State
+			}
+		}
+	}
+	h.Timeout = min(timeout, status.InSeconds(limits.Timeout))
+	if !c.Ready {
+		h.State, h.Error = status.Down, c.Message
+	}
+	return status.HookedHandler{Handler: h}
+}
+
 // inOrder compares orders. Handlers without one come last.
 func inOrder(a, b *int32) int {
 	switch {
@@ -97,9 +121,9 @@ func HandlersInEffect(w io.Writer, handlers []status.HookedHandler, wide bool) e
 	t.Optional("OBJECTS", "OFFERED AS", "ORDER", "POLICY", "TIMEOUT", "FAILURE POLICY")
 	for i := range handlers {
 		h := &handlers[i].Handler
-		row := append([]string{h.OfferedAs}, inEffect(h)...)
+		row := append([]string{h.OfferedAs}, InEffect(h)...)
 		if wide {
-			row = append(append(row, activityOf(h)...), strings.Join(h.Chains, ", "), extensionOf(&handlers[i]))
+			row = append(append(row, ActivityOf(h)...), strings.Join(h.Chains, ", "), extensionOf(&handlers[i]))
 		}
 		t.Row(row...)
 	}
@@ -117,14 +141,14 @@ func extensionOf(h *status.HookedHandler) string {
 	return h.Extension
 }
 
-// handlersOf writes an empty line, and a row for each handler with what is in effect for it and its calls.
-func handlersOf(w io.Writer, handlers []status.Handler) error {
+// HandlersOf writes an empty line, and a row for each handler with what is in effect for it and its calls.
+func HandlersOf(w io.Writer, handlers []status.Handler) error {
 	t := table.New(w)
 	t.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
 		"CALLS", "FAILED", "P50", "P99")
 	t.Optional("P50", "OBJECTS", "P99", "ORDER", "POLICY", "FAILURE POLICY", "TIMEOUT", "CALLS")
 	for i := range handlers {
-		t.Row(append(inEffect(&handlers[i]), activityOf(&handlers[i])...)...)
+		t.Row(append(InEffect(&handlers[i]), ActivityOf(&handlers[i])...)...)
 	}
 	if len(handlers) == 0 {
 		t.Row("(no handlers)")
@@ -132,8 +156,8 @@ func handlersOf(w io.Writer, handlers []status.Handler) error {
 	return t.Flush()
 }
 
-// inEffect returns the cells with what is in effect for a handler.
-func inEffect(h *status.Handler) []string {
+// InEffect returns the cells with what is in effect for a handler.
+func InEffect(h *status.Handler) []string {
 	order := ""
 	if h.Order != nil {
 		order = strconv.Itoa(int(*h.Order))
@@ -147,10 +171,18 @@ func inEffect(h *status.Handler) []string {
 	}
 }
 
-// activityOf returns the cells with the calls of a handler.
-func activityOf(h *status.Handler) []string {
+// ActivityOf returns the cells with the calls of a handler.
+func ActivityOf(h *status.Handler) []string {
 	return []string{
 		strconv.FormatUint(h.Calls.Total, 10), strconv.FormatUint(h.Calls.Failures, 10), percentile(&h.Calls, h.Calls.P50),
 		percentile(&h.Calls, h.Calls.P99),
 	}
+}
+
+// Condition returns the status of a condition.
+func Condition(is bool) string {
+	if is {
+		return "True"
+	}
+	return "False"
 }

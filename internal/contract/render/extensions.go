@@ -32,7 +32,7 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
 		row := []string{
-			x.Name, string(x.State), age(x.Since, g.Now), x.Protocol, strconv.Itoa(len(x.Handlers)),
+			x.Name, string(x.State), Age(x.Since, g.Now), x.Protocol, strconv.Itoa(len(x.Handlers)),
 			strconv.FormatUint(x.Calls.Total, 10), strconv.FormatUint(x.Calls.Failures, 10), percentile(&x.Calls, x.Calls.P99),
 		}
 		if wide {
@@ -101,8 +101,8 @@ func are(n int) string {
 	return " are"
 }
 
-// age returns how long ago a time was; empty if it is not known.
-func age(since *time.Time, now time.Time) string {
+// Age returns how long ago a time was; empty if it is not known.
+func Age(since *time.Time, now time.Time) string {
 	if since == nil {
 		return ""
 	}
@@ -140,7 +140,7 @@ func Holds(w io.Writer, g *status.Gateway) error {
 	t.Optional("ASKED", "REASON", "HOOK", "HANDLER")
 	for i := range g.Holds {
 		h := &g.Holds[i]
-		t.Row(h.Namespace, h.Cluster, h.Hook, h.Handler, age(&h.Since, g.Now), age(&h.Last, g.Now)+" ago",
+		t.Row(h.Namespace, h.Cluster, h.Hook, h.Handler, Age(&h.Since, g.Now), Age(&h.Last, g.Now)+" ago",
 			cmp.Or(h.Kind, "retry after "+Latency(h.RetryAfter)), h.Message)
 	}
 	return t.Flush()
@@ -156,7 +156,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 		t.Row("Reason:", x.Error)
 	}
 	if x.LastSuccess != nil {
-		t.Row("Last answer:", age(x.LastSuccess, g.Now)+" ago")
+		t.Row("Last answer:", Age(x.LastSuccess, g.Now)+" ago")
 	}
 	t.Row("URL:", x.URL)
 	t.Row("Protocol:", x.Protocol)
@@ -183,11 +183,11 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	t.Row("Circuit:", circuitOf(x, g.Now))
 	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d",
 		x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
-	t.Row("Calls:", callsOf(&x.Calls, g.Window))
+	t.Row("Calls:", CallsOf(&x.Calls, g.Window))
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if err := handlersOf(w, x.Handlers); err != nil {
+	if err := HandlersOf(w, x.Handlers); err != nil {
 		return err
 	}
 	if err := notes(w, x); err != nil {
@@ -205,7 +205,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 func stateOf(x *status.Extension, now time.Time) string {
 	s := string(x.State)
 	if x.Since != nil {
-		s += " for " + age(x.Since, now)
+		s += " for " + Age(x.Since, now)
 	}
 	return s
 }
@@ -215,11 +215,11 @@ func discovery(x *status.Extension, now time.Time) string {
 	case d == nil:
 		return "not by this process"
 	case d.Error == "":
-		return fmt.Sprintf("%s ago: %s", age(&d.At, now), text.Plural(len(x.Handlers), "handler"))
+		return fmt.Sprintf("%s ago: %s", Age(&d.At, now), text.Plural(len(x.Handlers), "handler"))
 	case x.Stale && len(x.Handlers) > 0:
-		return fmt.Sprintf("fails for %s: %s; %s", age(&d.Since, now), d.Error, stale(x))
+		return fmt.Sprintf("fails for %s: %s; %s", Age(&d.Since, now), d.Error, stale(x))
 	default:
-		return fmt.Sprintf("fails for %s: %s", age(&d.Since, now), d.Error)
+		return fmt.Sprintf("fails for %s: %s", Age(&d.Since, now), d.Error)
 	}
 }
 
@@ -229,7 +229,7 @@ func circuitOf(x *status.Extension, now time.Time) string {
 		s += ", because calls failed with " + x.Circuit.Kind
 	}
 	if x.Circuit.Since != nil {
-		s += ", for " + age(x.Circuit.Since, now)
+		s += ", for " + Age(x.Circuit.Since, now)
 	}
 	if x.Circuit.Opened > 0 {
 		s += ", opened " + times(x.Circuit.Opened)
@@ -244,7 +244,8 @@ func times(n uint64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-func callsOf(c *status.Calls, window status.Seconds) string {
+// CallsOf says in a line how the calls of the window went.
+func CallsOf(c *status.Calls, window status.Seconds) string {
 	in := " in " + duration.HumanDuration(window.Duration())
 	if c.Total == 0 {
 		return "none" + in
@@ -339,7 +340,7 @@ func failures(w io.Writer, x *status.Extension, now time.Time) error {
 		if f.Outcome == "ignored" {
 			kind += " (ignored)"
 		}
-		t.Row(age(&f.At, now)+" ago", strconv.Itoa(f.Times), f.Handler, kind, Latency(f.Took), f.CallID, f.Message)
+		t.Row(Age(&f.At, now)+" ago", strconv.Itoa(f.Times), f.Handler, kind, Latency(f.Took), f.CallID, f.Message)
 	}
 	return t.Flush()
 }

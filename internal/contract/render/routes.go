@@ -23,13 +23,13 @@ func Routes(w io.Writer, c *status.Cluster, wide bool) error {
 	t.Columns(columns...)
 	t.Optional("POLICY", "FAILURE POLICY", "TIMEOUT")
 	eachRoute(c, func(hook, turn, indent string, h *status.HookedHandler) {
-		of := inEffect(&h.Handler)
+		of := InEffect(&h.Handler)
 		if h.Conditional && h.Policy == "" {
 			of[7] = "(conditional)"
 		}
 		row := []string{hook, turn, indent + h.Name, of[2], of[3], of[4], of[7]}
 		if wide {
-			row = append(append(append(row, of[5], of[6], h.OfferedAs), activityOf(&h.Handler)...), extensionOf(h))
+			row = append(append(append(row, of[5], of[6], h.OfferedAs), ActivityOf(&h.Handler)...), extensionOf(h))
 		}
 		t.Row(row...)
 	})

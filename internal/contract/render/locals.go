@@ -8,17 +8,11 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
-	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
-// Rules writes a row for each HookRule of a gateway, and below what there is to say about those that are not just
+// Locals writes a row for each handler without a server, and below what there is to say about those that are not just
 // ready. If wide, rows have what is in effect for the handlers, and the messages of all.
-func Rules(w io.Writer, g *status.Gateway, wide bool) error { return locals(w, g.Rules, wide) }
-
-// Jobs is Rules for HookJobs.
-func Jobs(w io.Writer, g *status.Gateway, wide bool) error { return locals(w, g.Jobs, wide) }
-
-func locals(w io.Writer, all []status.Local, wide bool) error {
+func Locals(w io.Writer, all []status.Local, wide bool) error {
 	t := table.New(w)
 	columns := []string{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"}
 	if wide {
@@ -32,10 +26,10 @@ func locals(w io.Writer, all []status.Local, wide bool) error {
 		r := &all[i]
 		row := append([]string{r.Name, r.Hook, Condition(r.Ready), r.Reason}, make([]string, len(columns)-4)...)
 		if h := r.Handler; h != nil {
-			calls := activityOf(h)
+			calls := ActivityOf(h)
 			copy(row[4:], calls[:2])
 			if wide {
-				copy(row[6:], append([]string{calls[3], h.OfferedAs}, inEffect(h)[2:]...))
+				copy(row[6:], append([]string{calls[3], h.OfferedAs}, InEffect(h)[2:]...))
 			}
 		}
 		if wide {
@@ -58,7 +52,7 @@ func locals(w io.Writer, all []status.Local, wide bool) error {
 	return messages.Flush()
 }
 
-// Places writes a row for each Cluster that has a place of a HookRule, and nothing if none has.
+// Places writes a row for each Cluster that has a place of a rule, and nothing if none has.
 func Places(w io.Writer, g *status.Gateway) error {
 	t := table.New(w)
 	t.Columns("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "HAS A PLACE OF")
@@ -69,7 +63,7 @@ func Places(w io.Writer, g *status.Gateway) error {
 		for j := range r.Places {
 			p := &r.Places[j]
 			found = true
-			t.Row(p.Namespace, p.Cluster, r.Hook, hookrule.HandlerName+"."+r.Name, age(&p.Since, g.Now), p.Per)
+			t.Row(p.Namespace, p.Cluster, r.Hook, "rule."+r.Name, Age(&p.Since, g.Now), p.Per)
 		}
 	}
 	if !found {
@@ -81,13 +75,8 @@ func Places(w io.Writer, g *status.Gateway) error {
 // readyReason is the reason of what is ready, with nothing more to say about it.
 const readyReason = "Ready"
 
-// Rule describes the first rule of g, which is all that g has, with its handler and the last failures.
-func Rule(w io.Writer, g *status.Gateway) error { return local(w, g, &g.Rules[0]) }
-
-// Job is Rule for HookJobs.
-func Job(w io.Writer, g *status.Gateway) error { return local(w, g, &g.Jobs[0]) }
-
-func local(w io.Writer, g *status.Gateway, r *status.Local) error {
+// Local describes one of the handlers without servers of g, with the last failures.
+func Local(w io.Writer, g *status.Gateway, r *status.Local) error {
 	t := table.New(w)
 	t.Row("Name:", r.Name)
 	t.Row("Hook:", r.Hook)
@@ -102,13 +91,13 @@ func local(w io.Writer, g *status.Gateway, r *status.Local) error {
 	}
 	t.Row("Offered as:", h.OfferedAs)
 	if h.LastSuccess != nil {
-		t.Row("Last answer:", age(h.LastSuccess, g.Now)+" ago")
+		t.Row("Last answer:", Age(h.LastSuccess, g.Now)+" ago")
 	}
-	t.Row("Calls:", callsOf(&h.Calls, g.Window))
+	t.Row("Calls:", CallsOf(&h.Calls, g.Window))
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if err := handlersOf(w, []status.Handler{*h}); err != nil {
+	if err := HandlersOf(w, []status.Handler{*h}); err != nil {
 		return err
 	}
 	x := &status.Extension{Handlers: []status.Handler{*h}, Failures: r.Failures}

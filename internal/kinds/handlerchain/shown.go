@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package handlerchain
 
 import (
 	"io"
@@ -9,14 +9,37 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
-// Chains writes a row for each HandlerChain of a gateway, and below what there is to say about those that need
+// listed is where a status has the chains.
+var listed = kinds.Member[status.Chain]{
+	At:  func(g *status.Gateway) (*[]status.Chain, *int) { return &g.Chains, &g.MissedChains },
+	Row: func(c *status.Chain) kinds.Row { return kinds.Row{Name: c.Name, Hook: c.Hook, Ready: c.Ready} },
+}
+
+// shownKind is what people see of the kind.
+var shownKind = kinds.Shown{
+	Singular: "chain", Plural: "chains", In: listed, Table: writeTable, Describe: describe,
+	Short: "List the HandlerChains, and whether they are ready",
+	Long: "List the HandlerChains of a gateway: the hook that each answers, whether it can be called, and why not.\n" +
+		"In a cluster, these are the verdicts of the process that is asked; the leader writes its own into the\n" +
+		"condition Ready, which kubectl get handlerchains shows.",
+	Wide: "the names of the steps and the messages of all",
+	Ready: kinds.ReadyMetric{
+		Name: "hookgate_handler_chain_ready", Label: "handler",
+		Help: "1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was " +
+			"never valid.",
+	},
+}
+
+// writeTable writes a row for each HandlerChain of a gateway, and below what there is to say about those that need
 // attention, so that the rows fit into a terminal. If wide, rows have the steps and the messages of all.
-func Chains(w io.Writer, g *status.Gateway, wide bool) error {
+func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 	t := table.New(w)
 	if wide {
 		t.Columns("NAME", "HOOK", "READY", "REASON", "OFFERED AS", "COVERAGE", "STEPS", "MESSAGE")
@@ -27,14 +50,14 @@ func Chains(w io.Writer, g *status.Gateway, wide bool) error {
 	attention := false
 	for i := range g.Chains {
 		c := &g.Chains[i]
-		row := []string{c.Name, c.Hook, Condition(c.Ready), c.Reason}
+		row := []string{c.Name, c.Hook, render.Condition(c.Ready), c.Reason}
 		if wide {
-			row = append(row, c.OfferedAs, c.OnPartialCoverage, StepNames(c), c.Message)
+			row = append(row, c.OfferedAs, c.OnPartialCoverage, stepNames(c), c.Message)
 		} else {
 			row = append(row, strconv.Itoa(len(c.Steps)))
 		}
 		t.Row(row...)
-		attention = attention || NeedsAttention(c)
+		attention = attention || needsAttention(c)
 	}
 	if err := t.Flush(); err != nil || wide || !attention {
 		return err
@@ -43,18 +66,18 @@ func Chains(w io.Writer, g *status.Gateway, wide bool) error {
 	messages.Fold()
 	messages.Header("NAME", "MESSAGE")
 	for i := range g.Chains {
-		if c := &g.Chains[i]; NeedsAttention(c) {
+		if c := &g.Chains[i]; needsAttention(c) {
 			messages.Row(c.Name, c.Message)
 		}
 	}
 	return messages.Flush()
 }
 
-// NeedsAttention reports whether a chain cannot be called, or is not the only handler where Cluster API takes one.
-func NeedsAttention(c *status.Chain) bool { return !c.Ready || c.Reason != "Ready" }
+// needsAttention reports whether a chain cannot be called, or is not the only handler where Cluster API takes one.
+func needsAttention(c *status.Chain) bool { return !c.Ready || c.Reason != v1alpha1.ReadyReason }
 
-// StepNames returns the handlers of a chain in their order.
-func StepNames(c *status.Chain) string {
+// stepNames returns the handlers of a chain in their order.
+func stepNames(c *status.Chain) string {
 	names := make([]string, len(c.Steps))
 	for i := range c.Steps {
 		names[i] = c.Steps[i].Handler
@@ -62,19 +85,19 @@ func StepNames(c *status.Chain) string {
 	return strings.Join(names, ", ")
 }
 
-// Chain describes the first chain of g, which is all that g has, with its steps.
-func Chain(w io.Writer, g *status.Gateway) error {
+// describe describes the first chain of g, which is all that g has, with its steps.
+func describe(w io.Writer, g *status.Gateway) error {
 	c := &g.Chains[0]
 	t := table.New(w)
 	t.Row("Name:", c.Name)
 	t.Row("Hook:", c.Hook)
 	t.Row("Offered as:", c.OfferedAs)
-	t.Row("Ready:", Condition(c.Ready)+", "+c.Reason)
+	t.Row("Ready:", render.Condition(c.Ready)+", "+c.Reason)
 	t.Row("Message:", c.Message)
 	if c.OnPartialCoverage != "" {
 		t.Row("Partial coverage:", c.OnPartialCoverage)
 	}
-	t.Row("Calls:", callsOf(&c.Calls, g.Window))
+	t.Row("Calls:", render.CallsOf(&c.Calls, g.Window))
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -86,8 +109,8 @@ func Chain(w io.Writer, g *status.Gateway) error {
 		s := &c.Steps[i]
 		row := make([]string, 12)
 		if s.Details != nil {
-			of := inEffect(&s.Details.Handler)
-			row = slices.Concat([]string{"", ""}, of[2:5], []string{""}, of[6:], activityOf(&s.Details.Handler))
+			of := render.InEffect(&s.Details.Handler)
+			row = slices.Concat([]string{"", ""}, of[2:5], []string{""}, of[6:], render.ActivityOf(&s.Details.Handler))
 		}
 		row[0], row[1], row[5] = strconv.Itoa(i+1), s.Handler, strconv.FormatBool(s.Optional)
 		steps.Row(row...)
@@ -104,7 +127,7 @@ func Chain(w io.Writer, g *status.Gateway) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return Holds(w, g)
+	return render.Holds(w, g)
 }
 
 // stepNotes writes what keeps steps from being called, and what is said of them in the chain alone.
@@ -138,27 +161,4 @@ func stepNotes(w io.Writer, c *status.Chain) error {
 		}
 	}
 	return t.Flush()
-}
-
-// chained returns a chain as one of the handlers of a gateway: its state is the worst of its steps, and its timeout
-// that of all of them. Each step has a failure policy of its own; callers see Fail.
-func chained(c *status.Chain, registered map[string]*status.Handler) status.HookedHandler {
-	h := status.Handler{
-		Name: c.Name, OfferedAs: c.OfferedAs, Hook: c.Hook, State: status.Up, FailurePolicy: "Fail", Calls: c.Calls,
-	}
-	var timeout status.Seconds
-	for i := range c.Steps {
-		if of := registered[c.Steps[i].Handler]; of != nil {
-			h.APIVersion = of.APIVersion
-			timeout += of.Timeout
-			if of.State.Worse(h.State) {
-				h.State = of.State
-			}
-		}
-	}
-	h.Timeout = min(timeout, status.InSeconds(limits.Timeout))
-	if !c.Ready {
-		h.State, h.Error = status.Down, c.Message
-	}
-	return status.HookedHandler{Handler: h}
 }

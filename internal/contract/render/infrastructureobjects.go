@@ -24,7 +24,7 @@ func Infrastructure(w io.Writer, objects []status.InfrastructureObject, now time
 	t.Optional("CLUSTER", "INSTANCES", "SINCE")
 	for i := range objects {
 		o := &objects[i]
-		row := []string{o.Namespace, o.Name, o.Cluster, o.State, age(o.Since, now), Instances(o)}
+		row := []string{o.Namespace, o.Name, o.Cluster, o.State, Age(o.Since, now), Instances(o)}
 		if wide {
 			row = append(row, o.Class, o.ProviderID)
 		}
@@ -45,7 +45,7 @@ func Instances(o *status.InfrastructureObject) string {
 // InfrastructureMessage says which hook has failed since when, or else what an object waits for.
 func InfrastructureMessage(o *status.InfrastructureObject, now time.Time) string {
 	if f := o.Failure; f != nil {
-		return fmt.Sprintf("%s fails for %s: %s: %s", f.Hook, age(&f.Since, now), f.Reason, f.Message)
+		return fmt.Sprintf("%s fails for %s: %s: %s", f.Hook, Age(&f.Since, now), f.Reason, f.Message)
 	}
 	return o.Message
 }

@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extensionpolicy
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/kinds"
+)
+
+// listed is where a status has the policies.
+var listed = kinds.Member[status.Policy]{
+	At:  func(g *status.Gateway) (*[]status.Policy, *int) { return &g.Policies, &g.MissedPolicies },
+	Row: func(p *status.Policy) kinds.Row { return kinds.Row{Name: p.Name, Ready: p.Accepted} },
+}
+
+// shownKind is what people see of the kind.
+var shownKind = kinds.Shown{
+	Singular: "policy", Plural: "policies", In: listed, Table: writeTable,
+	Short: "List the ExtensionPolicies, and whether they are accepted",
+	Long: "List the ExtensionPolicies of a gateway: what each is for, whether it is accepted, and why not. In a\n" +
+		"cluster, these are the verdicts of the process that is asked; the leader writes its own into the\n" +
+		"condition Accepted, which kubectl get extensionpolicies shows.",
+	Wide: "the number of handlers that have the policy",
+}
+
+// writeTable writes a row for each ExtensionPolicy of a gateway. If wide, it counts the handlers that each is in effect
+// for, without those that have a policy of their own.
+func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
+	handlers := map[string]int{}
+	for i := range g.Extensions {
+		for j := range g.Extensions[i].Handlers {
+			handlers[g.Extensions[i].Handlers[j].Policy]++
+		}
+	}
+	for _, locals := range [][]status.Local{g.Rules, g.Jobs} {
+		for i := range locals {
+			if h := locals[i].Handler; h != nil {
+				handlers[h.Policy]++
+			}
+		}
+	}
+	t := table.New(w)
+	columns := []string{"NAME", "TARGET", "ACCEPTED", "REASON"}
+	if wide {
+		columns = append(columns, "HANDLERS")
+	}
+	t.Columns(append(columns, "MESSAGE")...)
+	t.Optional("REASON")
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		row := []string{p.Name, p.Target, render.Condition(p.Accepted), p.Reason}
+		if wide {
+			row = append(row, strconv.Itoa(handlers[p.Name]))
+		}
+		t.Row(append(row, p.Message)...)
+	}
+	return t.Flush()
+}

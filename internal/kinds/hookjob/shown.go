@@ -1,0 +1,28 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookjob
+
+import (
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/kinds"
+)
+
+// listed is where a status has the HookJobs.
+var listed = kinds.Locals("jobs", func(g *status.Gateway) (*[]status.Local, *int) { return &g.Jobs, &g.MissedJobs })
+
+// shownKind returns what people see of the kind.
+func shownKind() kinds.Shown {
+	shown := kinds.ShownLocal("job", "jobs", listed)
+	shown.Short = "List the HookJobs, and whether they are in effect"
+	shown.Long = "List the HookJobs of a gateway: the hook that each answers, whether it is in effect, and why not.\n" +
+		"These are the verdicts of the process that is asked; the leader writes its own into the condition Ready,\n" +
+		"which kubectl get hookjobs shows. \"hookgate get holds\" lists the Clusters that wait for a Job, and\n" +
+		"kubectl get jobs -l hookgate.dev/hook-job=NAME the Jobs themselves."
+	shown.Ready = kinds.ReadyMetric{
+		Name: "hookgate_hook_job_ready", Label: "hook_job",
+		Help: "1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was " +
+			"never valid.",
+	}
+	return shown
+}

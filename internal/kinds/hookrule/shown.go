@@ -1,0 +1,27 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookrule
+
+import (
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/kinds"
+)
+
+// listed is where a status has the rules.
+var listed = kinds.Locals("rules", func(g *status.Gateway) (*[]status.Local, *int) { return &g.Rules, &g.MissedRules })
+
+// shownKind returns what people see of the kind.
+func shownKind() kinds.Shown {
+	shown := kinds.ShownLocal("rule", "rules", listed)
+	shown.Short = "List the HookRules, and whether they are in effect"
+	shown.Long = "List the HookRules of a gateway: the hook that each answers, whether it is in effect, and why not.\n" +
+		"In a cluster, these are the verdicts of the process that is asked; the leader writes its own into the\n" +
+		"condition Ready, which kubectl get hookrules shows."
+	shown.Ready = kinds.ReadyMetric{
+		Name: "hookgate_hook_rule_ready", Label: "rule",
+		Help: "1 for a HookRule that is in effect, and 0 for one that is not. rule is its name; hook is empty if it was " +
+			"never valid.",
+	}
+	return shown
+}

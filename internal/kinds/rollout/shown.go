@@ -1,0 +1,130 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/table"
+	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/kinds"
+)
+
+// listed is where a status has the rollouts.
+var listed = kinds.Member[status.Rollout]{
+	At:  func(g *status.Gateway) (*[]status.Rollout, *int) { return &g.Rollouts, &g.MissedRollouts },
+	Row: func(r *status.Rollout) kinds.Row { return kinds.Row{Name: r.Name, Ready: r.Ready} },
+}
+
+// shownKind is what people see of the kind. Its metrics are about Clusters, too.
+var shownKind = kinds.Shown{
+	Singular: "rollout", Plural: "rollouts", In: listed, Table: writeTable, Describe: describe,
+	Short: "List the ExtensionRollouts, and how many Clusters have moved",
+	Long: "List the ExtensionRollouts of a gateway: for how many Clusters both versions answer alike (EQUAL) or\n" +
+		"differently (DIFFERENT), how many have the candidate (MOVED), and about how many it does not answer\n" +
+		"(FAILING). Clusters that have not been compared are not counted. \"hookgate describe rollout NAME\" shows\n" +
+		"what differs for each Cluster, and what that does to its Machines.",
+	Wide: "the messages of all",
+}
+
+// writeTable writes a row for each ExtensionRollout of a gateway. If wide, messages are those of all.
+func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
+	t := table.New(w)
+	t.Columns("NAME", "STABLE", "CANDIDATE", "READY", "EQUAL", "DIFFERENT", "MOVED", "FAILING", "MESSAGE")
+	t.Optional("STABLE", "CANDIDATE", "EQUAL")
+	for i := range g.Rollouts {
+		r := &g.Rollouts[i]
+		message := render.RolloutMessage(r)
+		if wide {
+			message = cmp.Or(message, r.Message)
+		}
+		t.Row(r.Name, r.Stable, r.Candidate, render.Condition(r.Ready), strconv.Itoa(r.Equal), strconv.Itoa(r.Different),
+			strconv.Itoa(r.Moved), strconv.Itoa(r.Failing), message)
+	}
+	return t.Flush()
+}
+
+// describe describes the first rollout of g, which is all that g has: its counts, and what differs for each Cluster.
+func describe(w io.Writer, g *status.Gateway) error {
+	r := &g.Rollouts[0]
+	t := table.New(w)
+	t.Row("Name:", r.Name)
+	t.Row("Stable:", r.Stable)
+	t.Row("Candidate:", cmp.Or(r.Candidate, "none, so that no Cluster moves"))
+	t.Row("Ready:", render.Condition(r.Ready)+", "+r.Reason)
+	t.Row("Message:", cmp.Or(render.RolloutMessage(r), r.Message))
+	if r.Candidate != "" {
+		t.Row("Clusters:", fmt.Sprintf("%d equal, %d different, %d moved", r.Equal, r.Different, r.Moved))
+		if r.Failing > 0 {
+			t.Row("Failing:", fmt.Sprintf("the last call of %s failed for %s", r.Candidate, text.Plural(r.Failing, "Cluster")))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(r.Handlers) > 0 {
+		if err := render.HandlersOf(w, r.Handlers); err != nil {
+			return err
+		}
+	}
+	if r.Variables != nil {
+		const name = "Calls about no Cluster, such as those of DiscoverVariables"
+		if err := rolloutCluster(w, name, r.Variables, g.Now); err != nil {
+			return err
+		}
+	}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		if err := rolloutCluster(w, "Cluster "+c.Namespace+"/"+c.Cluster, c, g.Now); err != nil {
+			return err
+		}
+	}
+	if r.MissedClusters > 0 {
+		_, err := fmt.Fprintf(w, "\nand %d more Clusters, which the gateway does not list\n", r.MissedClusters)
+		if err != nil {
+			return err
+		}
+	}
+	if len(g.Holds) == 0 {
+		return nil
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return render.Holds(w, g)
+}
+
+// rolloutCluster writes what differs for a Cluster, and what that does to its Machines.
+func rolloutCluster(w io.Writer, name string, c *status.RolloutCluster, now time.Time) error {
+	t := table.New(w)
+	t.Section(name+":", strings.ToLower(c.State)+" for "+render.Age(&c.Since, now)+says(c.Message))
+	if c.Failure != "" {
+		t.Row("  Fails:", c.Failure)
+	}
+	for _, machines := range render.MachinesOf(c.Differences) {
+		t.Row("  Machines:", machines)
+	}
+	for i := range c.Differences {
+		d := &c.Differences[i]
+		t.Row("  "+d.Handler+":", render.Difference(d))
+	}
+	if c.OmittedDifferences > 0 {
+		t.Row("", fmt.Sprintf("and %d more", c.OmittedDifferences))
+	}
+	return t.Flush()
+}
+
+func says(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ", " + message
+}
