@@ -231,7 +231,7 @@ func (c *Config) credentials() (*tls.Config, string, error) {
 		return secure, c.Token, nil
 	}
 	if c.Token != "" {
-		return nil, "", errors.New("Token and TokenFile: give one of them")
+		return nil, "", errors.New("want Token or TokenFile, got both")
 	}
 	data, err := readFile(c.TokenFile, limits.TokenBytes+2) // it may end with a new line
 	if err != nil {

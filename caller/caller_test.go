@@ -274,7 +274,7 @@ func TestMistakes(t *testing.T) {
 		"half a pair":    {caller.Config{URL: "https://a", CertFile: "a"}, "gateway https://a: CertFile and KeyFile are needed together"},
 		"bad pair":       {caller.Config{URL: "https://a", CertFile: empty, KeyFile: empty}, "gateway https://a: read CertFile and KeyFile: "},
 		"empty token":    {caller.Config{URL: "https://a", TokenFile: empty}, "gateway https://a: read TokenFile: " + empty + " has no token"},
-		"two tokens":     {caller.Config{URL: "https://a", TokenFile: empty, Token: "a"}, "gateway https://a: Token and TokenFile: give one of them"},
+		"two tokens":     {caller.Config{URL: "https://a", TokenFile: empty, Token: "a"}, "gateway https://a: want Token or TokenFile, got both"},
 		"token too long": {caller.Config{URL: "https://a", TokenFile: large(t)}, "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

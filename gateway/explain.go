@@ -380,7 +380,8 @@ func (e *explainer) unserved() {
 			case v.By == selection.ByHooks:
 				x.Excluded.Message += " " + e.r.Hook.Hook
 			case e.notCalled(u.Name):
-				x.Excluded = excludedBy("member", "it is of an "+registry.RolloutKind+", in which another one answers for the Cluster")
+				x.Excluded = excludedBy("member",
+					"it is of an "+registry.RolloutKind+", in which another one answers for the Cluster")
 			case !v.Excluded():
 				x.Excluded = excludedBy("undiscovered", "its handlers are not known yet, and calls wait for them")
 			}

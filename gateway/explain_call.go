@@ -24,7 +24,8 @@ import (
 // handlers act.
 func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, error) {
 	if !r.Hook.ReadOnly() {
-		return nil, hook.Errorf(hook.InvalidRequest, "handlers of %s act, and are not called to explain a call: that is for %s",
+		return nil, hook.Errorf(hook.InvalidRequest,
+			"handlers of %s act, and are not called to explain a call: that is for %s",
 			r.Hook.Hook, d.config.Catalog.ReadOnlyNames())
 	}
 	x, targets, err := d.explain(ctx, d.config.Registry.Snapshot(), r)

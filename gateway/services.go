@@ -22,9 +22,9 @@ import (
 )
 
 // Services implements the services of all hooks in the catalog of a Dispatcher, from their descriptors: a hook needs no
-// code of its own, and only protoc-gen-go has to generate code for it, for the messages. Both fronts serve it, so that a
-// hook behaves the same whichever way it is called. Its methods return a *hook.Error, which each front maps to its
-// protocol; they answer only requests from a front.
+// code of its own, and only protoc-gen-go has to generate code, for its messages. Both fronts serve them, so that a hook
+// behaves the same whichever way it is called. Errors are of type *hook.Error, which each front maps to its protocol; only
+// requests from a front are answered.
 type Services struct{ dispatcher *Dispatcher }
 
 // NewServices returns the services of all hooks in the catalog of d.
@@ -119,8 +119,8 @@ func (s *Services) answerREST(
 }
 
 // answer answers a request that a front has received. ctx comes from the front. Over REST, it has the body, which is
-// decoded into req here. The errors are those of Dispatcher.Dispatch, and one of kind Loop for a request that has passed
-// this gateway before.
+// decoded into req here. The errors are those of Dispatcher.Dispatch, and one of kind Loop for a request that has been
+// here before.
 func (s *Services) answer(ctx context.Context, req proto.Message) (proto.Message, error) {
 	d, in := s.dispatcher, callFrom(ctx)
 	if in == nil {

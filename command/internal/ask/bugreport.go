@@ -48,6 +48,7 @@ type bugReportOptions struct {
 	file string
 }
 
+// NewBugReportCommand returns the command hookgate bug-report.
 func NewBugReportCommand() *cobra.Command {
 	var o bugReportOptions
 	cmd := &cobra.Command{

@@ -32,6 +32,7 @@ type callOptions struct {
 	decode  bool
 }
 
+// NewCallCommand returns the command hookgate call.
 func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o callOptions
 	cmd := &cobra.Command{

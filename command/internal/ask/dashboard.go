@@ -29,6 +29,7 @@ type dashboardOptions struct {
 	browser bool
 }
 
+// NewDashboardCommand returns the command hookgate dashboard.
 func NewDashboardCommand() *cobra.Command {
 	var o dashboardOptions
 	cmd := &cobra.Command{

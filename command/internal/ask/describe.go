@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
+// NewDescribeCommand returns the command hookgate describe.
 func NewDescribeCommand() *cobra.Command {
 	var o target.StatusOptions
 	var output string

@@ -32,6 +32,7 @@ type explainOptions struct {
 	call             bool
 }
 
+// NewExplainCommand returns the command hookgate explain.
 func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	o := explainOptions{versions: versions}
 	cmd := &cobra.Command{

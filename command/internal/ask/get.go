@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
+// NewGetCommand returns the command hookgate get.
 func NewGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get {handlers | extensions | rollouts | rules | jobs | chains | policies | holds | routes | clusters | " +

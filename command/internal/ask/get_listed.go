@@ -35,7 +35,8 @@ func newGetListedCommand(kind *kinds.Shown) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return getListed(&o, cmd, kind, output) },
 	}
 	f := o.AddFlags(cmd)
-	f.StringVarP(&output, "output", "o", cmdline.FormatTable, "format: table, wide, with "+kind.Wide+", name, yaml or json")
+	f.StringVarP(&output, "output", "o", cmdline.FormatTable,
+		"format: table, wide, with "+kind.Wide+", name, yaml or json")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
 }

@@ -33,6 +33,7 @@ type recordOptions struct {
 	limit    string
 }
 
+// NewRecordCommand returns the command hookgate record.
 func NewRecordCommand() *cobra.Command {
 	var o recordOptions
 	cmd := &cobra.Command{

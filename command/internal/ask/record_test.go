@@ -60,7 +60,7 @@ func TestRecordOneHandler(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || strings.Contains(textOf(t, file), commandtest.ReplaySecret) {
 		t.Errorf("the mode is %v, %v, with %s", info.Mode(), err, textOf(t, file))
 	}
-	ca := commandtest.WriteFile(t, "ca.crt", string(commandtest.CaOf(extension)))
+	ca := commandtest.WriteFile(t, "ca.crt", string(commandtest.CAOf(extension)))
 	if got := commandtest.Hookgate(t, "", "replay", file, "--server", extension.URL, "--ca", ca); got.Code != cmdline.ExitDone ||
 		!strings.Contains(got.Out, "3 calls replayed: 3 equal") {
 		t.Errorf("replayed: %+v", got)

@@ -39,6 +39,7 @@ type replayOptions struct {
 	output            string
 }
 
+// NewReplayCommand returns the command hookgate replay.
 func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{

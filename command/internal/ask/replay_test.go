@@ -79,7 +79,7 @@ func TestRecordAndReplay(t *testing.T) {
 
 	run := func(server *httptest.Server, more ...string) (replay.Result, commandtest.Outcome) {
 		t.Helper()
-		ca := commandtest.WriteFile(t, "ca.crt", string(commandtest.CaOf(server)))
+		ca := commandtest.WriteFile(t, "ca.crt", string(commandtest.CAOf(server)))
 		got := commandtest.Hookgate(t, "", append([]string{"replay", cut, "--server", server.URL, "--ca", ca, "-o", "json"}, more...)...)
 		var result replay.Result
 		if err := json.Unmarshal([]byte(got.Out), &result); err != nil {

@@ -38,7 +38,7 @@ func TestRecordRollout(t *testing.T) {
 			return "JSONPatch", `[{"op":"add","path":"/spec/template/spec/image","value":"` + name + `"}]`
 		})
 		config := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: %s}\n"+
-			"spec: {clientConfig: {url: %q, caBundle: %s}}\n", name, versions[name].URL, base64.StdEncoding.EncodeToString(commandtest.CaOf(versions[name])))
+			"spec: {clientConfig: {url: %q, caBundle: %s}}\n", name, versions[name].URL, base64.StdEncoding.EncodeToString(commandtest.CAOf(versions[name])))
 		if err := os.WriteFile(filepath.Join(configs, name+".yaml"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestRecordRollout(t *testing.T) {
 		return result, got
 	}
 	gateway, all := filepath.Join(certs, devcert.CAFile), commandtest.WriteFile(t, "all.jsonl", commandtest.Recorded(t, dir))
-	candidate := commandtest.WriteFile(t, "v7.crt", string(commandtest.CaOf(versions["acme-v7"])))
+	candidate := commandtest.WriteFile(t, "v7.crt", string(commandtest.CAOf(versions["acme-v7"])))
 	for name, tc := range map[string]struct {
 		url, ca, file string
 		more          []string

@@ -31,6 +31,7 @@ type chainTestOptions struct {
 	results          testResults
 }
 
+// NewChainCommand returns the command hookgate chain.
 func NewChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chain",

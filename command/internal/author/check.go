@@ -45,6 +45,7 @@ type checkOptions struct {
 // errNotConforming is the error of a check that has found something.
 var errNotConforming = errors.New("the extension does not keep the rules")
 
+// NewCheckCommand returns the command hookgate check.
 func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{

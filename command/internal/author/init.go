@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/scaffold"
 )
 
+// NewInitCommand returns the command hookgate init.
 func NewInitCommand() *cobra.Command {
 	var dir, module string
 	kinds := scaffold.Kinds()

@@ -23,6 +23,7 @@ import (
 // formatText is the format of compilers: a line for each problem.
 const formatText = "text"
 
+// NewLintCommand returns the command hookgate lint.
 func NewLintCommand(hooks *catalog.Catalog) *cobra.Command {
 	output := formatText
 	cmd := &cobra.Command{

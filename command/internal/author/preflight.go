@@ -47,6 +47,7 @@ type preflightOptions struct {
 	timeout          time.Duration
 }
 
+// NewPreflightCommand returns the command hookgate preflight.
 func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	o := preflightOptions{versions: versions}
 	cmd := &cobra.Command{

@@ -22,6 +22,7 @@ import (
 // gateway does not depend on.
 const renderProgram = "hookgate-render"
 
+// NewRenderCommand returns the command hookgate render.
 func NewRenderCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "render [cluster/NAME] [-f FILE]...",

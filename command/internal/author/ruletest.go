@@ -32,6 +32,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
+// NewRuleCommand returns the command hookgate rule.
 func NewRuleCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rule",

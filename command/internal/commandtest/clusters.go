@@ -25,8 +25,8 @@ import (
 	"github.com/hookgate/hookgate/test/certificates"
 )
 
-// clusterGateway is a gateway, run by hookgate serve, behind the Pod a of namespace hookgate-system.
-type clusterGateway struct {
+// ClusterGateway is a gateway, run by hookgate serve, behind the Pod a of namespace hookgate-system.
+type ClusterGateway struct {
 	*tunneltest.Server
 	Kubeconfig string
 	CA         string
@@ -35,7 +35,7 @@ type clusterGateway struct {
 }
 
 // NewClusterGateway starts a gateway with the ExtensionConfigs in the manifests. Its certificate is for the Service.
-func NewClusterGateway(t *testing.T, manifests string, podArgs ...string) *clusterGateway {
+func NewClusterGateway(t *testing.T, manifests string, podArgs ...string) *ClusterGateway {
 	t.Helper()
 	configs, certs := t.TempDir(), t.TempDir()
 	pair := certificates.In(t, certs, "hookgate.hookgate-system.svc")
@@ -67,7 +67,7 @@ func NewClusterGateway(t *testing.T, manifests string, podArgs ...string) *clust
 	if err := os.WriteFile(ca, pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &clusterGateway{Server: s, Kubeconfig: s.Kubeconfig(t, "management", "other"), CA: ca, Address: addresses[3], log: log}
+	return &ClusterGateway{Server: s, Kubeconfig: s.Kubeconfig(t, "management", "other"), CA: ca, Address: addresses[3], log: log}
 }
 
 // isOK reports whether a GET of the URL has status 200.
@@ -89,6 +89,7 @@ func (a Announced) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// AcmeManifest registers an extension at whose address nothing listens.
 const AcmeManifest = `apiVersion: runtime.cluster.x-k8s.io/v1beta2
 kind: ExtensionConfig
 metadata: {name: acme}
@@ -123,6 +124,7 @@ current-context: a
 `, server.URL))
 }
 
+// What a fake API server lists.
 const (
 	ListedConfigs   = "runtime.cluster.x-k8s.io/v1beta2/extensionconfigs"
 	ListedPolicies  = "hookgate.dev/v1alpha1/extensionpolicies"

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/test/certificates"
 )
 
+// DecodeInto decodes JSON into value, and returns it.
 func DecodeInto[T any](t *testing.T, text string, value *T) *T {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), value); err != nil {
@@ -34,10 +35,13 @@ func Reply(hookName, members string) string {
 	return `{"kind":"` + hookName + `Response","apiVersion":"` + h.APIVersion() + `",` + members + `}`
 }
 
+// ACluster is the member cluster of a request, as YAML.
 const ACluster = "cluster: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: a, namespace: b}}\n"
 
+// Encoded returns a patch as it is in JSON.
 func Encoded(patch string) string { return base64.StdEncoding.EncodeToString([]byte(patch)) }
 
+// PatchesRequest is a request of GeneratePatches for one object, as YAML.
 const PatchesRequest = `items:
 - uid: "1"
   holderReference: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, namespace: teams, name: c, fieldPath: spec.x}
@@ -70,6 +74,7 @@ func NewPatcher(t *testing.T, image, proxy string) string {
 	return ExplainedManifests(s.URL, pair.CAPEM, "")
 }
 
+// PatchReply returns an answer to PatchesRequest with a merge patch.
 func PatchReply(patch string) string {
 	return Reply("GeneratePatches", `"status":"Success","items":[{"uid":"1","patchType":"JSONMergePatch","patch":"`+Encoded(patch)+`"}]`)
 }
@@ -85,6 +90,7 @@ func Offer(name, hookName string) string {
 	return `{"name":"` + name + `","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"` + hookName + `"},"timeoutSeconds":10}`
 }
 
+// LintConfig is a manifest of an extension whose handlers are known.
 const LintConfig = `apiVersion: runtime.cluster.x-k8s.io/v1beta2
 kind: ExtensionConfig
 metadata: {name: acme}

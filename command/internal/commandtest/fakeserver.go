@@ -34,7 +34,7 @@ import (
 
 const testCallID = "0123456789abcdef"
 
-// FakeReply is a fakeServer's reply to one hook: a body with status 200, or an error.
+// FakeReply is a FakeServer's reply to one hook: a body with status 200, or an error.
 type FakeReply struct {
 	Body   string // JSON of the answer, or the body of an error
 	Status int    // of HTTP; 0 means 200
@@ -44,9 +44,9 @@ type FakeReply struct {
 	Warnings []string
 }
 
-// fakeServer imitates a gateway: it gives configured replies over HTTPS JSON and over gRPC, and records requests. It is
+// FakeServer imitates a gateway: it gives configured replies over HTTPS JSON and over gRPC, and records requests. It is
 // safe for concurrent use.
-type fakeServer struct {
+type FakeServer struct {
 	t       *testing.T
 	catalog *catalog.Catalog
 	codec   *codec.Codec
@@ -68,15 +68,17 @@ type fakeServer struct {
 // AllHooks are the hooks that the commands know.
 var AllHooks, _, _ = gateway.Hooks(gateway.Infrastructure())
 
-func NewFakeServer(t *testing.T, replies map[string]FakeReply) *fakeServer {
+// NewFakeServer starts a server that gives these replies.
+func NewFakeServer(t *testing.T, replies map[string]FakeReply) *FakeServer {
 	t.Helper()
 	pair := certificates.New(t)
 	return NewFakeServerWith(t, replies, pair, func(*tls.Config) {})
 }
 
-func NewFakeServerWith(t *testing.T, replies map[string]FakeReply, pair *devcert.Pair, change func(*tls.Config)) *fakeServer {
+// NewFakeServerWith is NewFakeServer with a certificate, and with changes of what the server asks for.
+func NewFakeServerWith(t *testing.T, replies map[string]FakeReply, pair *devcert.Pair, change func(*tls.Config)) *FakeServer {
 	t.Helper()
-	f := &fakeServer{t: t, catalog: AllHooks, codec: codec.New(AllHooks), pair: pair, Replies: replies, CAFile: filepath.Join(t.TempDir(), "dev-ca.crt")}
+	f := &FakeServer{t: t, catalog: AllHooks, codec: codec.New(AllHooks), pair: pair, Replies: replies, CAFile: filepath.Join(t.TempDir(), "dev-ca.crt")}
 	if err := os.WriteFile(f.CAFile, pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func NewFakeServerWith(t *testing.T, replies map[string]FakeReply, pair *devcert
 	return f
 }
 
-func (f *fakeServer) startGRPC(options ...grpc.ServerOption) string {
+func (f *FakeServer) startGRPC(options ...grpc.ServerOption) string {
 	f.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -107,12 +109,12 @@ func (f *fakeServer) startGRPC(options ...grpc.ServerOption) string {
 }
 
 // has reports whether the server has a hook: those of Cluster API, and others that it has a reply to.
-func (f *fakeServer) has(h *catalog.Hook) bool {
+func (f *FakeServer) has(h *catalog.Hook) bool {
 	_, ok := f.Replies[h.Hook]
 	return ok || h.Group == hook.Group
 }
 
-func (f *fakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *FakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	h, _, ok := f.catalog.ByPath(r.URL.Path)
 	if !ok || !f.has(h) {
 		http.NotFound(w, r)
@@ -133,7 +135,7 @@ func (f *fakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, reply.Body)
 }
 
-func (f *fakeServer) serveGRPC(_ any, stream grpc.ServerStream) error {
+func (f *FakeServer) serveGRPC(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	h, ok := f.catalog.ByName(path.Base(method))
 	if !ok || h.Method != method || !f.has(h) {
@@ -178,14 +180,14 @@ func (f *fakeServer) serveGRPC(_ any, stream grpc.ServerStream) error {
 }
 
 // Asked returns path, handler and body of the last request.
-func (f *fakeServer) Asked() (path, handler, body string) {
+func (f *FakeServer) Asked() (path, handler, body string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.path, f.handler, string(f.request)
 }
 
 // Servers returns the flags for each way to call the server.
-func (f *fakeServer) Servers() map[string][]string {
+func (f *FakeServer) Servers() map[string][]string {
 	return map[string][]string{
 		"https": {"--server", f.HTTP.URL, "--ca", f.CAFile},
 		"grpcs": {"--server", "grpcs://" + f.GRPCS, "--ca", f.CAFile},

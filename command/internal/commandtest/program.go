@@ -64,6 +64,7 @@ type Outcome struct {
 // ProgramPatience bounds a run of the program. Nothing takes nearly as long, even on a busy machine.
 const ProgramPatience = 2 * time.Minute
 
+// Hookgate runs a command of the program, with in as its standard input.
 func Hookgate(t *testing.T, in string, args ...string) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ProgramPatience)
@@ -94,6 +95,7 @@ func Golden(t *testing.T, name, got string) {
 	}
 }
 
+// WriteFile writes a file into a folder of its own, and returns its path.
 func WriteFile(t *testing.T, name, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
+// What the requests of replays have in common.
 const (
 	ReplayPrefix = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
 	ReplaySecret = "s3cr3t-of-a-test"
@@ -58,10 +59,12 @@ func ReplayExtension(t *testing.T, patch func(cluster string) (kind, patch strin
 	return server
 }
 
-func CaOf(s *httptest.Server) []byte {
+// CAOf returns the certificate of a server as PEM.
+func CAOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
+// ReplayRequest returns a request for a Cluster.
 func ReplayRequest(cluster int) string {
 	return fmt.Sprintf(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesRequest","variables":[`+
 		`{"name":"builtin","value":{"cluster":{"name":"c%d","namespace":"n"}}},{"name":"registryPassword","value":%q}],"items":[`+
@@ -77,7 +80,7 @@ func ServeInFrontOf(t *testing.T, extension *httptest.Server, more ...string) (*
 	pair := certificates.In(t, certs)
 	err := os.WriteFile(filepath.Join(configs, "acme.yaml"), []byte("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
 		"metadata: {name: acme}\nspec: {clientConfig: {url: \""+extension.URL+"\", caBundle: "+
-		base64.StdEncoding.EncodeToString(CaOf(extension))+"}}\n"), 0o600)
+		base64.StdEncoding.EncodeToString(CAOf(extension))+"}}\n"), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ type clusterCallersOptions struct {
 	dryRun    bool
 }
 
+// NewCallersCommand returns the command hookgate callers.
 func NewCallersCommand() *cobra.Command {
 	o := clusterCallersOptions{}
 	cmd := &cobra.Command{

@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 )
 
+// NewJobCommand returns the command hookgate job.
 func NewJobCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job",

@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
+// NewRolloutCommand returns the command hookgate rollout.
 func NewRolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",

@@ -50,7 +50,7 @@ func TestEveryLimitIsInTheTable(t *testing.T) {
 	used := map[string]bool{}
 	root := filepath.Join("..", "..", "..")
 	for _, dir := range []string{
-		"api", "catalog", "command", "conformance", "controllers", "gateway", "hookversion", "internal", "provider", "registry",
+		"api", "catalog", "command", "conformance", "controllers", "gateway", "hookversion", "infrastructure", "internal", "machines", "registry",
 	} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outcome makes what callers get: one answer of those of several handlers, the gateway's own answers, and errors.
-// It calls no handlers. All functions are safe for concurrent use.
+// Package outcome makes what callers get: one answer of those of several handlers, the gateway's own answers, and
+// errors. It calls no handlers. All functions are safe for concurrent use.
 package outcome
 
 import (

@@ -243,6 +243,7 @@ func unknownNamespace(namespace, registration string) error {
 		text.Cut(namespace, limits.QuotedBytes), registration)
 }
 
+// WantOne returns an error unless there is just one target.
 func WantOne(h *catalog.Hook, targets []Target) error {
 	if len(targets) == 0 {
 		return hook.Errorf(hook.UnknownHandler, "no handler of %s matches", h.Hook)

@@ -19,6 +19,7 @@ const mostCompletions = 1000
 // CompletionTimeout is how long a shell waits for the names that a gateway knows. Only tests change it.
 var CompletionTimeout = 2 * time.Second
 
+// Completion is a completion of an argument or of the value of a flag.
 type Completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
 // Complete returns a completion of the names that f returns. Without any, it completes nothing, in silence.

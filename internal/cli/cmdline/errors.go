@@ -18,6 +18,7 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
+// Usagef returns an error of usage, with which a program ends with status 2.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
 // IncompleteError is why a command could not do all that it was asked for, so that what it found may not be all.

@@ -20,6 +20,7 @@ func HookNamed(hooks *catalog.Catalog, name string) (*catalog.Hook, error) {
 	return h, nil
 }
 
+// HookNames returns the names of the hooks.
 func HookNames(c *catalog.Catalog) string {
 	var names []string
 	for _, h := range c.Hooks() {

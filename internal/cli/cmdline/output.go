@@ -35,6 +35,7 @@ const (
 // Printer writes an answer: body is its JSON, and table writes it for people.
 type Printer func(w io.Writer, body []byte, table func(io.Writer) error) error
 
+// NewPrinter returns the printer of a format, or an error of usage.
 func NewPrinter(format string) (Printer, error) {
 	switch format {
 	case FormatTable:

@@ -30,6 +30,7 @@ type Screen struct {
 	colours  bool
 }
 
+// NewScreen returns the screen that writes to out.
 func NewScreen(out io.Writer) *Screen {
 	file, ok := out.(*os.File)
 	s := &Screen{Out: out, Terminal: ok && term.IsTerminal(int(file.Fd()))}

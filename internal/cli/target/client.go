@@ -49,6 +49,7 @@ type ClientOptions struct {
 	Tunnel *tunnel.Tunnel
 }
 
+// AddFlags adds the flags.
 func (o *ClientOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Server, "server", "https://127.0.0.1:9443",
 		"what to call: https://HOST:PORT for HTTPS JSON, grpcs://HOST:PORT for gRPC, grpc://HOST:PORT for "+

@@ -44,6 +44,7 @@ func (e *CallError) Error() string {
 	return WithHint(b.String(), e.Hint)
 }
 
+// WithHint returns what happened, with the hint, if there is one, on a line of its own.
 func WithHint(what, hint string) string {
 	if hint == "" {
 		return what

@@ -22,6 +22,7 @@ type KubeOptions struct {
 	context    string
 }
 
+// AddFlags adds the flags.
 func (o *KubeOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"kubeconfig of the cluster; by default $KUBECONFIG, or ~/.kube/config, or, in a Pod, the Pod's own credentials")

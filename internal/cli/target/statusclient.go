@@ -122,6 +122,7 @@ func (o *StatusOptions) client(base *url.URL, token string, config *tls.Config) 
 	}
 }
 
+// Close closes idle connections.
 func (c *StatusClient) Close() { c.HTTP.CloseIdleConnections() }
 
 // Get returns the status of the gateway, and its JSON. If extension is not empty, it has that extension alone, and all
@@ -218,6 +219,7 @@ func (c *StatusClient) Do(ctx context.Context, method, path string, query url.Va
 	return response, nil
 }
 
+// Name returns the name of the gateway in messages.
 func (c *StatusClient) Name() string { return c.options.name() }
 
 // Explain returns the error of a gateway that could not be asked, and what may help.

@@ -123,7 +123,8 @@ func New(c Config) *Replay {
 
 // Acts reports whether a call of a hook may change something besides its answer.
 func Acts(h *catalog.Hook) bool {
-	return h.Group != hook.Group || strings.HasPrefix(h.Hook, "After") || h.Category == catalog.InPlaceUpdate && !h.ReadOnly()
+	return h.Group != hook.Group || strings.HasPrefix(h.Hook, "After") ||
+		h.Category == catalog.InPlaceUpdate && !h.ReadOnly()
 }
 
 // File replays a recording. An error is one of reading it, or of ctx; the errors of calls are in the result.
