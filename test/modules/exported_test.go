@@ -38,11 +38,7 @@ var inside = map[string]string{
 	"controllers.Config.Observer":   shared,
 	"controllers.Config.Own":        "the webhooks refuse the same addresses",
 	"controllers.Config.References": shared,
-	"controllers.Source.Chains":     "the status of the process lists them",
-	"controllers.Source.Policies":   "the status of the process lists them",
-	"controllers.Source.Jobs":       "the status of the process lists them",
-	"controllers.Source.Rules":      "the status of the process lists them",
-	"controllers.Source.Rollouts":   "the status of the process lists them",
+	"controllers.Source.Objects":    "the status of the process lists them",
 
 	"controllers.Source.RolloutEngine": "the webhooks refuse what would leave Clusters without an answer",
 
