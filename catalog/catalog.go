@@ -53,8 +53,8 @@ type Hook struct {
 	// Mergeable reports whether the answers of several handlers can be merged into one. This holds for lifecycle hooks
 	// only: the others carry a result of their own, and Cluster API allows them one handler.
 	Mergeable bool
-	// Sole reports whether Cluster API takes one handler of the hook in all, whichever ExtensionConfig it belongs to.
-	Sole bool
+	// OneHandler reports whether Cluster API takes one handler of the hook in all, of whichever ExtensionConfig.
+	OneHandler bool
 	// Blocking reports whether an answer may hold the caller with retryAfterSeconds.
 	Blocking bool
 	// FailOnly reports whether errors of the hook are never ignored, whatever the failure policy of its handler.

@@ -159,7 +159,7 @@ func (v *Version) add(s protoreflect.ServiceDescriptor, failOnly bool) error {
 		}
 		h.Mergeable = h.Category == Lifecycle
 		h.FailOnly = failOnly && !h.Mergeable
-		h.Sole = h.Group == hook.Group && (h.Category == InPlaceUpdate || h.Category == UpgradePlan)
+		h.OneHandler = h.Group == hook.Group && (h.Category == InPlaceUpdate || h.Category == UpgradePlan)
 		if slices.ContainsFunc(v.hooks, func(other *Hook) bool { return strings.EqualFold(other.Hook, h.Hook) }) {
 			errs = append(errs, fmt.Errorf("hook %s: occurs twice in one version", h.Hook))
 			continue

@@ -20,7 +20,7 @@ func jobStatus() *status.Gateway {
 	now := time.Now()
 	return &status.Gateway{
 		Now: now, Window: 300,
-		Jobs: []status.Local{{
+		Jobs: []status.InProcess{{
 			Name: "backup", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers BeforeClusterUpgrade as handler job.backup",
 			Handler: &status.Handler{
 				Name: "job.backup", Kind: "HookJob", OfferedAs: "beforeclusterupgrade", Hook: "BeforeClusterUpgrade", APIVersion: "v1alpha1", Timeout: 10,

@@ -260,7 +260,7 @@ func ownAddresses(address string) []string {
 // newRegistry returns the registry that the source fills.
 func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 	if o.sidecar != "" {
-		return registry.NewSole()
+		return registry.NewSidecar()
 	}
 	return registry.New(hooks.Merged()...)
 }

@@ -161,7 +161,7 @@ func (p *rulePlaces) see(rules []*v1alpha1.HookRule, inEffect []registry.Registr
 	}
 	for i := range inEffect {
 		name := inEffect[i].Name
-		rule, _ := inEffect[i].Local.(*hookrule.Rule)
+		rule, _ := inEffect[i].InProcess.(*hookrule.Rule)
 		seen[name] = seenRule{places: seen[name].places, ended: rule != nil && !rule.TakesPlaces()}
 	}
 	p.seen.Store(&seen)
@@ -182,7 +182,7 @@ func (p *rulePlaces) lastSeen() map[string]seenRule {
 }
 
 // shownIn returns rules with their places, as far as there is room for them.
-func (p *rulePlaces) shownIn(rules []status.Local) []status.Local {
+func (p *rulePlaces) shownIn(rules []status.InProcess) []status.InProcess {
 	seen, room := p.lastSeen(), limits.HeldClusters
 	shown := slices.Clone(rules)
 	for i := range shown {

@@ -58,7 +58,7 @@ func TestPlacesOfUnknownClusters(t *testing.T) {
 func TestPlacesShown(t *testing.T) {
 	const each = limits.HeldClusters/2 + 3
 	p := unconnected(map[string]int{"a": each, "b": each})
-	shown := p.shownIn([]status.Local{{Name: "a"}, {Name: "b"}, {Name: "c"}})
+	shown := p.shownIn([]status.InProcess{{Name: "a"}, {Name: "b"}, {Name: "c"}})
 	for i, want := range [][2]int{{each, 0}, {each - 6, 6}, {0, 0}} {
 		if got := [2]int{len(shown[i].Places), shown[i].MissedPlaces}; got != want {
 			t.Errorf("%s: got %v places and missed, want %v", shown[i].Name, got, want)

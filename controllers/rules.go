@@ -35,4 +35,6 @@ func (c *rulesInCluster) Problem(references []hookrule.Reference) string {
 }
 
 // Shown implements hookrule.Cluster.
-func (c *rulesInCluster) Shown(listed []status.Local) []status.Local { return c.places.shownIn(listed) }
+func (c *rulesInCluster) Shown(listed []status.InProcess) []status.InProcess {
+	return c.places.shownIn(listed)
+}

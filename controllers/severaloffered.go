@@ -32,7 +32,7 @@ func severalOffered(s *registry.Snapshot, hooks *catalog.Catalog) map[string]str
 		of := map[string]bool{}
 		_, steps := s.StandsFor(h.GroupHook())
 		for _, e := range s.Handlers(h.GroupHook()) {
-			if !steps[e.Name] && e.Registration.Local == nil {
+			if !steps[e.Name] && e.Registration.InProcess == nil {
 				of[e.Registration.Name] = true
 			}
 		}

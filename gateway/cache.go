@@ -77,7 +77,7 @@ func keyOf(ctx context.Context, c extension.Call) (answercache.Request, bool, er
 // cacheTTL returns for how long answers of a handler's extension are kept. Those of this process depend on more than
 // the request, such as the time, and cost no call.
 func cacheTTL(e *registry.Entry) time.Duration {
-	if p := e.OfExtension; p != nil && e.Registration.Local == nil {
+	if p := e.OfExtension; p != nil && e.Registration.InProcess == nil {
 		return p.CacheTTL
 	}
 	return 0

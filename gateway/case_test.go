@@ -200,7 +200,7 @@ func TestPatchesOfStepsInAnyCase(t *testing.T) {
 		t.Run(member, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, nil)
-			f.chained(t, registry.Chain{Sole: true, Steps: []registry.ChainStep{{Allow: []string{"/machine/spec/version"}}}}, "CanUpdateMachine",
+			f.chained(t, registry.Chain{OneHandler: true, Steps: []registry.ChainStep{{Allow: []string{"/machine/spec/version"}}}}, "CanUpdateMachine",
 				`{"status":"Success","`+member+`":{"PatchType":"JSONMergePatch","PATCH":"eyJzcGVjIjp7ImZhaWx1cmVEb21haW4iOiJiIn19"}}`)
 			got := f.post(t, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/canupdatemachine/chain", request)
 			r := readBoth[runtimehooksv1.CanUpdateMachineResponse](t, got)

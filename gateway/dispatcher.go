@@ -211,7 +211,7 @@ func (d *Dispatcher) callHandler(ctx context.Context, r Request, t selection.Tar
 	result, err := d.caller(ctx, c)
 	if err != nil {
 		failed := outcome.ErrorOf(err).WithHandler(t.Entry.Name)
-		failed.Refused = failed.Refused && d.config.Registry.Snapshot().Sole()
+		failed.Refused = failed.Refused && d.config.Registry.Snapshot().IsSidecar()
 		result.Response = nil
 		return result, failed
 	}

@@ -209,7 +209,7 @@ func (e *explainer) answers(x *ExplainedHandler, h *registry.Entry) *registry.En
 	if h.Variants == nil {
 		return h
 	}
-	x.Kind = h.Registration.Local.Kind()
+	x.Kind = h.Registration.InProcess.Kind()
 	answers, of, err := e.m.Member(e.ctx, h)
 	if err == nil && answers == nil {
 		err = selection.NoMember(e.snapshot, h, of)
@@ -253,7 +253,7 @@ func (e *explainer) unlessFailed() *Exclusion {
 
 // describe adds how a handler is called.
 func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *registry.Entry, v selection.Verdict) {
-	if l := h.Registration.Local; l != nil {
+	if l := h.Registration.InProcess; l != nil {
 		x.Kind, x.Audits = l.Kind(), h.Registration.Audit
 	}
 	x.TimeoutSeconds = timeoutWithin(ctx, h)

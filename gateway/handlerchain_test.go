@@ -48,7 +48,7 @@ func newChain(t testing.TB, hookName string, answers ...proto.Message) *chainFix
 		f.handlers = append(f.handlers, handlerOf(name, hookName, hook.Fail))
 		f.chain.Steps = append(f.chain.Steps, registry.ChainStep{Handler: name + ".e"})
 	}
-	f.chain.Sole = hookName == "UpdateMachine" || strings.HasPrefix(hookName, "CanUpdate") || hookName == "GenerateUpgradePlan"
+	f.chain.OneHandler = hookName == "UpdateMachine" || strings.HasPrefix(hookName, "CanUpdate") || hookName == "GenerateUpgradePlan"
 	return f.build(t)
 }
 

@@ -322,7 +322,7 @@ func TestDiscoveriesOfBothGroups(t *testing.T) {
 	for _, sole := range []bool{false, true} {
 		r, create, patch, machine := registry.New(), "beforeclustercreate", "p--acme", "m--acme"
 		if sole {
-			r, create, patch, machine = registry.NewSole(), "c", "p", "m"
+			r, create, patch, machine = registry.NewSidecar(), "c", "p", "m"
 		}
 		f := newFixtureFor(t, r, nil, nil)
 		f.registerREST(t, http.NotFound, handlerOf("m", "ReconcileMachine", hook.Fail), handlerOf("p", "GeneratePatches", hook.Fail), handlerOf("c", "BeforeClusterCreate", hook.Fail))
@@ -379,7 +379,7 @@ func discoverThrough(t *testing.T, want string) http.HandlerFunc {
 // selects.
 func TestDiscoveryIsPassedOnThroughAChain(t *testing.T) {
 	h := hookOf(t, "DiscoverInfrastructure")
-	sidecar, hub := newFixtureFor(t, registry.NewSole(), nil, nil), newFixture(t, nil)
+	sidecar, hub := newFixtureFor(t, registry.NewSidecar(), nil, nil), newFixture(t, nil)
 	handler := handlerOf("m", "ReconcileMachine", hook.Fail)
 	sidecar.registerREST(t, discoverThrough(t, h.Path("")+"/m"), handler, handlerOf("c", "BeforeClusterCreate", hook.Fail))
 	hub.registerGateway(t, "rack", sidecar.rest)

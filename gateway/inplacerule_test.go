@@ -33,7 +33,7 @@ func TestChainWithARule(t *testing.T) {
 	local, steps := extension.NewProtocols(extension.Config{}), f.config.Transport
 	f.Dispatcher = newDispatcher(f.registry, fixedNamespaces{}, callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
 		transport := steps
-		if c.Handler.Registration.Local != nil {
+		if c.Handler.Registration.InProcess != nil {
 			transport = local.Call
 		}
 		result, err := transport(ctx, c)

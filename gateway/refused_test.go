@@ -35,7 +35,7 @@ func refusing(t *testing.T, f *fixture, code codes.Code) *atomic.Int32 {
 // TestRefusedBehindASidecar checks that INVALID_ARGUMENT of an extension means the same with a sidecar as without: it
 // finds fault with the request, so that it says nothing about the extension, and no circuit opens.
 func TestRefusedBehindASidecar(t *testing.T) {
-	sidecar, hub := newFixtureFor(t, registry.NewSole(), nil, nil), newFixture(t, nil)
+	sidecar, hub := newFixtureFor(t, registry.NewSidecar(), nil, nil), newFixture(t, nil)
 	calls := refusing(t, sidecar, codes.InvalidArgument)
 	hub.registerGateway(t, "acme", sidecar.rest)
 	h := hookOf(t, "BeforeClusterCreate")
@@ -68,7 +68,7 @@ func TestRefusedElsewhere(t *testing.T) {
 		code     codes.Code
 		handler  string
 	}{
-		"OtherCode": {registry.NewSole(), codes.Internal, "c"},
+		"OtherCode": {registry.NewSidecar(), codes.Internal, "c"},
 		"NoSidecar": {registry.New(), codes.InvalidArgument, "c.acme"},
 	} {
 		t.Run(name, func(t *testing.T) {

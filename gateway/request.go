@@ -198,7 +198,7 @@ func readingForAny(h *catalog.Hook, e *registry.Entry, objects *convert.Objects)
 // readingFor returns how much of a request is read if it is for one handler.
 func readingFor(h *catalog.Hook, e *registry.Entry, objects *convert.Objects) reading {
 	switch {
-	case e.Registration.Local != nil, e.Handler.Hook.Version != h.Version, len(e.Registration.Settings) > 0,
+	case e.Registration.InProcess != nil, e.Handler.Hook.Version != h.Version, len(e.Registration.Settings) > 0,
 		cacheTTL(e) != 0,
 		e.Handler.ClusterAPIVersion != "" && objects.Concern(h.Request.Descriptor()):
 		return readWhole

@@ -27,7 +27,7 @@ func BenchmarkRules(b *testing.B) {
 		Cluster: labelled(`{"team":"t0"}`), FromKubernetesVersion: "v1.35.0", ToKubernetesVersion: "v1.36.0",
 	}
 	caller := callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
-		return c.Handler.Registration.Local.Answer(ctx, c.Request, policy.Guard{})
+		return c.Handler.Registration.InProcess.Answer(ctx, c.Request, policy.Guard{})
 	})
 	h := hookOf(b, "BeforeClusterUpgrade")
 	for _, size := range []struct{ rules, matching int }{{0, 0}, {5, 5}, {1000, 0}, {1000, 5}} {

@@ -158,7 +158,7 @@ func TestAmbiguousHandlersAreNamed(t *testing.T) {
 // If the gateway answers for one extension, a handler is called by the extension's own name for it, even if that is the
 // name of the hook.
 func TestSoleExtensionIsCalledByItsOwnNames(t *testing.T) {
-	r := registry.NewSole()
+	r := registry.NewSidecar()
 	if err := r.Apply(registrationOf("a", handlerOf("beforeclustercreate", "BeforeClusterCreate", hook.Fail), handlerOf("v", "BeforeClusterCreate", hook.Fail))); err != nil {
 		t.Fatal(err)
 	}

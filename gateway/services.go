@@ -22,9 +22,9 @@ import (
 )
 
 // Services implements the services of all hooks in the catalog of a Dispatcher, from their descriptors: a hook needs no
-// code of its own, and only protoc-gen-go has to generate code, for its messages. Both fronts serve them, so that a hook
-// behaves the same whichever way it is called. Errors are of type *hook.Error, which each front maps to its protocol; only
-// requests from a front are answered.
+// code of its own, and only protoc-gen-go has to generate code, for its messages. Both fronts serve them, so that a
+// hook behaves the same whichever way it is called. Errors are of type *hook.Error, which each front maps to its
+// protocol. Only requests from a front are answered.
 type Services struct{ dispatcher *Dispatcher }
 
 // NewServices returns the services of all hooks in the catalog of d.

@@ -41,7 +41,7 @@ func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher
 	items := []kinds.Item{{Name: "typo", Mistake: "spec.hook: Required value"}}
 	for _, c := range []registry.Chain{
 		{
-			Name: "updates", Hook: hookOf(t, "CanUpdateMachine").GroupHook(), Sole: true, Strict: true, Block: true,
+			Name: "updates", Hook: hookOf(t, "CanUpdateMachine").GroupHook(), OneHandler: true, Strict: true, Block: true,
 			Steps: []registry.ChainStep{{Handler: "a.e", Allow: []string{"/machine/spec"}}},
 		},
 		{

@@ -132,7 +132,7 @@ func TestRemoveAllIsVisibleAtOnce(t *testing.T) {
 }
 
 func TestApplyAllRefusesASecondSoleExtension(t *testing.T) {
-	r := NewSole()
+	r := NewSidecar()
 	errs := r.ApplyAll([]Registration{registration("one", "v"), registration("two", "w"), registration("one", "x")})
 	want := `ExtensionConfig "two": the gateway answers for "one" alone`
 	if errs[0] != nil || errs[2] != nil || errs[1] == nil || errs[1].Error() != want {

@@ -19,8 +19,8 @@ type Chain struct {
 	// Name is the name of the HandlerChain, a DNS-1123 label. It is the name under which the chain is called.
 	Name string
 	Hook hook.GroupHook
-	// Sole reports whether callers take one handler of Hook in all, so that the chain is offered in place of its steps.
-	Sole bool
+	// OneHandler reports whether callers take one handler of Hook in all: the chain is offered in place of its steps.
+	OneHandler bool
 	// Strict reports whether the hook is an in-place one: failurePolicy Ignore is refused for the steps, because a failure
 	// that is ignored would read as an answer, and their objectSelector selects Clusters.
 	Strict bool

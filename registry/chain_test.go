@@ -101,7 +101,7 @@ func TestOfferedOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	chain := func(name, hookName string, steps ...string) registry.Chain {
-		c := registry.Chain{Name: name, Hook: hook.GroupHook{Group: hook.Group, Hook: hookName}, Sole: true}
+		c := registry.Chain{Name: name, Hook: hook.GroupHook{Group: hook.Group, Hook: hookName}, OneHandler: true}
 		for _, s := range steps {
 			c.Steps = append(c.Steps, registry.ChainStep{Handler: s})
 		}

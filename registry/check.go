@@ -26,7 +26,7 @@ func check(reg *Registration) error {
 	if err := CheckName(reg.Name); err != nil {
 		wrong("name", "%v", err)
 	}
-	if err := reg.ClientConfig.CheckURL(); err != nil && reg.Local == nil {
+	if err := reg.ClientConfig.CheckURL(); err != nil && reg.InProcess == nil {
 		wrong("clientConfig.url", "%v", err)
 	}
 

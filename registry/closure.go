@@ -59,7 +59,7 @@ func (c *Closure) equal(o *Closure) bool {
 // callers, and fails. It returns false if the object could not have one.
 func (c *Closure) Registration(handler string, h hook.GroupVersionHook) (Registration, bool) {
 	reg := Registration{
-		Name: c.Name, Local: closedLocal{c}, NamespaceSelector: c.NamespaceSelector,
+		Name: c.Name, InProcess: closedLocal{c}, NamespaceSelector: c.NamespaceSelector,
 		Handlers: []Handler{{Name: handler, Hook: h, Timeout: limits.DefaultTimeout, FailurePolicy: hook.Fail}},
 	}
 	return reg, check(&reg) == nil
@@ -163,7 +163,7 @@ func (s *Snapshot) ClosedChain(name string) *Closure {
 // only register an extension cannot turn off what an operator has written.
 func (d *draft) shadow() {
 	for name, c := range d.byConfig {
-		if c.registration.Local == nil && len(d.localsNamed(name)) > 0 {
+		if c.registration.InProcess == nil && len(d.localsNamed(name)) > 0 {
 			d.place(name, nil)
 			d.setShadowed(name, c.registration)
 		}

@@ -36,7 +36,7 @@ func (s *Snapshot) draft() *draft {
 // others.
 func (d *draft) apply(reg *Registration) error {
 	c := d.newConfig(reg, d.policies[reg.Name])
-	if d.sole {
+	if d.sidecar {
 		for name := range d.byConfig {
 			if name != reg.Name {
 				return fmt.Errorf("ExtensionConfig %q: the gateway answers for %q alone", reg.Name, name)
@@ -121,7 +121,7 @@ func (d *draft) place(name string, added *config) {
 
 // relabel makes now, which may be nil, the entry with the label of e. It copies byHashedLabel only if that changes.
 func (d *draft) relabel(e, now *Entry) {
-	if d.sole || !hashed(e.Handler.Name, e.Registration.Name) {
+	if d.sidecar || !hashed(e.Handler.Name, e.Registration.Name) {
 		return
 	}
 	if !d.labelsCopied {
@@ -235,7 +235,7 @@ func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 			continue
 		}
 		name, label := h.Name, h.Name
-		if !s.sole {
+		if !s.sidecar {
 			name += "." + reg.Name
 			label = Label(name)
 		}

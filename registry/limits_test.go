@@ -238,7 +238,7 @@ func TestReplacedHandlersChangeHooks(t *testing.T) {
 func TestRefusalsChangeNothing(t *testing.T) {
 	long := strings.Repeat("l", 61)
 	rival := strings.TrimPrefix(Label("a."+long), "a--")
-	sole := NewSole()
+	sole := NewSidecar()
 	mustApply(t, sole, registration("x", "a"))
 	several := New()
 	mustApply(t, several, registration(long, "a"), registration(rival, "b"))

@@ -26,7 +26,7 @@ func (s *Snapshot) Offered(e *Entry) (name, collision string) {
 func (s *Snapshot) setOffered() {
 	s.byOwnName, s.collisions = nil, nil
 	s.setStanding()
-	if s.sole {
+	if s.sidecar {
 		return
 	}
 	claims := map[string][]*Entry{}
@@ -72,7 +72,7 @@ func (s *Snapshot) offerings() []*config {
 }
 
 // isLocal reports whether the handler has no server.
-func (e *Entry) isLocal() bool { return e.Registration.Local != nil && e.Variants == nil }
+func (e *Entry) isLocal() bool { return e.Registration.InProcess != nil && e.Variants == nil }
 
 // otherMeaning says what else the own name of claims[i] means, for a message; nothing if it means that alone.
 func (s *Snapshot) otherMeaning(name string, claims []*Entry, i int) string {

@@ -17,9 +17,9 @@ type Registration struct {
 	// Name is the name of the ExtensionConfig, a DNS-1123 label.
 	Name         string
 	ClientConfig ClientConfig
-	// Local answers the calls, if there is no server: ClientConfig is empty then.
-	Local Local
-	// Audit keeps the answers of Local from callers. They are only reported.
+	// InProcess answers the calls, if there is no server: ClientConfig is empty then.
+	InProcess Answerer
+	// Audit keeps the answers of InProcess from callers. They are only reported.
 	Audit bool
 	// Selection restricts the requests that the handlers are for, besides the operator's policy. Nil restricts nothing.
 	Selection *Policy
@@ -113,7 +113,7 @@ type Handler struct {
 
 // Entry is a registered handler in a snapshot.
 type Entry struct {
-	// Name is the registered name, <handler>.<ExtensionConfig>; in a registry of NewSole it is the handler's own name.
+	// Name is the registered name, <handler>.<ExtensionConfig>; in a registry of NewSidecar it is the handler's own name.
 	Name string
 	// Label is Name as a DNS-1123 label, under which the gateway's own discovery offers the handler. It depends on
 	// Name alone, so it stays the same when other handlers come and go.

@@ -32,15 +32,15 @@ type Registry struct {
 // own, named as the hook in lower case, instead of those of extensions.
 func New(merged ...hook.GroupHook) *Registry { return newRegistry(false, merged) }
 
-// NewSole returns an empty Registry that is not ready, for a gateway in front of one extension alone. Its handlers keep
-// their own names and use them as labels, so that callers see the extension as if it answered itself. Apply refuses a
-// second extension.
-func NewSole() *Registry { return newRegistry(true, nil) }
+// NewSidecar returns an empty Registry that is not ready, for a gateway in front of one extension alone. Its handlers
+// keep their own names and use them as labels, so that callers see the extension as if it answered itself. Apply
+// refuses a second extension.
+func NewSidecar() *Registry { return newRegistry(true, nil) }
 
-func newRegistry(sole bool, merged []hook.GroupHook) *Registry {
+func newRegistry(sidecar bool, merged []hook.GroupHook) *Registry {
 	r := &Registry{ready: make(chan struct{})}
 	r.current.Store(&Snapshot{
-		sole:          sole,
+		sidecar:       sidecar,
 		merged:        mergedByName(merged),
 		unready:       "the gateway has not read its ExtensionConfigs yet",
 		byHook:        map[hook.GroupHook][]*Entry{},
@@ -129,7 +129,7 @@ func (r *Registry) RemoveAll(names []string) {
 	var d *draft
 	for _, name := range names {
 		c, registered := r.current.Load().byConfig[name]
-		registered = registered && c.registration.Local == nil
+		registered = registered && c.registration.InProcess == nil
 		if _, shadowed := r.current.Load().shadowed[name]; shadowed {
 			registered = true
 		}

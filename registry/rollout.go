@@ -264,7 +264,7 @@ func (d *draft) placeRollouts() {
 
 // newOffer returns the handlers of a Rollout: those of both members.
 func (d *draft) newOffer(of *Rollout) *config {
-	c := &config{registration: &Registration{Name: of.Name, Local: rolloutLocal{of}}}
+	c := &config{registration: &Registration{Name: of.Name, InProcess: rolloutLocal{of}}}
 	all := map[string]*Variants{}
 	has := func(member string) bool { return d.byConfig[member] != nil && d.memberOf[member] == of }
 	for _, member := range []string{of.Stable, of.Candidate} {
@@ -304,7 +304,7 @@ func (v *Variants) entry(handler string, of *Registration) *Entry {
 	return &e
 }
 
-// rolloutLocal is the Local of the registration that a Rollout is seen as. It is never asked: its members are.
+// rolloutLocal is the Answerer of the registration that a Rollout is seen as. It is never asked: its members are.
 type rolloutLocal struct{ *Rollout }
 
 // Kind returns the kind of the object.

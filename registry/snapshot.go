@@ -16,7 +16,7 @@ import (
 type Snapshot struct {
 	ready      bool
 	unready    string
-	sole       bool
+	sidecar    bool
 	merged     map[string]hook.GroupHook // by name in lower case
 	generation uint64
 
@@ -67,8 +67,8 @@ func (s *Snapshot) Ready() bool { return s.ready }
 // Unready returns the reason why a snapshot is not ready, as a clause.
 func (s *Snapshot) Unready() string { return s.unready }
 
-// Sole reports whether the registry is one of NewSole, whose handlers keep their own names.
-func (s *Snapshot) Sole() bool { return s.sole }
+// IsSidecar reports whether the registry is one of NewSidecar, whose handlers keep their own names.
+func (s *Snapshot) IsSidecar() bool { return s.sidecar }
 
 // Generation returns the number of visible changes up to this snapshot. Snapshots of one Registry with the same
 // generation have equal handlers.
@@ -81,7 +81,7 @@ func (s *Snapshot) Handlers(gh hook.GroupHook) []*Entry { return s.byHook[gh] }
 // Handler returns the handler with a registered name or label, or that is offered under a name, in any letter case.
 func (s *Snapshot) Handler(name string) (*Entry, bool) {
 	name = strings.ToLower(name)
-	if s.sole {
+	if s.sidecar {
 		for _, c := range s.byConfig {
 			return c.handler(name)
 		}

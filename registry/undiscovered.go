@@ -178,7 +178,7 @@ func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	for _, u := range all {
 		i, found := next.findUndiscovered(u.key())
 		c, registered := next.byConfig[u.Name]
-		registered = registered && c.registration.Local == nil
+		registered = registered && c.registration.InProcess == nil
 		if !registered && (!found || !next.undiscovered[i].equal(&u)) {
 			changed[u.key()] = &u
 		}

@@ -18,7 +18,7 @@ import (
 //
 // Listed is safe for concurrent use. The other methods belong to one goroutine.
 type LocalSet struct {
-	Judged[registry.Registration, status.Local]
+	Judged[registry.Registration, status.InProcess]
 
 	kind     string
 	registry LocalRegistry
@@ -36,13 +36,13 @@ var _ Set = (*LocalSet)(nil)
 // NewLocalSet returns a LocalSet without objects, of a kind that is shown as ShownLocal has it.
 func NewLocalSet(of *Kind, r LocalRegistry, hooks *catalog.Catalog, logger *slog.Logger) *LocalSet {
 	s := &LocalSet{kind: of.Name, registry: r}
-	s.Init(Judging[registry.Registration, status.Local]{
-		Kind: of.Name, Word: of.Shown.Singular, Most: limits.StatusLocals, In: of.Shown.In.(Member[status.Local]),
+	s.Init(Judging[registry.Registration, status.InProcess]{
+		Kind: of.Name, Word: of.Shown.Singular, Most: limits.StatusLocals, In: of.Shown.In.(Member[status.InProcess]),
 		Show: localStatus, Says: SaysReady,
 		Judge: Each(func(in *registry.Snapshot, _ string, reg *registry.Registration) Verdict {
 			return JudgeLocal(in, reg, hooks)
 		}),
-		Content: func(reg *registry.Registration) any { return reg.Local },
+		Content: func(reg *registry.Registration) any { return reg.InProcess },
 	}, r, logger)
 	return s
 }
@@ -70,8 +70,8 @@ func (s *LocalSet) Use(items []Item) (changed []string) {
 // localStatus returns what the status shows of an object.
 func localStatus(
 	_ *registry.Snapshot, name string, reg *registry.Registration, verdict Verdict,
-) status.Local {
-	shown := status.Local{
+) status.InProcess {
+	shown := status.InProcess{
 		Name: name, Ready: verdict.Ready(), Reason: verdict.Reason,
 		Message: text.Cut(verdict.Message, limits.PolicyMessageBytes),
 	}

@@ -99,9 +99,9 @@ func (m Member[S]) Pick(name string, from, to *status.Gateway) bool {
 }
 
 // Locals returns the Member of a kind without servers. at returns where a status has them; it is nil for status.Others.
-func Locals(plural string, at func(g *status.Gateway) (*[]status.Local, *int)) Member[status.Local] {
+func Locals(plural string, at func(g *status.Gateway) (*[]status.InProcess, *int)) Member[status.InProcess] {
 	if at == nil {
-		at = func(g *status.Gateway) (*[]status.Local, *int) {
+		at = func(g *status.Gateway) (*[]status.InProcess, *int) {
 			if g.Others == nil {
 				g.Others = map[string]*status.Locals{}
 			}
@@ -111,11 +111,11 @@ func Locals(plural string, at func(g *status.Gateway) (*[]status.Local, *int)) M
 			return &g.Others[plural].Items, &g.Others[plural].Missed
 		}
 	}
-	return Member[status.Local]{At: at, Row: func(l *status.Local) Row { return Row{l.Name, l.Hook, l.Ready} }}
+	return Member[status.InProcess]{At: at, Row: func(l *status.InProcess) Row { return Row{l.Name, l.Hook, l.Ready} }}
 }
 
 // ShownLocal returns what people see of a kind without servers, but the help and the metric.
-func ShownLocal(singular, plural string, in Member[status.Local]) Shown {
+func ShownLocal(singular, plural string, in Member[status.InProcess]) Shown {
 	return Shown{
 		Singular: singular, Plural: plural, In: in, Wide: "what is in effect for each and the messages of all",
 		Table: func(w io.Writer, g *status.Gateway, wide bool) error {
@@ -124,7 +124,7 @@ func ShownLocal(singular, plural string, in Member[status.Local]) Shown {
 		},
 		Describe: func(w io.Writer, g *status.Gateway) error {
 			all, _ := in.At(g)
-			return render.Local(w, g, &(*all)[0])
+			return render.InProcess(w, g, &(*all)[0])
 		},
 	}
 }

@@ -64,7 +64,7 @@ const maxOffered = 10
 // SeveralOffered says which handlers of h are offered, and more that are offered besides, if Cluster API takes fewer.
 // It returns nothing otherwise.
 func SeveralOffered(s *registry.Snapshot, h *catalog.Hook, more ...string) string {
-	if !h.Sole {
+	if !h.OneHandler {
 		return ""
 	}
 	return SeveralOf(s, h.GroupHook(), more...)

@@ -139,7 +139,7 @@ func (s *jobServer) cluster(wrap func(http.RoundTripper) http.RoundTripper) *hoo
 }
 
 // replica compiles a HookJob as a replica of the gateway does.
-func (s *jobServer) replica(o *v1alpha1.HookJob, cluster *hookjob.Cluster) registry.Local {
+func (s *jobServer) replica(o *v1alpha1.HookJob, cluster *hookjob.Cluster) registry.Answerer {
 	s.t.Helper()
 	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *jobServer) replica(o *v1alpha1.HookJob, cluster *hookjob.Cluster) regis
 	if len(errs) > 0 {
 		s.t.Fatal(errs.ToAggregate())
 	}
-	return reg.Local
+	return reg.InProcess
 }
 
 // answer is an answer of a hook.
@@ -168,7 +168,7 @@ type answer interface {
 }
 
 // say returns the answer to a request in one line.
-func (s *jobServer) say(l registry.Local, request proto.Message) string {
+func (s *jobServer) say(l registry.Answerer, request proto.Message) string {
 	s.t.Helper()
 	m, err := l.Answer(context.Background(), request, policy.Guard{})
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *jobServer) say(l registry.Local, request proto.Message) string {
 }
 
 // awaits waits until the answer is that one.
-func (s *jobServer) awaits(l registry.Local, request proto.Message, want string) {
+func (s *jobServer) awaits(l registry.Answerer, request proto.Message, want string) {
 	s.t.Helper()
 	eventually(s.t, want, func() (string, bool) {
 		got := s.say(l, request)
@@ -291,7 +291,7 @@ func TestHookJobs(t *testing.T) {
 // Replicas and repeated calls make one Job; once it has succeeded, it is not made again when it is long gone.
 func testOnce(t *testing.T, s *jobServer) {
 	o := s.apply("once", "hook: BeforeClusterUpgrade\nretryAfterSeconds: 15\n"+jobTemplate)
-	replicas := []registry.Local{s.replica(o, s.cluster(nil)), s.replica(o, s.cluster(nil))}
+	replicas := []registry.Answerer{s.replica(o, s.cluster(nil)), s.replica(o, s.cluster(nil))}
 	request := upgradeOf("a", "v1.36.0")
 	var calls sync.WaitGroup
 	answers := make([]string, 16)
@@ -817,13 +817,13 @@ func testReplicas(t *testing.T, s *jobServer) {
 			return got, got == want
 		})
 	}
-	local := func(r *replica, name string) registry.Local {
+	local := func(r *replica, name string) registry.Answerer {
 		t.Helper()
 		reg, ok := r.registry.Snapshot().Registration(name)
 		if !ok {
 			t.Fatalf("%s is not registered", name)
 		}
-		return reg.Local
+		return reg.InProcess
 	}
 	request := upgradeOf("a", "v1.36.0")
 	var calls sync.WaitGroup

@@ -43,10 +43,10 @@ func lastValidCases(t *testing.T) map[string]lastValidCase {
 			func(o client.Object) []metav1.Condition { return o.(*v1alpha1.HookRule).Status.Conditions },
 			func(r *replica) string {
 				reg, ok := r.registry.Snapshot().Registration("last-valid")
-				if !ok || reg.Local == nil {
+				if !ok || reg.InProcess == nil {
 					return "none"
 				}
-				answer, err := reg.Local.Answer(t.Context(), &hooksv1alpha1.BeforeClusterCreateRequest{}, policy.Guard{})
+				answer, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.BeforeClusterCreateRequest{}, policy.Guard{})
 				if err != nil {
 					return err.Error()
 				}

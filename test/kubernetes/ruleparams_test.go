@@ -30,7 +30,7 @@ func (r *replica) asks(t testing.TB, rule string) string {
 	if !ok {
 		return "no such rule"
 	}
-	got, err := reg.Local.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
+	got, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
 		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n","name":"c"}}`)},
 	}, policy.Guard{})
 	if err != nil {

@@ -46,7 +46,7 @@ func (p *places) ask(t testing.TB, r *replica, cluster *unstructured.Unstructure
 	if !ok {
 		t.Fatal("the rule is not registered")
 	}
-	got, err := reg.Local.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
+	got, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
 		Cluster: &hooksv1alpha1.RawExtension{Raw: raw},
 	}, policy.Guard{})
 	if err != nil {
@@ -174,7 +174,7 @@ func TestRulePlaces(t *testing.T) {
 	}
 
 	reg, _ := b.registry.Snapshot().Registration(p.rule)
-	if _, err := reg.Local.Answer(t.Context(), &hooksv1alpha1.AfterClusterUpgradeRequest{
+	if _, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.AfterClusterUpgradeRequest{
 		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"default","name":"` + passed[0] + `"}}`)},
 	}, policy.Guard{}); err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func (p *places) onlyReads(t *testing.T, config *rest.Config) {
 	r.ready(t)
 	reg, _ := r.registry.Snapshot().Registration(p.rule)
 	asks := func(request proto.Message) string {
-		_, err := reg.Local.Answer(t.Context(), request, policy.Guard{})
+		_, err := reg.InProcess.Answer(t.Context(), request, policy.Guard{})
 		return fmt.Sprint(err)
 	}
 	other := &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"default","name":"w","labels":{"region":"west"}}}`)}

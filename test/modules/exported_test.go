@@ -51,7 +51,7 @@ var inside = map[string]string{
 	"registry.Policy.Limits":     compiled,
 	"registry.Policy.OfferAs":    compiled,
 	"registry.Policy.Over":       compiled,
-	"registry.Guard":             "whoever implements Local is called with it: an alias gives it a name outside",
+	"registry.Guard":             "whoever implements Answerer is called with it: an alias gives it a name outside",
 }
 
 const (

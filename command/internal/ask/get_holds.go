@@ -114,7 +114,7 @@ func printHolds(w io.Writer, g *status.Gateway) error {
 	if err := render.Holds(w, g); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(g.Rules, func(r status.Local) bool { return len(r.Places) > 0 }) {
+	if !slices.ContainsFunc(g.Rules, func(r status.InProcess) bool { return len(r.Places) > 0 }) {
 		return nil
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {

@@ -23,7 +23,7 @@ func TestGetPlaces(t *testing.T) {
 			g := commandtest.GatewayStatus()
 			now = g.Now
 			g.Holds = holds
-			g.Rules = []status.Local{{Name: "none"}, {
+			g.Rules = []status.InProcess{{Name: "none"}, {
 				Name: "two", Hook: "BeforeClusterUpgrade", MissedPlaces: 3, Places: []status.Place{
 					{Namespace: "n", Cluster: "a", Per: "north", Since: now.Add(-time.Minute)},
 					{Namespace: "m", Cluster: "b", Per: "south", Since: now.Add(-time.Hour)},

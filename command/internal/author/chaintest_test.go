@@ -49,7 +49,7 @@ func TestChainTest(t *testing.T) {
 	g := commandtest.NewClusterGateway(t, manifests)
 	good, bad := chainTestFile(t, "b"), chainTestFile(t, "c")
 	for name, server := range map[string][]string{
-		"InProcess": {"--extension-configs", commandtest.ManifestDir(t, manifests)}, "Gateway": {"--kubeconfig", g.Kubeconfig, "--ca", g.CA},
+		"Local": {"--extension-configs", commandtest.ManifestDir(t, manifests)}, "Gateway": {"--kubeconfig", g.Kubeconfig, "--ca", g.CA},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := commandtest.Hookgate(t, "", append([]string{"chain", "test", good}, server...)...)

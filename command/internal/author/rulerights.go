@@ -113,7 +113,7 @@ func ruleFiles(paths []string, hooks *catalog.Catalog, notes io.Writer) ([]hookr
 	rules, err := tester.rules(all)
 	var references []hookrule.Reference
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		if rule, ok := rules[name].Local.(*hookrule.Rule); ok {
+		if rule, ok := rules[name].InProcess.(*hookrule.Rule); ok {
 			references = append(references, rule.References()...)
 		}
 	}
@@ -153,7 +153,7 @@ func ruleObjects(
 			errs = append(errs, fmt.Errorf("HookRule %q: %w", list.Items[i].Name, err))
 			continue
 		}
-		if rule, ok := reg.Local.(*hookrule.Rule); ok {
+		if rule, ok := reg.InProcess.(*hookrule.Rule); ok {
 			references = append(references, rule.References()...)
 		}
 	}

@@ -197,7 +197,7 @@ func (t *ruleTester) test(ctx context.Context, test *hooktest.Test, rule registr
 	reg.SetLocal(hookrule.Kind, []registry.Registration{rule}) // which the compiler has accepted
 	reg.SetReady()
 	h, _ := t.hooks.Lookup(rule.Handlers[0].Hook) // which the compiler has found
-	reads, _ := rule.Local.(*hookrule.Rule)       // which the decoder has made
+	reads, _ := rule.InProcess.(*hookrule.Rule)   // which the decoder has made
 	runner := hooktest.Runner{
 		Hooks: t.hooks, Codec: t.codec, Read: beside(test.Place("").File),
 		Call: func(

@@ -37,11 +37,11 @@ type Gateway struct {
 	Chains       []Chain `json:"chains,omitempty"`
 	MissedChains int     `json:"missedChains,omitempty"`
 	// Rules are the HookRules by name, and MissedRules counts those that there was no room for.
-	Rules       []Local `json:"rules,omitempty"`
-	MissedRules int     `json:"missedRules,omitempty"`
+	Rules       []InProcess `json:"rules,omitempty"`
+	MissedRules int         `json:"missedRules,omitempty"`
 	// Jobs are the HookJobs by name, and MissedJobs counts those that there was no room for.
-	Jobs       []Local `json:"jobs,omitempty"`
-	MissedJobs int     `json:"missedJobs,omitempty"`
+	Jobs       []InProcess `json:"jobs,omitempty"`
+	MissedJobs int         `json:"missedJobs,omitempty"`
 	// Rollouts are the ExtensionRollouts by name, and MissedRollouts counts those that there was no room for. Unless one
 	// was asked for, each has its first Clusters, with one difference of each.
 	Rollouts       []Rollout `json:"rollouts,omitempty"`
@@ -283,8 +283,8 @@ type ChainStep struct {
 	Details *HookedHandler `json:"details,omitempty"`
 }
 
-// Local is a handler without a server, such as that of a HookRule.
-type Local struct {
+// InProcess is a handler without a server, such as that of a HookRule.
+type InProcess struct {
 	Name string `json:"name"`
 	// Hook is absent if the object was never valid.
 	Hook    string `json:"hook,omitempty"`
@@ -305,8 +305,8 @@ type Local struct {
 
 // Locals are handlers without servers, by name, and how many more there are than there was room for.
 type Locals struct {
-	Items  []Local `json:"items"`
-	Missed int     `json:"missed,omitempty"`
+	Items  []InProcess `json:"items"`
+	Missed int         `json:"missed,omitempty"`
 }
 
 // Place is a Cluster that is past the hook of a rule with concurrency, which bounds their number for each value of Per.

@@ -246,8 +246,8 @@ func (r *answerReader) begin() {
 	*r = answerReader{conn: r.conn, header: true, bytes: connect.MaxHeaderBytes, lines: connect.MaxHeaderLines}
 }
 
-// beyond returns the error of a header that is beyond a bound.
-func (r *answerReader) beyond() error {
+// tooLarge returns the error of a header that is beyond a bound.
+func (r *answerReader) tooLarge() error {
 	switch {
 	case r.header && r.bytes <= 0:
 		return connect.ErrHeaderTooLarge
@@ -262,7 +262,7 @@ func (r *answerReader) Read(p []byte) (int, error) {
 	if !r.header {
 		return r.conn.Read(p)
 	}
-	if err := r.beyond(); err != nil {
+	if err := r.tooLarge(); err != nil {
 		return 0, err
 	}
 	n, err := r.conn.Read(p[:min(len(p), r.bytes)])

@@ -115,7 +115,7 @@ func (c *http1Conn) readAnswer() (*http.Response, error) {
 	for {
 		resp, err := http.ReadResponse(c.in, postRequest)
 		if err != nil {
-			return nil, cmp.Or(c.answers.beyond(), err) // whatever the part that was read looks like
+			return nil, cmp.Or(c.answers.tooLarge(), err) // whatever the part that was read looks like
 		}
 		if c.answers.lines < 0 {
 			return nil, connect.ErrHeaderTooLong

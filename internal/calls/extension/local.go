@@ -25,7 +25,7 @@ func callLocal(ctx context.Context, c *Call) (Result, error) {
 		defer work.End()
 		guard.Step = work.Step
 	}
-	response, err := registration.Local.Answer(ctx, c.Request, guard)
+	response, err := registration.InProcess.Answer(ctx, c.Request, guard)
 	var known *hook.Error
 	switch {
 	case err == nil:

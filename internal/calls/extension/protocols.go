@@ -24,7 +24,7 @@ func NewProtocols(config Config) *Protocols {
 
 // Call calls REST.Call or GRPC.Call, or answers locally where there is no server.
 func (p *Protocols) Call(ctx context.Context, c Call) (Result, error) {
-	if c.Handler.Registration.Local != nil {
+	if c.Handler.Registration.InProcess != nil {
 		return callLocal(ctx, &c)
 	}
 	if c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {

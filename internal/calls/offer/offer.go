@@ -59,7 +59,7 @@ func (o Offers) Discovery(snapshot *registry.Snapshot, asked *catalog.Hook, way 
 		}
 		switch {
 		case h.Group != asked.Group, h.Singleton():
-		case h.Mergeable && !snapshot.Sole():
+		case h.Mergeable && !snapshot.IsSidecar():
 			handlers = append(handlers, described(strings.ToLower(h.Hook), h, limits.Timeout))
 		default:
 			chains, steps := snapshot.StandsFor(h.GroupHook())
@@ -69,7 +69,7 @@ func (o Offers) Discovery(snapshot *registry.Snapshot, asked *catalog.Hook, way 
 				}
 			}
 			for _, e := range snapshot.Handlers(h.GroupHook()) {
-				if steps[e.Name] && chains[0].Sole { // all chains of a hook are alike in this
+				if steps[e.Name] && chains[0].OneHandler { // all chains of a hook are alike in this
 					continue
 				}
 				path := via.Path(e.Handler.Gateways)
@@ -79,9 +79,9 @@ func (o Offers) Discovery(snapshot *registry.Snapshot, asked *catalog.Hook, way 
 				name, _ := snapshot.Offered(e)
 				x := described(name, h, outerTimeout(e.Handler.Timeout))
 				if way != "" {
-					o.announce(x, path, snapshot.Sole())
+					o.announce(x, path, snapshot.IsSidecar())
 				}
-				if snapshot.Sole() && e.Handler.FailurePolicy == hook.Ignore && !h.FailOnly {
+				if snapshot.IsSidecar() && e.Handler.FailurePolicy == hook.Ignore && !h.FailOnly {
 					x.FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
 				}
 				handlers = append(handlers, x)
@@ -127,7 +127,7 @@ func (o Offers) chain(
 	}
 	x := described(c.Name, h, outerTimeout(timeout))
 	if way != "" {
-		o.announce(x, via.Path(strings.Join(behind, ",")), snapshot.Sole())
+		o.announce(x, via.Path(strings.Join(behind, ",")), snapshot.IsSidecar())
 	}
 	return x
 }

@@ -51,7 +51,7 @@ type head struct {
 func (e *entry) appendLine(dst []byte, r *redact.Redactor) ([]byte, error) {
 	c := &e.call
 	kind := ""
-	if local := c.Handler.Registration.Local; local != nil {
+	if local := c.Handler.Registration.InProcess; local != nil {
 		kind = local.Kind()
 	}
 	begin, err := json.Marshal(head{

@@ -164,7 +164,7 @@ func contents(t *testing.T, dir string) (all []string) {
 }
 
 // job is a handler without a server, which is not called here.
-type job struct{ registry.Local }
+type job struct{ registry.Answerer }
 
 func (job) Kind() string { return "HookJob" }
 
@@ -179,7 +179,7 @@ func TestRecord(t *testing.T) {
 	}
 	failure := hook.Errorf(hook.Timeout, "no answer")
 	local := *message.Handler
-	local.Registration = &registry.Registration{Name: "acme", Local: job{}}
+	local.Registration = &registry.Registration{Name: "acme", InProcess: job{}}
 	message.Handler = &local
 	for _, err := range []error{
 		r.do(t.Context(), r.call, answerOf("Bearer abcdefgh1234"), nil), r.do(t.Context(), message, answerOf(""), nil),

@@ -28,7 +28,7 @@ type Request struct {
 // IsNamed reports whether a name of a handler is that of a single one, rather than of the handler that represents all
 // handlers of the hook in Discovery.
 func IsNamed(s *registry.Snapshot, h *catalog.Hook, handler string) bool {
-	return handler != "" && (s.Sole() || !h.Mergeable || !strings.EqualFold(handler, h.Hook))
+	return handler != "" && (s.IsSidecar() || !h.Mergeable || !strings.EqualFold(handler, h.Hook))
 }
 
 // TooLong returns the error of a request that names a handler by more than a name may have.

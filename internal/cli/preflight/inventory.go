@@ -82,9 +82,9 @@ const (
 // Extension is one ExtensionConfig, or one HookRule or HookJob.
 type Extension struct {
 	Name string
-	// Local is the kind of what has no server, HookRule or HookJob; empty for an ExtensionConfig.
-	Local    string
-	Location Location
+	// InProcess is the kind of what has no server, HookRule or HookJob; empty for an ExtensionConfig.
+	InProcess string
+	Location  Location
 	// Group is the API group of the ExtensionConfig, in a cluster.
 	Group string
 	// Direct reports whether Cluster API calls the extension itself, without a gateway that could convert anything.

@@ -42,7 +42,7 @@ func Judge(inventory Inventory, t Target) Report {
 	named := map[string]int{}
 	for i := range inventory.Extensions {
 		named[inventory.Extensions[i].Name]++
-		switch inventory.Extensions[i].Local {
+		switch inventory.Extensions[i].InProcess {
 		case hookRule:
 			r.HookRules++
 		case hookJob:
@@ -119,9 +119,9 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 			case x.Direct:
 				version = "" // nothing that a policy could state
 				t.remedyDirect(objects.findings)
-			case x.Local != "":
+			case x.InProcess != "":
 				version = "" // which it states itself
-				remedyLocal(x.Local, objects.findings)
+				remedyLocal(x.InProcess, objects.findings)
 			}
 			policies = append(policies, objects.policies...)
 			if version != "" {
@@ -146,7 +146,7 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 // about returns a finding about a handler.
 func about(x *Extension, h *Handler, level Level, rule string) Finding {
 	f := Finding{Level: level, Rule: rule, ExtensionConfig: x.Name, Handler: h.Name, Location: h.Location}
-	switch x.Local {
+	switch x.InProcess {
 	case hookRule:
 		f.ExtensionConfig, f.HookRule = "", x.Name
 	case hookJob:

@@ -25,7 +25,7 @@ type locatedChain struct {
 
 // local returns a HookRule or HookJob with its handlers.
 func local(r *registry.Registration, at preflight.Location) preflight.Extension {
-	x := preflight.Extension{Name: r.Name, Local: r.Local.Kind(), Location: at}
+	x := preflight.Extension{Name: r.Name, InProcess: r.InProcess.Kind(), Location: at}
 	for _, h := range r.Handlers {
 		x.Handlers = append(x.Handlers, preflight.Handler{
 			Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at,
@@ -53,7 +53,7 @@ func decideChains(
 	for i := range v.Extensions {
 		x := &v.Extensions[i]
 		switch {
-		case x.Local != "", preflight.IsGateway(x, hooks): // a gateway's handlers are those of others
+		case x.InProcess != "", preflight.IsGateway(x, hooks): // a gateway's handlers are those of others
 		case x.Direct:
 			for j := range x.Handlers {
 				h := &x.Handlers[j]

@@ -81,7 +81,7 @@ func TestSeveralHandlers(t *testing.T) {
 		Name: "p", Target: extensionpolicy.Target{ExtensionConfig: "acme"}, Compiled: &policy.Policy{FailurePolicy: hook.Ignore},
 	}}}
 	decideChains(&v, ignores, nil, []locatedChain{{Chain: registry.Chain{
-		Name: "chain", Hook: hook.GroupHook{Group: hook.Group, Hook: "CanUpdateMachine"}, Sole: true, Strict: true,
+		Name: "chain", Hook: hook.GroupHook{Group: hook.Group, Hook: "CanUpdateMachine"}, OneHandler: true, Strict: true,
 		Steps: []registry.ChainStep{{Handler: "a.acme"}},
 	}}}, hooks)
 	const puts = "; put them into one HandlerChain"

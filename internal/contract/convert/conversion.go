@@ -114,7 +114,7 @@ func (o *Objects) anyAPIVersion(group, kind string) (string, error) {
 // decodeError returns the error of an object that could not be decoded: one that is malformed, or beyond a limit, or
 // whose memory the Guard refused.
 func decodeError(err error, format string, args ...any) error {
-	e := beyond(err)
+	e := tooLarge(err)
 	switch {
 	case e == nil:
 		return hook.Errorf(hook.InvalidRequest, format+": %s", append(args, err.Error())...)
@@ -124,8 +124,8 @@ func decodeError(err error, format string, args ...any) error {
 	return e
 }
 
-// beyond returns the error of a limit or of the Guard, or nil if err is another one.
-func beyond(err error) *hook.Error {
+// tooLarge returns the error of a limit or of the Guard, or nil if err is another one.
+func tooLarge(err error) *hook.Error {
 	var e *hook.Error
 	switch {
 	case errors.Is(err, context.Canceled):

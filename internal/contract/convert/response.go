@@ -104,7 +104,7 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 		}
 	}
 	merge, err := mergePatchFor(s.caller, base, wanted, c.guard)
-	if e := beyond(err); e != nil {
+	if e := tooLarge(err); e != nil {
 		return nil, e
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 
 // patchError returns the error of a patch that has too many values, or cannot be applied.
 func patchError(err error, at, to, of string) error {
-	if e := beyond(err); e != nil && e.Kind != hook.TooLarge {
+	if e := tooLarge(err); e != nil && e.Kind != hook.TooLarge {
 		return e
 	} else if e != nil {
 		return hook.Errorf(hook.BadResponse, "convert %s to %s: %s", at, to, e.Message)

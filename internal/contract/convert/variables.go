@@ -29,7 +29,7 @@ func withBothMetadata(
 	var variables []*hooksv1alpha1.ClusterClassVariable
 	for i, v := range resp.GetVariables() {
 		both, err := variableWithBoth(v, m)
-		if e := beyond(err); e != nil && e.Kind == hook.TooLarge {
+		if e := tooLarge(err); e != nil && e.Kind == hook.TooLarge {
 			return nil, hook.Errorf(hook.BadResponse, "convert the metadata of variables: %s", e.Message)
 		} else if e != nil {
 			return nil, e

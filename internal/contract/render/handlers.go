@@ -38,7 +38,7 @@ func Registered(g *status.Gateway) []status.HookedHandler {
 			registered[of.Handlers[j].Name] = &of.Handlers[j]
 		}
 	}
-	for _, locals := range [][]status.Local{g.Rules, g.Jobs} {
+	for _, locals := range [][]status.InProcess{g.Rules, g.Jobs} {
 		for i := range locals {
 			if h := locals[i].Handler; h != nil {
 				handlers = append(handlers, status.HookedHandler{Handler: *h, Extension: locals[i].Name})

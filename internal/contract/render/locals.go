@@ -12,7 +12,7 @@ import (
 
 // Locals writes a row for each handler without a server, and below what there is to say about those that are not just
 // ready. If wide, rows have what is in effect for the handlers, and the messages of all.
-func Locals(w io.Writer, all []status.Local, wide bool) error {
+func Locals(w io.Writer, all []status.InProcess, wide bool) error {
 	t := table.New(w)
 	columns := []string{"NAME", "HOOK", "READY", "REASON", "CALLS", "FAILED"}
 	if wide {
@@ -75,8 +75,8 @@ func Places(w io.Writer, g *status.Gateway) error {
 // readyReason is the reason of what is ready, with nothing more to say about it.
 const readyReason = "Ready"
 
-// Local describes one of the handlers without servers of g, with the last failures.
-func Local(w io.Writer, g *status.Gateway, r *status.Local) error {
+// InProcess describes one of the handlers without servers of g, with the last failures.
+func InProcess(w io.Writer, g *status.Gateway, r *status.InProcess) error {
 	t := table.New(w)
 	t.Row("Name:", r.Name)
 	t.Row("Hook:", r.Hook)

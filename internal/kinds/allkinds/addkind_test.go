@@ -57,10 +57,10 @@ func (o *toy) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// Kind implements registry.Local.
+// Kind implements registry.Answerer.
 func (*toy) Kind() string { return toyKind.Name }
 
-// Answer implements registry.Local.
+// Answer implements registry.Answerer.
 func (o *toy) Answer(context.Context, proto.Message, policy.Guard) (proto.Message, error) {
 	return nil, hook.Errorf(hook.Internal, "%s", o.Spec.Says)
 }
@@ -76,7 +76,7 @@ func compileToy(o *toy) (reg registry.Registration, errs field.ErrorList) {
 	if len(errs) > 0 {
 		return reg, errs
 	}
-	return registry.Registration{Name: o.Name, Local: o, Handlers: []registry.Handler{{
+	return registry.Registration{Name: o.Name, InProcess: o, Handlers: []registry.Handler{{
 		Name: "toy", Hook: h.GroupVersionHook, Timeout: time.Second, FailurePolicy: hook.Fail,
 	}}}, nil
 }
@@ -148,7 +148,7 @@ func TestAddedKind(t *testing.T) {
 	}
 	serves := func(s *registry.Snapshot, name string) bool {
 		e, ok := s.Handler("toy." + name)
-		return ok && s.Ready() && e.Registration.Local.Kind() == "Toy"
+		return ok && s.Ready() && e.Registration.InProcess.Kind() == "Toy"
 	}
 	eventually("loud is served, and mute closed", func(s *registry.Snapshot) bool {
 		closed := s.Closures()

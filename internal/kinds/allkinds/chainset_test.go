@@ -63,7 +63,7 @@ func TestChainSetWarnsOfSeveral(t *testing.T) {
 	w := newPolicyFixture()
 	w.apply(t, "acme", "a", "b")
 	c := chainOf("c", "a.acme")
-	c.Sole = true
+	c.OneHandler = true
 	s := handlerchain.NewSet(w.tracking, func() {}, w.logs.Logger())
 	s.Use(items([]registry.Chain{c}, nil))
 	s.Report(s.Verdicts(), nil)

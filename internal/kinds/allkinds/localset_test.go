@@ -42,7 +42,7 @@ func ruleFor(t *testing.T, name, hookName string) registry.Registration {
 		t.Fatalf("there is no hook %s", hookName)
 	}
 	return registry.Registration{
-		Name: name, Local: &local{name}, Handlers: []registry.Handler{{
+		Name: name, InProcess: &local{name}, Handlers: []registry.Handler{{
 			Name: "rule", Hook: h.GroupVersionHook, Timeout: time.Second, FailurePolicy: hook.Fail,
 		}},
 	}
@@ -105,7 +105,7 @@ func TestLocalSetKeepsTheLastValidState(t *testing.T) {
 	s.Use(items([]registry.Registration{ruleFor(t, "r", "BeforeClusterUpgrade"), wrong}, map[string]string{"r": "spec.hook: wrong", "new": "spec: none"}))
 	s.Report(s.Verdicts(), nil)
 	listed, _ := s.Listed()
-	if diff := cmp.Diff([]status.Local{
+	if diff := cmp.Diff([]status.InProcess{
 		{Name: "new", Reason: "Invalid", Message: "spec: none"},
 		{Name: "r", Hook: "BeforeClusterUpgrade", Reason: "Invalid", Message: "spec.hook: wrong"},
 		{Name: "wrong", Reason: "Invalid", Message: `HookRule "wrong": handlers[0].timeout: 0s is not more than 0s and at most 30s`},

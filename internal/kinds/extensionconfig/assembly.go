@@ -42,7 +42,7 @@ func Assemble(
 	a := &Assembly{assumed: map[string]bool{}}
 	byKind, isLocal := map[string][]registry.Registration{}, map[string]bool{}
 	for i := range locals {
-		kind := locals[i].Local.Kind()
+		kind := locals[i].InProcess.Kind()
 		byKind[kind], isLocal[locals[i].Name] = append(byKind[kind], locals[i]), true
 	}
 	byName := make(map[string]*Assembled, len(configs))

@@ -218,7 +218,7 @@ func (s *Set) verdicts(
 
 // local returns the registration without a server that is served under a name, or nil.
 func (s *Set) local(name string) *registry.Registration {
-	if reg, ok := s.registry.Snapshot().Registration(name); ok && reg.Local != nil {
+	if reg, ok := s.registry.Snapshot().Registration(name); ok && reg.InProcess != nil {
 		return reg
 	}
 	return nil

@@ -38,7 +38,7 @@ func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 			handlers[g.Extensions[i].Handlers[j].Policy]++
 		}
 	}
-	for _, locals := range [][]status.Local{g.Rules, g.Jobs} {
+	for _, locals := range [][]status.InProcess{g.Rules, g.Jobs} {
 		for i := range locals {
 			if h := locals[i].Handler; h != nil {
 				handlers[h.Policy]++

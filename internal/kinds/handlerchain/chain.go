@@ -33,7 +33,7 @@ func Compile(c *v1alpha1.HandlerChain, hooks *catalog.Catalog) (registry.Chain, 
 	if h != nil {
 		inPlace = h.Category == catalog.InPlaceUpdate
 		covers = inPlace && h.ReadOnly()
-		chain.Hook, chain.Sole, chain.Strict = h.GroupHook(), h.Sole, inPlace
+		chain.Hook, chain.OneHandler, chain.Strict = h.GroupHook(), h.OneHandler, inPlace
 	}
 	switch at := path.Child("onPartialCoverage"); c.Spec.OnPartialCoverage {
 	case "":
@@ -149,7 +149,7 @@ func Judge(s *registry.Snapshot, c *registry.Chain, inCluster bool) kinds.Verdic
 			}
 		}
 	}
-	if message := kinds.SeveralOf(s, c.Hook); c.Sole && message != "" {
+	if message := kinds.SeveralOf(s, c.Hook); c.OneHandler && message != "" {
 		return kinds.Verdict{Reason: v1alpha1.SeveralOfferedReason, Message: message}
 	}
 	message := "Calls go to " + text.Plural(len(steps), "handler")

@@ -64,11 +64,11 @@ func TestCompile(t *testing.T) {
 		want  registry.Chain
 	}{
 		"an in-place hook, whose answers must not be ignored": {c, registry.Chain{
-			Name: "chain", Hook: gh("CanUpdateMachine"), Sole: true, Strict: true, Block: true,
+			Name: "chain", Hook: gh("CanUpdateMachine"), OneHandler: true, Strict: true, Block: true,
 			Steps: []registry.ChainStep{{Handler: "a.acme", Settings: map[string]string{"mode": "strict"}}, {Handler: "b.acme", Allow: []string{"/machine/spec"}}},
 		}},
-		"Replace is the default":          {replaces, registry.Chain{Name: "chain", Hook: gh("CanUpdateMachineSet"), Sole: true, Strict: true, Steps: steps}},
-		"a hook of which one is taken":    {plan, registry.Chain{Name: "chain", Hook: gh("GenerateUpgradePlan"), Sole: true, Steps: []registry.ChainStep{{Handler: "a.acme", Optional: true}}}},
+		"Replace is the default":          {replaces, registry.Chain{Name: "chain", Hook: gh("CanUpdateMachineSet"), OneHandler: true, Strict: true, Steps: steps}},
+		"a hook of which one is taken":    {plan, registry.Chain{Name: "chain", Hook: gh("GenerateUpgradePlan"), OneHandler: true, Steps: []registry.ChainStep{{Handler: "a.acme", Optional: true}}}},
 		"a hook of which several may be":  {chainOf("GeneratePatches", "a.acme"), registry.Chain{Name: "chain", Hook: gh("GeneratePatches"), Steps: steps}},
 		"a hook that goes to all of them": {chainOf("BeforeClusterCreate", "a.acme"), registry.Chain{Name: "chain", Hook: gh("BeforeClusterCreate"), Steps: steps}},
 	} {
@@ -173,7 +173,7 @@ func TestCompileRules(t *testing.T) {
 func TestJudge(t *testing.T) {
 	gh := func(name string) hook.GroupHook { return hook.GroupHook{Group: hook.Group, Hook: name} }
 	of := func(name, hookName string, sole bool, handlers ...string) registry.Chain {
-		c := registry.Chain{Name: name, Hook: gh(hookName), Sole: sole, Strict: sole}
+		c := registry.Chain{Name: name, Hook: gh(hookName), OneHandler: sole, Strict: sole}
 		for _, h := range handlers {
 			handler, optional := strings.CutSuffix(h, "?")
 			c.Steps = append(c.Steps, registry.ChainStep{Handler: handler, Optional: optional})

@@ -92,12 +92,12 @@ func closes(s kinds.Spec, c *kinds.Closed) {
 		return
 	}
 	c.Hooks = []hook.GroupHook{h.GroupHook()}
-	c.ByName = h.Sole && len(c.Handlers) == 0
+	c.ByName = h.OneHandler && len(c.Handlers) == 0
 	if kinds.Unusable(c.Name) {
 		return
 	}
 	c.Chain = &registry.Chain{
-		Name: c.Name, Hook: h.GroupHook(), Sole: h.Sole, Strict: h.Category == catalog.InPlaceUpdate,
+		Name: c.Name, Hook: h.GroupHook(), OneHandler: h.OneHandler, Strict: h.Category == catalog.InPlaceUpdate,
 		Block: s.Text("onPartialCoverage") == string(v1alpha1.OnPartialCoverageBlock),
 	}
 	for _, name := range c.Handlers[:min(len(c.Handlers), limits.ChainSteps)] {

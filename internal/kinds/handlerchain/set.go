@@ -87,8 +87,8 @@ func shown(
 		step := &c.Steps[i]
 		e, registered := in.Handler(step.Handler)
 		as := status.ChainStep{Handler: step.Handler, Registered: registered, Optional: step.Optional}
-		if registered && e.Registration.Local != nil {
-			as.Kind = e.Registration.Local.Kind()
+		if registered && e.Registration.InProcess != nil {
+			as.Kind = e.Registration.InProcess.Kind()
 		}
 		of.Steps = append(of.Steps, as)
 	}

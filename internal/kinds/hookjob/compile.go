@@ -81,13 +81,13 @@ func (c *Compiler) Compile(o *v1alpha1.HookJob) (registry.Registration, field.Er
 	if in.findHook(spec.Hook, path.Child("hook")); in.hook == nil {
 		return registry.Registration{Name: o.Name}, in.errs
 	}
-	serverless := kinds.Serverless{
+	common := kinds.InProcess{
 		Kind: Kind, Name: o.Name, Handler: HandlerName, NamespaceSelector: spec.NamespaceSelector,
 		ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions, ClusterAPIVersion: spec.ClusterAPIVersion,
 	}
-	reg, errs := serverless.Compile(in.hook, path, in.cel, in.types)
+	reg, errs := common.Compile(in.hook, path, in.cel, in.types)
 	in.errs = append(in.errs, errs...)
-	reg.Local = in.job(o, spec, path)
+	reg.InProcess = in.job(o, spec, path)
 	return reg, in.errs
 }
 

@@ -126,7 +126,7 @@ spec.jobTemplate.spec.template.spec.serviceAccount: Forbidden: write serviceAcco
 			if got != tt.want && (tt.want == "" || !strings.HasPrefix(got, tt.want)) {
 				t.Errorf("%s: got\n%s\nwant\n%s", tt.reason, got, tt.want)
 			}
-			if got == "" && (reg.Local.Kind() != "HookJob" || reg.Handlers[0].Name != "job") {
+			if got == "" && (reg.InProcess.Kind() != "HookJob" || reg.Handlers[0].Name != "job") {
 				t.Errorf("the registration is %+v", reg)
 			}
 		})

@@ -40,9 +40,9 @@ type Job struct {
 	template   *batchv1.JobTemplateSpec
 }
 
-var _ registry.Local = (*Job)(nil)
+var _ registry.Answerer = (*Job)(nil)
 
-// Kind implements registry.Local.
+// Kind implements registry.Answerer.
 func (*Job) Kind() string { return Kind }
 
 // failure is a failure of a call that the answer says, because whoever wrote the HookJob or the request has to change
@@ -63,7 +63,7 @@ const (
 	failed
 )
 
-// Answer implements registry.Local. An expression that cannot be evaluated is an error of kind Policy; an API server
+// Answer implements registry.Answerer. An expression that cannot be evaluated is an error of kind Policy; an API server
 // that cannot be asked is one of kind Unreachable.
 func (j *Job) Answer(ctx context.Context, request proto.Message, guard policy.Guard) (proto.Message, error) {
 	is, message, err := j.answer(ctx, request, guard)

@@ -9,7 +9,7 @@ import (
 )
 
 // listed is where a status has the HookJobs.
-var listed = kinds.Locals("jobs", func(g *status.Gateway) (*[]status.Local, *int) { return &g.Jobs, &g.MissedJobs })
+var listed = kinds.Locals("jobs", func(g *status.Gateway) (*[]status.InProcess, *int) { return &g.Jobs, &g.MissedJobs })
 
 // shownKind returns what people see of the kind.
 func shownKind() kinds.Shown {

@@ -58,11 +58,11 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	if in.hook == nil {
 		return registry.Registration{Name: o.Name}, in.errs
 	}
-	serverless := kinds.Serverless{
+	common := kinds.InProcess{
 		Kind: Kind, Name: o.Name, Handler: HandlerName, NamespaceSelector: spec.NamespaceSelector,
 		ObjectSelector: spec.ObjectSelector, MatchConditions: spec.MatchConditions, ClusterAPIVersion: spec.ClusterAPIVersion,
 	}
-	reg, errs := serverless.Compile(in.hook, path, in.cel, in.types)
+	reg, errs := common.Compile(in.hook, path, in.cel, in.types)
 	in.errs = append(in.errs, errs...)
 	in.forbidOthers(spec, path, answers.fields)
 	reg.Audit = in.audits(spec, path, answers)
@@ -71,7 +71,7 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	rule.answer = answers.compile(in, spec, path)
 	rule.places = c.places
 	rule.concurrency = in.compileConcurrency(spec.Concurrency, path.Child("concurrency"))
-	reg.Local = rule
+	reg.InProcess = rule
 	if freeing, ok := in.freeingHandler(); ok && rule.concurrency != nil {
 		reg.Handlers = append(reg.Handlers, freeing)
 		rule.after, _ = in.hooks.Lookup(freeing.Hook)

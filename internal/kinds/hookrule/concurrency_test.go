@@ -62,7 +62,7 @@ func placed(t testing.TB, spec string, places hookrule.Places) registry.Registra
 // before asks whether a Cluster may be upgraded, and returns the message of the answer: "" if it may, or the error.
 func before(t testing.TB, reg registry.Registration, name, metadata string) string {
 	t.Helper()
-	got, err := reg.Local.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
+	got, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
 		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n","name":"` + name + `"` + metadata +
 			`},"spec":{"topology":{"version":"v1.36.0"}}}`)},
 	}, policy.Guard{})
@@ -124,7 +124,7 @@ func TestConcurrency(t *testing.T) {
 		t.Errorf("the handler that frees places is %+v", after)
 	}
 	free := func(name string) proto.Message {
-		got, err := reg.Local.Answer(t.Context(), &hooksv1alpha1.AfterClusterUpgradeRequest{
+		got, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.AfterClusterUpgradeRequest{
 			Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n","name":"` + name + `"}}`)},
 		}, policy.Guard{})
 		if err != nil {
@@ -171,7 +171,7 @@ func TestSkipHold(t *testing.T) {
 			t.Errorf("with %s: got %q, want %q", metadata, got, want)
 		}
 	}
-	got, err := reg.Local.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
+	got, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
 		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"name":"never"` + skip + `}}`)},
 	}, policy.Guard{})
 	if answer, _ := got.(*hooksv1alpha1.BeforeClusterUpgradeResponse); err != nil || answer.GetMessage() != "never" {

@@ -57,7 +57,7 @@ func TestMistakesOnThePage(t *testing.T) {
 		if got == "" {
 			request := upgrade("v1.36.0")
 			request.Cluster.Raw = []byte(`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c"},"spec":{}}`)
-			if _, err := reg.Local.Answer(t.Context(), request, policy.Guard{}); err != nil {
+			if _, err := reg.InProcess.Answer(t.Context(), request, policy.Guard{}); err != nil {
 				got = err.Error()
 			}
 		}

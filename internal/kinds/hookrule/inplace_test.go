@@ -129,7 +129,7 @@ func TestInPlaceChangesWhatIsAllowed(t *testing.T) {
 		if len(mistakes) > 0 {
 			t.Fatalf("seed %d: %v", seed, mistakes)
 		}
-		got, err := reg.Local.Answer(t.Context(), proto.Clone(req), policy.Guard{})
+		got, err := reg.InProcess.Answer(t.Context(), proto.Clone(req), policy.Guard{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -115,7 +115,7 @@ func (r *lifecycleRule) answer(v *policy.Evaluation, _ proto.Message) (proto.Mes
 			return r.hook.NewAnswer(catalog.Failure, message, 0), err
 		}
 	}
-	if message, retryAfterSeconds := r.closed(v.Time(policy.NowVariable)); retryAfterSeconds > 0 {
+	if message, retryAfterSeconds := r.untilOpen(v.Time(policy.NowVariable)); retryAfterSeconds > 0 {
 		return r.hook.NewAnswer(catalog.Success, message, retryAfterSeconds), nil
 	}
 	for i := range r.hold {

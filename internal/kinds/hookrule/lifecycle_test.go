@@ -49,7 +49,7 @@ func answer(t testing.TB, spec string, request proto.Message) (proto.Message, er
 	if mistakes != "" {
 		t.Fatal(mistakes)
 	}
-	return reg.Local.Answer(t.Context(), request, policy.Guard{})
+	return reg.InProcess.Answer(t.Context(), request, policy.Guard{})
 }
 
 const cluster = `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n",` +

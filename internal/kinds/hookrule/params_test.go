@@ -99,7 +99,7 @@ func TestParams(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(errs.ToAggregate())
 			}
-			got, err := reg.Local.Answer(t.Context(), upgrade("v1.36.0"), policy.Guard{})
+			got, err := reg.InProcess.Answer(t.Context(), upgrade("v1.36.0"), policy.Guard{})
 			if err != nil {
 				if text := hook.KindOf(err).String() + ": " + err.Error(); text != tc.want {
 					t.Errorf("%s: got %s, want %s", tc.reason, text, tc.want)
@@ -126,7 +126,7 @@ func TestParamsReserve(t *testing.T) {
 		`ConfigMap "platform/freeze"`: nil, `every Cluster with labels "region=north"`: {large, large}, `each Cluster n/c`: {large},
 	}).Compile(o)
 	request, largest := upgrade("v1.36.0"), int64(0)
-	_, err := reg.Local.Answer(t.Context(), request, policy.Guard{Reserve: func(bytes int64) error {
+	_, err := reg.InProcess.Answer(t.Context(), request, policy.Guard{Reserve: func(bytes int64) error {
 		largest = max(largest, bytes)
 		return nil
 	}})

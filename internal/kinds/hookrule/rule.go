@@ -33,7 +33,7 @@ type Rule struct {
 	after       *catalog.Hook
 }
 
-var _ registry.Local = (*Rule)(nil)
+var _ registry.Answerer = (*Rule)(nil)
 
 // answerer makes the answers of the rules of some hooks.
 type answerer interface {
@@ -41,10 +41,10 @@ type answerer interface {
 	answer(v *policy.Evaluation, request proto.Message) (proto.Message, error)
 }
 
-// Kind implements registry.Local.
+// Kind implements registry.Answerer.
 func (*Rule) Kind() string { return Kind }
 
-// Answer implements registry.Local. An expression that cannot be evaluated is an error of kind Policy.
+// Answer implements registry.Answerer. An expression that cannot be evaluated is an error of kind Policy.
 func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.Guard) (proto.Message, error) {
 	if r.frees(request) {
 		return r.free(ctx, request)

@@ -18,7 +18,7 @@ type Cluster interface {
 	// Use is given the rules as they are, what is in effect, and what that reads.
 	Use(objects []*v1alpha1.HookRule, inEffect []registry.Registration, reads []Reference)
 	// Shown returns listed rules with the Clusters that have their places.
-	Shown(listed []status.Local) []status.Local
+	Shown(listed []status.InProcess) []status.InProcess
 	// Problem says why what the references name is not known, and is empty if it is.
 	Problem(references []Reference) string
 }
@@ -49,7 +49,7 @@ func (s *Set) Use(items []kinds.Item) (changed []string) {
 	inEffect := kinds.In[registry.Registration](items)
 	var all []Reference
 	for i := range inEffect {
-		if rule, ok := inEffect[i].Local.(*Rule); ok {
+		if rule, ok := inEffect[i].InProcess.(*Rule); ok {
 			s.reads[inEffect[i].Name] = rule.References()
 			all = append(all, rule.References()...)
 		}

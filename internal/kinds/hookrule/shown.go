@@ -9,7 +9,9 @@ import (
 )
 
 // listed is where a status has the rules.
-var listed = kinds.Locals("rules", func(g *status.Gateway) (*[]status.Local, *int) { return &g.Rules, &g.MissedRules })
+var listed = kinds.Locals("rules", func(g *status.Gateway) (*[]status.InProcess, *int) {
+	return &g.Rules, &g.MissedRules
+})
 
 // shownKind returns what people see of the kind.
 func shownKind() kinds.Shown {

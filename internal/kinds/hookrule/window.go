@@ -99,9 +99,9 @@ func (in *compilation) duration(source string, path *field.Path) time.Duration {
 	return d
 }
 
-// closed returns a message and how soon to ask again if no window is open at a time; zero if one is, or if there are no
-// windows. The message is the same until one opens.
-func (w *windows) closed(now time.Time) (message string, retryAfterSeconds int32) {
+// untilOpen returns a message and how soon to ask again if no window is open at a time; zero if one is, or if there are
+// no windows. The message is the same until one opens.
+func (w *windows) untilOpen(now time.Time) (message string, retryAfterSeconds int32) {
 	if len(w.list) == 0 {
 		return "", 0
 	}

@@ -81,7 +81,7 @@ func TestWindows(t *testing.T) {
 			if tc.opens != "" {
 				want.Message = `outside the windows of HookRule "r": the next one opens at ` + tc.opens
 			}
-			got, err := reg.Local.Answer(t.Context(), upgrade("v1.36.0"), policy.Guard{})
+			got, err := reg.InProcess.Answer(t.Context(), upgrade("v1.36.0"), policy.Guard{})
 			if err != nil || !proto.Equal(got, want) {
 				t.Errorf("%s: got %v, %v", tc.reason, got, err)
 			}
@@ -104,7 +104,7 @@ func TestWindowOpensAsTheClockTurns(t *testing.T) {
 	var messages []string
 	calls := 0
 	for ; calls < 100; calls++ {
-		got, err := reg.Local.Answer(t.Context(), upgrade("v1.36.0"), policy.Guard{})
+		got, err := reg.InProcess.Answer(t.Context(), upgrade("v1.36.0"), policy.Guard{})
 		if err != nil {
 			t.Fatal(err)
 		}

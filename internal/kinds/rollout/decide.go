@@ -15,8 +15,8 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
-// wanted returns the record that is to be stored, or nil if the one that is stored says the same.
-func (s *state) wanted(w write) *v1alpha1.ExtensionRolloutRecord {
+// recordToStore returns the record that is to be stored, or nil if the one that is stored says the same.
+func (s *state) recordToStore(w write) *v1alpha1.ExtensionRolloutRecord {
 	s.mu.Lock()
 	r, c := s.current, s.clusters[w.cluster]
 	if w.aborted {

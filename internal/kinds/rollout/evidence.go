@@ -23,7 +23,7 @@ import (
 // not asked it.
 type evidence struct {
 	bytes      *atomic.Int64 // of all Clusters
-	asked      map[ask]*asked
+	asked      map[ask]*finding
 	reconciles map[string]*reconcile
 	forgotten  map[ask]int // how often what a record says was forgotten
 
@@ -36,8 +36,8 @@ type evidence struct {
 // question.
 type ask struct{ handler, question, content string }
 
-// asked is what comparisons of the answers to one ask have shown.
-type asked struct {
+// finding is what comparing the answers to one question has shown.
+type finding struct {
 	differences []v1alpha1.RolloutDifference // none for equal answers, and if err is the first that was learned
 	omitted     int
 	err         error // why the candidate did not answer the last time
@@ -67,7 +67,7 @@ type reconcile struct {
 
 func newEvidence(bytes *atomic.Int64) *evidence {
 	return &evidence{
-		bytes: bytes, asked: map[ask]*asked{}, reconciles: map[string]*reconcile{}, forgotten: map[ask]int{},
+		bytes: bytes, asked: map[ask]*finding{}, reconciles: map[string]*reconcile{}, forgotten: map[ask]int{},
 	}
 }
 
@@ -96,7 +96,7 @@ func (v *evidence) take(k ask, called time.Time, c *registry.Compared) bool {
 			v.fail(called)
 			return false
 		}
-		a = v.newAsked(k)
+		a = v.newFinding(k)
 		v.put(k, a)
 	}
 	r.asked[k] = struct{}{}
@@ -123,10 +123,10 @@ func (r *reconcile) isAnother(k ask, id string) bool {
 	return again
 }
 
-// newAsked returns what is known of a content that was not asked before: what other contents of its question have
+// newFinding returns what is known of a content that was not asked before: what other contents of its question have
 // shown. The variables of a request have the annotations of its Cluster, so that each may have another content.
-func (v *evidence) newAsked(k ask) *asked {
-	a, last := &asked{}, time.Time{}
+func (v *evidence) newFinding(k ask) *finding {
+	a, last := &finding{}, time.Time{}
 	for other, o := range v.asked {
 		if !other.asks(k) {
 			continue
@@ -178,14 +178,14 @@ func (v *evidence) wants(k ask) bool {
 }
 
 // isProven reports whether the answers are known to be equal. After each change, twice as many have to be.
-func (a *asked) isProven() bool {
+func (a *finding) isProven() bool {
 	return a.err == nil && a.answers >= limits.RolloutAnswers<<min(a.changes, maxShift)
 }
 
 // maxShift bounds what doubles.
 const maxShift = 8
 
-func (a *asked) bytes() int64 {
+func (a *finding) bytes() int64 {
 	n := int64(askBytes)
 	for _, d := range a.differences {
 		n += int64(len(d.Object) + len(d.Path) + len(d.Stable) + len(d.Candidate) + len(d.Machines))
@@ -196,7 +196,7 @@ func (a *asked) bytes() int64 {
 // askBytes is what an ask takes besides the texts of its differences.
 const askBytes = 512
 
-func (v *evidence) put(k ask, a *asked) {
+func (v *evidence) put(k ask, a *finding) {
 	v.bytes.Add(a.bytes())
 	v.asked[k] = a
 }
@@ -308,7 +308,7 @@ func (v *evidence) hold(differences []v1alpha1.RolloutDifference, now time.Time)
 		k := ask{handler: d.Handler, question: d.Question}
 		a := v.asked[k]
 		if a == nil {
-			a = &asked{last: now, isStored: true}
+			a = &finding{last: now, isStored: true}
 		} else {
 			v.drop(k)
 		}

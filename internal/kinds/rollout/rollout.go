@@ -141,17 +141,17 @@ const (
 
 // Candidate reports whether the candidate answers for a Cluster: if its record says so, and never for calls about none.
 func (r *Rollout) Candidate(ctx context.Context, namespace, cluster string) (bool, error) {
-	return r.decide(ctx, namespace, cluster, r.asNew)
+	return r.answers(ctx, namespace, cluster, r.moveIfNew)
 }
 
 // Look reports what Candidate would, and moves no Cluster.
 func (r *Rollout) Look(ctx context.Context, namespace, cluster string) (bool, error) {
-	return r.decide(ctx, namespace, cluster, r.isNew)
+	return r.answers(ctx, namespace, cluster, r.isNew)
 }
 
-// decide decides about a Cluster, and leaves to isNew one that nothing is known of and that has the candidate if it is
-// new.
-func (r *Rollout) decide(
+// answers reports whether the candidate answers for a Cluster, and asks isNew about one that nothing is known of and
+// that has the candidate if it is new.
+func (r *Rollout) answers(
 	ctx context.Context, namespace, cluster string, isNew func(context.Context, types.NamespacedName) (bool, error),
 ) (bool, error) {
 	of := types.NamespacedName{Namespace: namespace, Name: cluster}
@@ -185,8 +185,8 @@ func (r *Rollout) isNew(ctx context.Context, of types.NamespacedName) (bool, err
 	return isNew, nil
 }
 
-// asNew decides for a Cluster that nothing is known of. If it is new, it moves before the candidate answers.
-func (r *Rollout) asNew(ctx context.Context, of types.NamespacedName) (bool, error) {
+// moveIfNew decides for a Cluster that nothing is known of. If it is new, it moves before the candidate answers.
+func (r *Rollout) moveIfNew(ctx context.Context, of types.NamespacedName) (bool, error) {
 	e := r.state.engine
 	isNew, err := r.isNew(ctx, of)
 	if err != nil {

@@ -67,7 +67,7 @@ func (e *Engine) storeAll(ctx context.Context) {
 
 // store stores a record, and reports whether that succeeded, or was not necessary.
 func (e *Engine) store(ctx context.Context, w write, first bool) bool {
-	record := e.stateOf(w.rollout).wanted(w)
+	record := e.stateOf(w.rollout).recordToStore(w)
 	if record == nil {
 		return true
 	}

@@ -28,8 +28,8 @@ type gateways struct {
 	holds      []status.Hold
 	policies   []status.Policy
 	chains     []status.Chain
-	rules      []status.Local
-	jobs       []status.Local
+	rules      []status.InProcess
+	jobs       []status.InProcess
 	rollouts   []status.Rollout
 	seen       []status.SeenCluster
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
@@ -322,12 +322,12 @@ func TestChains(t *testing.T) {
 
 // TestRules shows rules and Jobs on the first page, to which steps link.
 func TestRules(t *testing.T) {
-	g := &gateways{rules: []status.Local{
+	g := &gateways{rules: []status.InProcess{
 		{Name: "approved", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers", Handler: &status.Handler{
 			Name: "rule.approved", Kind: "HookRule", State: status.Failing, Error: "no <b>key</b>", Calls: status.Calls{Total: 7, Failures: 3}, Chains: []string{"all"},
 		}},
 		{Name: "new", Reason: "Invalid", Message: "spec: none"},
-	}, jobs: []status.Local{{Name: "backup", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers"}}, chains: []status.Chain{{Name: "all", Steps: []status.ChainStep{
+	}, jobs: []status.InProcess{{Name: "backup", Hook: "BeforeClusterUpgrade", Ready: true, Reason: "Ready", Message: "Answers"}}, chains: []status.Chain{{Name: "all", Steps: []status.ChainStep{
 		{Handler: "rule.approved", Kind: "HookRule", Registered: true}, {Handler: "job.backup", Kind: "HookJob", Registered: true},
 	}}}}
 	_, body := get(t, newPage(g), "/")
@@ -351,8 +351,8 @@ func TestListsAreBounded(t *testing.T) {
 		g.holds = append(g.holds, status.Hold{Namespace: "n", Cluster: fmt.Sprintf("c-%d", n)})
 		g.policies = append(g.policies, status.Policy{Name: fmt.Sprintf("p-%d", n)})
 		g.chains = append(g.chains, status.Chain{Name: fmt.Sprintf("s-%d", n)})
-		g.rules = append(g.rules, status.Local{Name: fmt.Sprintf("r-%d", n)})
-		g.jobs = append(g.jobs, status.Local{Name: fmt.Sprintf("j-%d", n)})
+		g.rules = append(g.rules, status.InProcess{Name: fmt.Sprintf("r-%d", n)})
+		g.jobs = append(g.jobs, status.InProcess{Name: fmt.Sprintf("j-%d", n)})
 	}
 	_, body := get(t, newPage(g), "/")
 	text, _, elements := textOf(t, body)

@@ -34,7 +34,7 @@ type overview struct {
 // localTable is the handlers without servers of one kind.
 type localTable struct {
 	Heading, Word string // what one is called
-	Rows          []status.Local
+	Rows          []status.InProcess
 	More          int
 }
 
@@ -93,7 +93,7 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 }
 
 // list adds a table of handlers without servers, if there are any.
-func (o *overview) list(heading string, all []status.Local, missed int) {
+func (o *overview) list(heading string, all []status.InProcess, missed int) {
 	if n := min(len(all), maxRows); n > 0 {
 		o.Locals = append(o.Locals, localTable{heading, strings.ToLower(heading), all[:n], len(all) - n + missed})
 	}

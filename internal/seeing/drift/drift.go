@@ -103,7 +103,8 @@ func (w *Watch) Link(keep recording.Keep) extension.Link {
 		}
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			result, err := next(ctx, c)
-			if err == nil && c.Hook.ReadOnly() && c.Handler.Registration.Local == nil && !w.add(c, keep(ctx), result.Response) {
+			if err == nil && c.Hook.ReadOnly() && c.Handler.Registration.InProcess == nil &&
+				!w.add(c, keep(ctx), result.Response) {
 				w.skipped()
 			}
 			return result, err

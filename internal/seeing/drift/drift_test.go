@@ -33,7 +33,7 @@ type watch struct {
 
 	changes chan Change
 	skipped atomic.Int64
-	local   registry.Local
+	local   registry.Answerer
 	url     string
 }
 
@@ -57,7 +57,7 @@ func (w *watch) call(t *testing.T, name string, request, answer proto.Message, f
 	}
 	c := extension.Call{ID: "id", Hook: h, Request: request, Handler: &registry.Entry{
 		Name: "p.acme", Handler: registry.Handler{Name: "p", Hook: h.GroupVersionHook},
-		Registration: &registry.Registration{Name: "acme", Local: w.local, ClientConfig: registry.ClientConfig{URL: w.url}},
+		Registration: &registry.Registration{Name: "acme", InProcess: w.local, ClientConfig: registry.ClientConfig{URL: w.url}},
 	}}
 	_, _ = w.Link(unbounded)(func(context.Context, extension.Call) (extension.Result, error) {
 		return extension.Result{Response: answer}, failed
@@ -168,7 +168,7 @@ func TestChangedStatus(t *testing.T) {
 }
 
 // job is a handler without a server, which is not called here.
-type job struct{ registry.Local }
+type job struct{ registry.Answerer }
 
 // Hooks and handlers whose answers depend on more than the request are not looked at.
 func TestOtherCallsAreNotLookedAt(t *testing.T) {

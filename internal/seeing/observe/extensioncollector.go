@@ -76,7 +76,7 @@ func (c *extensionCollector) Collect(metrics chan<- prometheus.Metric) {
 	snapshot := c.snapshots.Snapshot()
 	for _, r := range snapshot.Registrations() {
 		s := extensions.Known(r.Name)
-		if s == nil || r.Local != nil {
+		if s == nil || r.InProcess != nil {
 			continue
 		}
 		status := s.Circuit.Status()

@@ -266,7 +266,7 @@ func (m *Metrics) Document(w io.Writer) error {
 // extensionsIn returns the number of registrations that have a server.
 func extensionsIn(s *registry.Snapshot) (n int) {
 	for _, r := range s.Registrations() {
-		if r.Local == nil {
+		if r.InProcess == nil {
 			n++
 		}
 	}

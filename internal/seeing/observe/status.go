@@ -51,7 +51,7 @@ func (r *Reporter) Gateway() *status.Gateway {
 	discoveries := r.Observer.discoveries.Last()
 	inChains := chainsOf(snapshot)
 	for _, registration := range snapshot.Registrations() {
-		if registration.Local == nil {
+		if registration.InProcess == nil {
 			g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries, inChains))
 		}
 	}
@@ -76,7 +76,7 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 	})
 	g.Chains = r.chains(now, snapshot, hasSteps(slices.Clone(r.listed().Chains), name))
 	registration, ok := snapshot.Registration(name)
-	if !ok || registration.Local != nil {
+	if !ok || registration.InProcess != nil {
 		others := unregistered(snapshot, discoveries)
 		i := slices.IndexFunc(others, func(x status.Extension) bool { return x.Name == name })
 		if i >= 0 {
@@ -248,7 +248,7 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 		Objects: e.Handler.ClusterAPIVersion, LastSuccess: timeOf(of.LastSuccess), Calls: callsOf(&of.Calls),
 		Lost: lost,
 	}
-	if l := e.Registration.Local; l != nil {
+	if l := e.Registration.InProcess; l != nil {
 		h.Kind = l.Kind()
 		h.Conditional = e.Registration.Selection != nil
 	} else if x := r.Observer.extensions.Known(e.Registration.Name); x != nil {
@@ -280,10 +280,10 @@ func (r *Reporter) offeredAs(s *registry.Snapshot, e *registry.Entry) (name, col
 			return "", ""
 		}
 	}
-	if h, ok := r.Catalog.Lookup(e.Handler.Hook); ok && h.Mergeable && !s.Sole() {
+	if h, ok := r.Catalog.Lookup(e.Handler.Hook); ok && h.Mergeable && !s.IsSidecar() {
 		return strings.ToLower(h.Hook), ""
 	}
-	if chains, steps := s.StandsFor(e.Handler.Hook.GroupHook()); steps[e.Name] && chains[0].Sole {
+	if chains, steps := s.StandsFor(e.Handler.Hook.GroupHook()); steps[e.Name] && chains[0].OneHandler {
 		for _, c := range chains {
 			if c.HasStep(e.Name) {
 				return c.Name, "" // the chain is offered in place of it

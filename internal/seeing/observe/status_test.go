@@ -30,7 +30,7 @@ func TestOfferedAs(t *testing.T) {
 		}}
 		reg := registry.New()
 		if tt.sole {
-			reg = registry.NewSole()
+			reg = registry.NewSidecar()
 		}
 		if got, _ := r.offeredAs(reg.Snapshot(), e); got != tt.want {
 			t.Errorf("%s, sole %t: %q, want %q", tt.hook, tt.sole, got, tt.want)

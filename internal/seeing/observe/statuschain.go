@@ -66,7 +66,7 @@ func (r *Reporter) chains(now time.Time, snapshot *registry.Snapshot, listed []s
 // merged returns the name under which the gateway offers what answers a hook under a name: one name for all of a
 // lifecycle hook.
 func (r *Reporter) merged(s *registry.Snapshot, gh hook.GroupHook, name string) string {
-	if !s.Sole() && slices.Contains(r.Catalog.Merged(), gh) {
+	if !s.IsSidecar() && slices.Contains(r.Catalog.Merged(), gh) {
 		return strings.ToLower(gh.Hook)
 	}
 	return name
@@ -99,7 +99,7 @@ func hasSteps(chains []status.Chain, extensionConfig string) []status.Chain {
 // severalOffered says of which hooks the gateway offers more handlers than Cluster API takes. What a gateway for one
 // extension offers may be chained by another one.
 func (r *Reporter) severalOffered(s *registry.Snapshot) []status.Notice {
-	if s.Sole() {
+	if s.IsSidecar() {
 		return nil
 	}
 	var notices []status.Notice

@@ -118,7 +118,7 @@ func (r *routes) of(hub *catalog.Hook) status.Hook {
 		}
 	}
 	for _, e := range r.snapshot.Handlers(hub.GroupHook()) {
-		if r.selects(e) && (!steps[e.Name] || !hub.Mergeable && !hub.Sole) {
+		if r.selects(e) && (!steps[e.Name] || !hub.Mergeable && !hub.OneHandler) {
 			h.Handlers = append(h.Handlers, r.handler(e))
 		}
 	}
@@ -201,7 +201,7 @@ func (r *Reporter) hooked(now time.Time, e *registry.Entry) status.HookedHandler
 	x := r.evidence(e.Registration.Name, activity.Discovery{})
 	x.handlers = []handlerEvidence{r.handlerEvidence(e, of.Seen)}
 	v := judgeLocal(&x.handlers[0])
-	if e.Registration.Local == nil {
+	if e.Registration.InProcess == nil {
 		_, verdicts := judge(&x)
 		v = verdicts[0]
 	}

@@ -98,7 +98,7 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	now, snapshot, discoveries := time.Now(), r.Registry.Snapshot(), r.Observer.discoveries.Last()
 	for _, registration := range snapshot.Registrations() {
-		if registration.Local != nil {
+		if registration.InProcess != nil {
 			continue // its handler is what there is to see
 		}
 		c.extension(metrics, r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name]))

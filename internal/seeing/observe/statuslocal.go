@@ -14,13 +14,13 @@ import (
 
 // locals returns handlers without servers with what is known of them.
 func (r *Reporter) locals(
-	now time.Time, snapshot *registry.Snapshot, inChains map[string][]string, listed []status.Local,
-) []status.Local {
+	now time.Time, snapshot *registry.Snapshot, inChains map[string][]string, listed []status.InProcess,
+) []status.InProcess {
 	all := slices.Clone(listed)
 	for i := range all {
 		local := &all[i]
 		registration, ok := snapshot.Registration(local.Name)
-		if !ok || registration.Local == nil {
+		if !ok || registration.InProcess == nil {
 			continue // what else has its name is served
 		}
 		if s := registration.NamespaceSelector; s != nil && !s.Empty() {

@@ -78,8 +78,8 @@ func (r *Reporter) seeObjects(now time.Time, snapshot *registry.Snapshot, g *sta
 }
 
 // localsOf returns where g has handlers without servers.
-func localsOf(g *status.Gateway) []*[]status.Local {
-	all := []*[]status.Local{&g.Rules, &g.Jobs}
+func localsOf(g *status.Gateway) []*[]status.InProcess {
+	all := []*[]status.InProcess{&g.Rules, &g.Jobs}
 	for _, others := range g.Others {
 		all = append(all, &others.Items)
 	}

@@ -42,7 +42,7 @@ func (s *source) eventuallyLists(t *testing.T, name, reason string, words ...str
 	t.Helper()
 	process.Eventually(t, "the status says "+reason+" of "+name, func() bool {
 		rules := s.objects().Rules
-		return slices.ContainsFunc(rules, func(r status.Local) bool {
+		return slices.ContainsFunc(rules, func(r status.InProcess) bool {
 			return r.Name == name && r.Reason == reason && (r.Hook == "BeforeClusterUpgrade" || reason == "Invalid") &&
 				!slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(r.Message, word) })
 		})

@@ -58,7 +58,7 @@ func (r *TrackingRegistry) RemoveAll(names []string) {
 // HooksOf returns the hooks of an ExtensionConfig's handlers by their names, and whether they are known at all; of a
 // registration without a server if that has the name. Callers must not change the map.
 func (r *TrackingRegistry) HooksOf(name string) (handlers map[string]hook.GroupHook, known bool) {
-	if reg, ok := r.Snapshot().Registration(name); ok && reg.Local != nil {
+	if reg, ok := r.Snapshot().Registration(name); ok && reg.InProcess != nil {
 		return hooksOf(reg), true
 	}
 	r.mu.Lock()

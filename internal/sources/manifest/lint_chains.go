@@ -39,7 +39,7 @@ func (v *Inventory) lintChains(
 		}
 	}
 	for i := range rules {
-		if taken := all.TakenLocal(rules[i].Local.Kind(), rules[i].Name); taken != "" {
+		if taken := all.TakenLocal(rules[i].InProcess.Kind(), rules[i].Name); taken != "" {
 			d := documents[v.Of(hookrule.Kind)[rules[i].Name].Place]
 			d.name = rules[i].Name
 			problems = append(problems, d.problemAt("metadata.name",
@@ -88,7 +88,7 @@ func (v *Inventory) severalOf(all *extensionconfig.Assembly, h *catalog.Hook) []
 		}
 		warned[name] = true
 		p := v.ofExtension(name, err)
-		if e.Registration.Local != nil {
+		if e.Registration.InProcess != nil {
 			p.Place, p.Object = v.Of(hookrule.Kind)[name].Place, e.Registration.Describe()
 		}
 		p.Warning = true

@@ -24,7 +24,7 @@ const sidecarURL = "grpc://127.0.0.1:9090"
 // The registry is ready once the extension has answered, and says why it is not.
 func TestRunIsReadyAfterTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		extensions, reg := discoverytest.NewExtensions(), registry.NewSole()
+		extensions, reg := discoverytest.NewExtensions(), registry.NewSidecar()
 		s, err := New(Config{URL: sidecarURL, Registry: reg, Discoverer: extensions, Logger: (&discoverytest.Logs{}).Logger()})
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestRunBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extensions := discoverytest.NewExtensions()
 		s, err := New(Config{
-			URL: sidecarURL, Registry: registry.NewSole(), Discoverer: extensions, Logger: (&discoverytest.Logs{}).Logger(), Resync: 10 * time.Second,
+			URL: sidecarURL, Registry: registry.NewSidecar(), Discoverer: extensions, Logger: (&discoverytest.Logs{}).Logger(), Resync: 10 * time.Second,
 			Backoff: discovery.Backoff{BaseDelay: time.Second, Multiplier: 2, MaxDelay: 3 * time.Second},
 		})
 		if err != nil {
@@ -110,7 +110,7 @@ func TestRunBacksOff(t *testing.T) {
 
 // Run ends while an attempt runs, which is no failure of the extension.
 func TestRunEndsDuringAnAttempt(t *testing.T) {
-	reg := registry.NewSole()
+	reg := registry.NewSidecar()
 	began := make(chan struct{})
 	extensions := discoverytest.NewExtensions()
 	extensions.Set(sidecarURL, func(ctx context.Context) (extension.Discovered, error) {
@@ -148,7 +148,7 @@ func TestCheckURL(t *testing.T) {
 
 func TestNewRefusesIncompleteConfigs(t *testing.T) {
 	valid := func() Config {
-		return Config{URL: sidecarURL, Registry: registry.NewSole(), Discoverer: discoverytest.NewExtensions(), Logger: (&discoverytest.Logs{}).Logger()}
+		return Config{URL: sidecarURL, Registry: registry.NewSidecar(), Discoverer: discoverytest.NewExtensions(), Logger: (&discoverytest.Logs{}).Logger()}
 	}
 	for name, change := range map[string]func(*Config){
 		"URL":        func(c *Config) { c.URL = "https://a" },

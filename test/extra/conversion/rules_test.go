@@ -184,7 +184,7 @@ func byRule(t *testing.T, entry string, request []byte) []patchOf {
 	if err := codec.New(hooks).Decode(body, r); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := reg.Local.Answer(t.Context(), r, policy.Guard{})
+	answer, err := reg.InProcess.Answer(t.Context(), r, policy.Guard{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Serverless is what objects of all kinds say whose handler needs no server: which requests of its hook it answers, and
+// InProcess is what objects of all kinds say whose handler needs no server: which requests of its hook it answers, and
 // in which version it understands their objects.
-type Serverless struct {
+type InProcess struct {
 	Kind, Name, Handler string
 
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
@@ -30,7 +30,7 @@ type Serverless struct {
 }
 
 // Compile returns the registration with the handler, which answers nothing yet. path is that of the fields.
-func (s *Serverless) Compile(
+func (s *InProcess) Compile(
 	h *catalog.Hook, path *field.Path, cel *policy.Compiler, types *policy.Types,
 ) (registry.Registration, field.ErrorList) {
 	namespaces, errs := ConvertSelector(s.NamespaceSelector, path.Child("namespaceSelector"))
@@ -74,7 +74,7 @@ func NoHook(path *field.Path, name, can string, known []string) *field.Error {
 // JudgeLocal returns the verdict on a valid registration without a server, such as that of a HookRule, whose first
 // handler answers its hook.
 func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog.Catalog) Verdict {
-	if taken := s.TakenLocal(reg.Local.Kind(), reg.Name); taken != "" {
+	if taken := s.TakenLocal(reg.InProcess.Kind(), reg.Name); taken != "" {
 		return Verdictf(v1alpha1.NameCollisionReason, "Not served: %q is %s, too: rename one of the two",
 			reg.Name, taken)
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
-// Guard bounds the work of a Local: by the time of the call, and by its memory.
+// Guard bounds the work of an Answerer: by the time of the call, and by its memory.
 type Guard = policy.Guard
 
-// Local answers the requests of a registration in this process, in place of a server. It is immutable, comparable and
-// safe for concurrent use.
-type Local interface {
+// Answerer answers the requests of a registration in this process, in place of a server. It is immutable, comparable
+// and safe for concurrent use.
+type Answerer interface {
 	// Kind is the kind of the object that is registered, such as HookRule.
 	Kind() string
 	// Answer answers a request in the version of the hook that the handler has, with the settings that are meant for it.
@@ -31,8 +31,8 @@ type Local interface {
 // Describe names the object that r was made from, as in ExtensionConfig "acme".
 func (r *Registration) Describe() string {
 	kind := "ExtensionConfig"
-	if r.Local != nil {
-		kind = r.Local.Kind()
+	if r.InProcess != nil {
+		kind = r.InProcess.Kind()
 	}
 	return fmt.Sprintf("%s %q", kind, r.Name)
 }
@@ -40,7 +40,7 @@ func (r *Registration) Describe() string {
 // SetLocal replaces all registrations of a kind that has no servers. They precede ExtensionConfigs and Rollouts of
 // their names, which are not called meanwhile; of two kinds, the last one by name is served, so that a HookRule
 // precedes a HookJob. The error of each registration says what is wrong with it, by its index; one that is wrong keeps
-// no other from being served. One whose Local is the same as before is not replaced.
+// no other from being served. One whose Answerer is the same as before is not replaced.
 func (r *Registry) SetLocal(kind string, regs []Registration) []error {
 	errs := make([]error, len(regs))
 	next := map[string]*Registration{}
@@ -56,15 +56,15 @@ func (r *Registry) SetLocal(kind string, regs []Registration) []error {
 	locals := make([]*Registration, 0, len(d.locals)+len(next))
 	for _, l := range d.locals {
 		switch reg := next[l.Name]; {
-		case l.Local.Kind() != kind:
+		case l.InProcess.Kind() != kind:
 			locals = append(locals, l)
-		case reg != nil && reg.Local == l.Local:
+		case reg != nil && reg.InProcess == l.InProcess:
 			next[l.Name] = l
 		}
 	}
 	d.locals = slices.AppendSeq(locals, maps.Values(next))
 	slices.SortFunc(d.locals, func(a, b *Registration) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Local.Kind(), b.Local.Kind()))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.InProcess.Kind(), b.InProcess.Kind()))
 	})
 	r.store(d)
 	return errs
@@ -88,7 +88,7 @@ func (d *draft) settle() {
 // placeLocals serves the local registrations that stand before the others of their names.
 func (d *draft) placeLocals() {
 	for name, c := range d.byConfig {
-		if c.registration.Local != nil && d.localOf(name) != c.registration {
+		if c.registration.InProcess != nil && d.localOf(name) != c.registration {
 			d.place(name, nil)
 		}
 	}
@@ -111,7 +111,7 @@ func (s *Snapshot) localOf(name string) *Registration {
 // TakenLocal says what else the name of a local registration means, so that it is not served, for a message; nothing
 // if it is served, or would be.
 func (s *Snapshot) TakenLocal(kind, name string) string {
-	if l := s.localOf(name); l != nil && l.Local.Kind() > kind {
+	if l := s.localOf(name); l != nil && l.InProcess.Kind() > kind {
 		return "the name of " + l.Describe()
 	}
 	return ""
@@ -130,14 +130,14 @@ func (s *Snapshot) TakenByLocal(name string) string {
 // is offered under its own name.
 func (s *Snapshot) TakenNameOfLocal(kind, name, handler string) string {
 	for _, l := range s.localsNamed(name) {
-		if l.Local.Kind() != kind {
+		if l.InProcess.Kind() != kind {
 			return "the name of " + l.Describe()
 		}
 	}
 	if of := s.memberOf[name]; of != nil {
 		return of.taken(name)
 	}
-	if c, registered := s.byConfig[name]; registered && c.registration.Local == nil {
+	if c, registered := s.byConfig[name]; registered && c.registration.InProcess == nil {
 		return "the name of " + c.registration.Describe()
 	}
 	if i, undiscovered := s.findUndiscovered(name); undiscovered {

@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 )
 
-// answers is a Local of a kind.
+// answers is an Answerer of a kind.
 type answers struct{ kind string }
 
 func (a *answers) Kind() string { return a.kind }
@@ -30,7 +30,7 @@ func (*answers) Answer(context.Context, proto.Message, policy.Guard) (proto.Mess
 func local(kind, name string) Registration {
 	handler := map[string]string{"HookRule": "rule", "HookJob": "job"}[kind]
 	return Registration{
-		Name: name, Local: &answers{kind},
+		Name: name, InProcess: &answers{kind},
 		Handlers: []Handler{{Name: handler, Hook: gvh("BeforeClusterUpgrade"), Timeout: time.Second, FailurePolicy: hook.Fail}},
 	}
 }
@@ -131,7 +131,7 @@ func TestLocalsOfTwoKinds(t *testing.T) {
 	expectServed(t, r, "one", `HookRule "a"`, `HookJob "b"`, `HookJob "c"`)
 }
 
-// A registration with the Local that it had keeps its pointer, so that nothing changes; one that is wrong is refused
+// A registration with the Answerer that it had keeps its pointer, so that nothing changes; one that is wrong is refused
 // alone.
 func TestSetLocalKeepsWhatIsTheSame(t *testing.T) {
 	r := New()
@@ -148,7 +148,7 @@ func TestSetLocalKeepsWhatIsTheSame(t *testing.T) {
 	}
 	r.SetLocal("HookRule", []Registration{local("HookRule", "a")})
 	if now := r.Snapshot(); now.Generation() == before.Generation() || now.Registrations()[0] == before.Registrations()[0] {
-		t.Error("another Local is no change")
+		t.Error("another Answerer is no change")
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 )
 
 func TestSoleExtensionKeepsItsNames(t *testing.T) {
-	r := NewSole()
+	r := NewSidecar()
 	mustApply(t, r, registration("sidecar", "check", "a--b"))
 	r.SetPolicies("sidecar", Policies{All: &policy.Policy{FailurePolicy: hook.Ignore}}) // makes the entries anew
 	s := r.Snapshot()
-	if !s.Sole() {
-		t.Error("Sole() = false")
+	if !s.IsSidecar() {
+		t.Error("IsSidecar() = false")
 	}
 	if diff := cmp.Diff([]string{"a--b", "check"}, names(s.Handlers(gvh("BeforeClusterCreate").GroupHook()))); diff != "" {
 		t.Errorf("Handlers: -want +got\n%s", diff)
