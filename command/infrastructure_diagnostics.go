@@ -21,7 +21,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 // diagnosticsServers returns what serves the health, the metrics and the profiler of the controllers. They listen
@@ -29,18 +29,18 @@ import (
 func (o *infrastructureOptions) diagnosticsServers(
 	ctx context.Context, mgr manager.Manager, settings certs.Settings, logger *slog.Logger,
 ) ([]runner, error) {
-	var servers []runner
-	listen := func(flag string, c edge.SideConfig) error {
+	var running []runner
+	listen := func(flag string, c servers.SideConfig) error {
 		c.Logger = logger
-		server := edge.NewSide(c)
+		server := servers.NewSide(c)
 		if err := server.Listen(ctx); err != nil {
 			return fmt.Errorf("listen on %s (%s): %w", c.Address, flag, err)
 		}
-		servers = append(servers, server)
+		running = append(running, server)
 		return nil
 	}
 	if o.diagnostics.health != "" {
-		if err := listen("--health-addr", edge.SideConfig{
+		if err := listen("--health-addr", servers.SideConfig{
 			Name: "health", Address: o.diagnostics.health, Handler: healthOf(mgr),
 		}); err != nil {
 			return nil, err
@@ -50,15 +50,15 @@ func (o *infrastructureOptions) diagnosticsServers(
 	if err != nil {
 		return nil, err
 	}
-	if err := listen("--diagnostics-address", edge.SideConfig{
+	if err := listen("--diagnostics-address", servers.SideConfig{
 		Name: "diagnostics", Address: o.diagnostics.address, Handler: handler, TLS: secured,
 	}); err != nil {
 		return nil, err
 	}
 	if o.diagnostics.profiler != "" {
-		servers = append(servers, profilerServer{o.diagnostics.profiler})
+		running = append(running, profilerServer{o.diagnostics.profiler})
 	}
-	return servers, nil
+	return running, nil
 }
 
 // healthOf returns the handler of /healthz and /readyz: ready is who has read the objects of the cluster.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/network/certs"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 // What serves the health and the metrics of the controllers answers, and does not take any number of connections.
@@ -29,20 +29,20 @@ func TestInfrastructureDiagnostics(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	servers, err := o.diagnosticsServers(ctx, mgr, certs.Settings{}, logger)
+	running, err := o.diagnosticsServers(ctx, mgr, certs.Settings{}, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, len(servers))
+	ended := make(chan error, len(running))
 	addresses := make(map[string]string)
 	for i, name := range []string{"health", "diagnostics"} {
-		server := servers[i].(*edge.Side)
+		server := running[i].(*servers.Side)
 		addresses[name] = server.Addr().String()
 		go func() { ended <- server.Run(ctx) }()
 	}
 	t.Cleanup(func() {
 		stop()
-		for range servers {
+		for range running {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}

@@ -26,7 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/seeing/console"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 // diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
@@ -144,7 +144,7 @@ func (p profilerServer) Run(ctx context.Context) error {
 		return fmt.Errorf("listen on %s (--profiler-address): %w", p.address, err)
 	}
 	server := &http.Server{
-		Handler: edge.LocalHosts(edge.SameSite(mux), p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
+		Handler: servers.LocalHosts(servers.SameSite(mux), p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/internal/serving/webhook"
 )
 
@@ -57,7 +57,7 @@ func (o *webhookOptions) check(noCluster bool) error {
 
 // webhooks answer the API server.
 type webhooks struct {
-	server *edge.Side
+	server *servers.Side
 	pair   *certs.Pair
 }
 
@@ -78,7 +78,7 @@ func (o *webhookOptions) listenWith(
 	if err != nil {
 		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}
-	server := edge.NewSide(edge.SideConfig{
+	server := servers.NewSide(servers.SideConfig{
 		Name: "webhooks", Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings),
 		Handler: handler, Logger: logger,
 	})

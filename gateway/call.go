@@ -19,7 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 // call is one call from a caller, from its first byte to its last. The generated code between a front and the services
@@ -39,7 +39,7 @@ type call struct {
 
 	// A request in JSON. Its body is decoded when it is known who reads the message, and stream is nil before it is read.
 	isJSON bool
-	stream *edge.SentBody
+	stream *servers.SentBody
 	body   []byte
 	guard  codec.Guard // of decoding body
 

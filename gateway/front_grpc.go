@@ -25,7 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/network/wire"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 // GRPCOptions returns the options of the gRPC server that the front is registered with: the contract's message size
@@ -80,7 +80,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 				// This fails only outside of a call.
 				_ = grpc.SetTrailer(ctx, metadata.MD{strings.ToLower(WarningHeader): values})
 			}
-			edge.Returned(ctx) // refused calls do not get to the interceptors
+			servers.Returned(ctx) // refused calls do not get to the interceptors
 			in.end()
 		}()
 		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.ID)); err != nil {
@@ -125,7 +125,7 @@ func (f *grpcFront) send(in *call, resp any) (any, error) {
 	memory := in.memory
 	in.memory = nil // which would be released with the call
 	memory.ShrinkTo(max(callBytes, in.Sent))
-	return wire.Held{Sized: sized, Written: edge.HoldAnswer(in.ctx, in.Sent, memory.Release)}, nil
+	return wire.Held{Sized: sized, Written: servers.HoldAnswer(in.ctx, in.Sent, memory.Release)}, nil
 }
 
 // sendUncompressed makes the answer to a compressed request none: gRPC would compress it outside of the memory of its
@@ -147,7 +147,7 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	in.work = in.memory.Work(in.ctx)
 	message := &wire.Message{Message: m, Reserve: in.memory.Within(in.ctx), Work: &in.work}
 	err := func() error {
-		defer edge.WatchMessage(in.ctx, in.memory).End()
+		defer servers.WatchMessage(in.ctx, in.memory).End()
 		return receive(message)
 	}()
 	if err != nil {

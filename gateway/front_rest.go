@@ -26,7 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/body"
 	"github.com/hookgate/hookgate/internal/network/via"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 // REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions. Behind
@@ -36,7 +36,7 @@ type REST struct {
 	dispatcher     *Dispatcher
 	mux            *restMux
 	bodies         body.Reader
-	lingeringClose edge.LingeringClose
+	lingeringClose servers.LingeringClose
 }
 
 // NewREST returns the front over the services, which d answers. d needs an Observer.
@@ -81,7 +81,7 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h, asked, routeErr := f.route(path)
 	carrier := propagation.HeaderCarrier(r.Header)
 	ctx, in := begin(r.Context(), f.config.Observer, protocol, asked, h, carrier, r.Header.Get(CallIDHeader))
-	w := &restWriter{ResponseWriter: rw, in: in, answer: edge.NewAnswerWriter(rw, r)}
+	w := &restWriter{ResponseWriter: rw, in: in, answer: servers.NewAnswerWriter(rw, r)}
 	w.Header().Set(CallIDHeader, in.ID)
 	f.lingeringClose.Prepare(rw, r)
 	defer func() {
@@ -125,7 +125,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return err
 	}
 	defer cancel()
-	in.stream = &edge.SentBody{Reader: r.Body}
+	in.stream = &servers.SentBody{Reader: r.Body}
 	if err := in.reserve(ctx, f.config.Memory, remoteHost(r.RemoteAddr)); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 type restWriter struct {
 	http.ResponseWriter
 	in     *call
-	answer edge.AnswerWriter
+	answer servers.AnswerWriter
 }
 
 // WriteHeader writes the header with the warnings.

@@ -37,7 +37,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/auth/tokenreview/tokenreviewtest"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/network/devcert"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 const (
@@ -113,7 +113,7 @@ func (a authentication) start(t *testing.T) *guarded {
 	gate := auth.NewGate(config)
 	g.fixture = newGatedFixture(t, nil, gate)
 	g.registry.SetReady()
-	g.http, g.grpc, _ = serve(t, func(c *edge.Config) {
+	g.http, g.grpc, _ = serve(t, func(c *servers.Config) {
 		c.REST, c.TLS = g.front, certificates.TLS()
 		if gate.Tokens() {
 			c.TLS = certificates.TLSOrToken()

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 )
 
 // dialHTTP1 returns a connection of HTTP/1.1 to a server, until the test ends.
@@ -115,7 +115,7 @@ func TestAnswersReachCallersOverHTTP2(t *testing.T) {
 
 // What is read after an answer is bounded, in bytes and in time.
 func TestLingeringCloseIsBounded(t *testing.T) {
-	for name, l := range map[string]edge.LingeringClose{
+	for name, l := range map[string]servers.LingeringClose{
 		"Bytes": {Bytes: 1 << 20, Timeout: time.Hour}, "Time": {Bytes: 1 << 40, Timeout: 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/devcert"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -160,7 +160,7 @@ func clusterIn(namespace string) *hooksv1alpha1.RawExtension {
 
 // serve serves the fronts that change configures until the test ends, and returns their addresses, and how to trust
 // them if change does not set another certificate.
-func serve(t *testing.T, change func(*edge.Config)) (rest, grpc string, trust *tls.Config) {
+func serve(t *testing.T, change func(*servers.Config)) (rest, grpc string, trust *tls.Config) {
 	t.Helper()
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
@@ -172,7 +172,7 @@ func serve(t *testing.T, change func(*edge.Config)) (rest, grpc string, trust *t
 	}
 	ready, listening := make(chan struct{}), make(chan struct{})
 	close(ready)
-	config := edge.Config{
+	config := servers.Config{
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", TLS: serving,
 		REST: http.NotFoundHandler(), Metrics: http.NotFoundHandler(), Ready: ready, Logger: slog.New(slog.DiscardHandler),
 		Listening: func(http, overGRPC, _, _ net.Addr) {
@@ -183,7 +183,7 @@ func serve(t *testing.T, change func(*edge.Config)) (rest, grpc string, trust *t
 	change(&config)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- edge.NewServer(config).Run(ctx) }()
+	go func() { ended <- servers.NewServer(config).Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

@@ -37,7 +37,7 @@ import (
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -121,7 +121,7 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	}
 	f.front, f.services = front, services
 	f.rest = httptest.NewUnstartedServer(front)
-	f.rest.EnableHTTP2, f.rest.Config.HTTP2 = true, edge.HTTP2Settings()
+	f.rest.EnableHTTP2, f.rest.Config.HTTP2 = true, servers.HTTP2Settings()
 	f.rest.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	f.rest.StartTLS()
 	t.Cleanup(f.rest.Close)

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/hookgate/hookgate/internal/network/budget"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -23,7 +23,7 @@ import (
 func TestStalledMessagesReserveMemory(t *testing.T) {
 	f := newFixture(t, nil)
 	f.registry.SetReady()
-	_, address, config := serve(t, func(c *edge.Config) {
+	_, address, config := serve(t, func(c *servers.Config) {
 		c.GRPCOptions = GRPCOptions()
 		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, f.services.dispatcher, f.services) }
 	})

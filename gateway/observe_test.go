@@ -22,7 +22,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -142,7 +142,7 @@ func TestMisspeltMembersAreSaidOnce(t *testing.T) {
 		p := observe.Reporter{Catalog: hooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}}
 		g, _ := p.Extension("acme")
 		var b strings.Builder
-		if err := render.Extension(&b, g); err != nil {
+		if err := printers.Extension(&b, g); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

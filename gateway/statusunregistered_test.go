@@ -13,7 +13,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/policy"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -35,13 +35,13 @@ func TestStatusOfWhatIsNotServed(t *testing.T) {
 	got := map[string]string{}
 	g := f.Gateway()
 	for i := range g.Extensions {
-		got[g.Extensions[i].Name] = render.Message(&g.Extensions[i])
+		got[g.Extensions[i].Name] = printers.Message(&g.Extensions[i])
 		one, ok := f.Extension(g.Extensions[i].Name)
-		if !ok || render.Message(&one.Extensions[0]) != render.Message(&g.Extensions[i]) {
+		if !ok || printers.Message(&one.Extensions[0]) != printers.Message(&g.Extensions[i]) {
 			t.Errorf("%s alone is %+v, %v", g.Extensions[i].Name, one.Extensions, ok)
 		}
 		var text strings.Builder
-		if err := render.Extension(&text, one); err != nil || g.Extensions[i].Name == "acme" && !strings.Contains(text.String(), "a, because hooks of policy vetted does not have BeforeClusterCreate") {
+		if err := printers.Extension(&text, one); err != nil || g.Extensions[i].Name == "acme" && !strings.Contains(text.String(), "a, because hooks of policy vetted does not have BeforeClusterCreate") {
 			t.Errorf("described as %s (%v)", &text, err)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -150,7 +150,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 				_, _ = io.WriteString(w, text)
 			}, handlerOf("v", "BeforeClusterCreate", hook.Fail), handlerOf("small", "BeforeClusterCreate", hook.Fail))
 			var u unreadCaller
-			u.rest, u.grpc, u.trust = serve(t, func(c *edge.Config) {
+			u.rest, u.grpc, u.trust = serve(t, func(c *servers.Config) {
 				c.REST, c.GRPCOptions = f.front, GRPCOptions()
 				c.Register = func(r grpc.ServiceRegistrar) { RegisterGRPC(r, f.front.(*REST).dispatcher, f.services) }
 			})

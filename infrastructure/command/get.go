@@ -19,7 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // listOptions are the flags of hookgate get clusters, machines and pools.
@@ -144,7 +144,7 @@ func (o *listOptions) run(cmd *cobra.Command, kind *listed, formats Formats) err
 	}
 	l := &List{
 		Member: kind.plural, Items: objects,
-		Table: func(w io.Writer, wide bool) error { return render.Infrastructure(w, objects, s.Now, wide) },
+		Table: func(w io.Writer, wide bool) error { return printers.Infrastructure(w, objects, s.Now, wide) },
 	}
 	for i := range objects {
 		l.Names = append(l.Names, objects[i].Namespace+"/"+objects[i].Name)

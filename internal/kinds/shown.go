@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/hookgate/hookgate/internal/base/status"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // Shown is what people see of a kind of Hookgate's own.
@@ -120,11 +120,11 @@ func ShownLocal(singular, plural string, in Member[status.InProcess]) Shown {
 		Singular: singular, Plural: plural, In: in, Wide: "what is in effect for each and the messages of all",
 		Table: func(w io.Writer, g *status.Gateway, wide bool) error {
 			all, _ := in.At(g)
-			return render.Locals(w, *all, wide)
+			return printers.Locals(w, *all, wide)
 		},
 		Describe: func(w io.Writer, g *status.Gateway) error {
 			all, _ := in.At(g)
-			return render.InProcess(w, g, &(*all)[0])
+			return printers.InProcess(w, g, &(*all)[0])
 		},
 	}
 }

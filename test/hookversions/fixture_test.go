@@ -34,7 +34,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/certificates"
 )
@@ -98,7 +98,7 @@ func newFixture(t *testing.T) *fixture {
 	listening := make(chan struct{})
 	served := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	gate := edge.NewServer(edge.Config{
+	gate := servers.NewServer(servers.Config{
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
 		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(),
 		Register: func(server grpc.ServiceRegistrar) {

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/internal/serving/webhook"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/hookversions"
@@ -30,7 +30,7 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := edge.NewSide(edge.SideConfig{Name: "webhooks", Address: "127.0.0.1:0", TLS: tls, Handler: handler,
+	server := servers.NewSide(servers.SideConfig{Name: "webhooks", Address: "127.0.0.1:0", TLS: tls, Handler: handler,
 		Logger: logger})
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 
 	"github.com/hookgate/hookgate/infrastructure"
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -349,7 +349,7 @@ func (s *infrastructureServer) serveWebhooks(t *testing.T) {
 	pair := certificates.New(t)
 	certificate := certificates.Server(t, pair)
 	handler := infrastructure.Webhooks(s.Client, slog.New(slog.DiscardHandler))
-	server := edge.NewSide(edge.SideConfig{
+	server := servers.NewSide(servers.SideConfig{
 		Name: "webhooks", Address: "127.0.0.1:0", TLS: certificate,
 		Handler: handler, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -30,7 +30,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/table"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/seeing/bugreport"
 )
 
@@ -123,7 +123,7 @@ func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archiv
 	} else {
 		withoutValues(g.Rollouts)
 		report.AddJSON("status.json", g)
-		report.AddJSON("handlers.json", render.Registered(g))
+		report.AddJSON("handlers.json", printers.Registered(g))
 		o.collectExtensions(ctx, report, c, g)
 	}
 	for name, path := range map[string]string{"metrics.txt": "/metrics", "readyz.txt": "/readyz"} {

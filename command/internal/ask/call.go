@@ -19,7 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // callOptions are the flags of hookgate call.
@@ -129,7 +129,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 		}
 	}
 	err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error {
-		return render.Answer(w, h, o.handler, a.Message, a.CallID)
+		return printers.Answer(w, h, o.handler, a.Message, a.CallID)
 	})
 	if err != nil {
 		return fmt.Errorf("print answer: %w", err)

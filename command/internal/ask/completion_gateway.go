@@ -15,7 +15,7 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // completeHandlers completes the handlers of the hook that is the first argument, or of all hooks. A gateway says them
@@ -52,7 +52,7 @@ func (o *callOptions) registeredHandlers(cmd *cobra.Command, add func(hook strin
 		if err != nil {
 			return err
 		}
-		for _, h := range render.Registered(g) {
+		for _, h := range printers.Registered(g) {
 			add(h.Hook, h.Name, h.OfferedAs)
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
@@ -83,7 +83,7 @@ const extensionKind = "extension"
 
 func describables() []describable {
 	all := []describable{{
-		extensionKind, append([]string{"extensions"}, extensionAliases...), extensionNames, render.Extension,
+		extensionKind, append([]string{"extensions"}, extensionAliases...), extensionNames, printers.Extension,
 	}}
 	for _, k := range allkinds.Own() {
 		if of := k.Shown; of.Describe != nil {

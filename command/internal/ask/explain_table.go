@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/jsonscan"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // explanationWidth is the number of columns that the texts of an explanation take.
@@ -224,7 +224,7 @@ func (t *explanationTable) answer(name string, a *gateway.ExplainedAnswer) error
 		if err := t.codec.Decode(a.Response, message); err != nil {
 			return err
 		}
-		if err := render.Answer(t.w, t.hook, name, message, ""); err != nil {
+		if err := printers.Answer(t.w, t.hook, name, message, ""); err != nil {
 			return err
 		}
 	}

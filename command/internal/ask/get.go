@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 )
 
@@ -84,7 +84,7 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: handlers,
 			})
 		},
-		table: func(w io.Writer, _ bool) error { return render.Handlers(w, handlers) },
+		table: func(w io.Writer, _ bool) error { return printers.Handlers(w, handlers) },
 	}
 	for _, h := range handlers {
 		l.names = append(l.names, h.GetName())

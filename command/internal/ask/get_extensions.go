@@ -24,7 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/survey"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // extensionsOptions are the flags of hookgate get extensions. Those about a cluster are named as those of hookgate
@@ -140,7 +140,7 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 		}
 		err = show(s, &list{
 			body: func() ([]byte, error) { return body, nil }, names: extensionNames(g),
-			table: func(w io.Writer, wide bool) error { return render.Extensions(w, g, wide) },
+			table: func(w io.Writer, wide bool) error { return printers.Extensions(w, g, wide) },
 		})
 		if err != nil {
 			return backoff.Permanent(fmt.Errorf("print extensions: %w", err))

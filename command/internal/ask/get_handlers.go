@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // handlersOptions are the flags of hookgate get handlers. One of server and diagnostics is what is asked; they share
@@ -98,7 +98,7 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		handlers := render.Registered(g)
+		handlers := printers.Registered(g)
 		if len(handlers) == 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.Name())
 			if forPeople(o.output) {
@@ -107,7 +107,7 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 		}
 		l := &list{
 			body:  membersOf("handlers", handlers),
-			table: func(w io.Writer, wide bool) error { return render.HandlersInEffect(w, handlers, wide) },
+			table: func(w io.Writer, wide bool) error { return printers.HandlersInEffect(w, handlers, wide) },
 		}
 		for i := range handlers {
 			l.names = append(l.names, handlers[i].Name)

@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // holdsOptions are the flags of hookgate get holds, and the name of the Cluster.
@@ -109,9 +109,9 @@ func (o *holdsOptions) means(namespace, cluster string) bool {
 // printHolds writes the Clusters that wait, and those that have the places of rules.
 func printHolds(w io.Writer, g *status.Gateway) error {
 	if len(g.Holds) == 0 {
-		return render.Places(w, g)
+		return printers.Places(w, g)
 	}
-	if err := render.Holds(w, g); err != nil {
+	if err := printers.Holds(w, g); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(g.Rules, func(r status.InProcess) bool { return len(r.Places) > 0 }) {
@@ -120,5 +120,5 @@ func printHolds(w io.Writer, g *status.Gateway) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return render.Places(w, g)
+	return printers.Places(w, g)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 func newGetRoutesCommand() *cobra.Command {
@@ -80,8 +80,8 @@ func getRoutes(o *target.StatusOptions, cmd *cobra.Command, cluster, output stri
 			}
 		}
 		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
-			body: func() ([]byte, error) { return body, nil }, names: render.RouteNames(found),
-			table: func(w io.Writer, wide bool) error { return render.Routes(w, found, wide) },
+			body: func() ([]byte, error) { return body, nil }, names: printers.RouteNames(found),
+			table: func(w io.Writer, wide bool) error { return printers.Routes(w, found, wide) },
 		})
 		if err != nil {
 			return fmt.Errorf("print routes: %w", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -90,12 +90,12 @@ func (r *clusterRollout) show(name string, record *v1alpha1.ExtensionRolloutReco
 	}
 	r.sayf("%s: %s", name, strings.ToLower(string(record.Spec.State))+", "+cmp.Or(record.Spec.Message, "no reason"))
 	of := rollout.Shown(record)
-	for _, machines := range render.MachinesOf(of.Differences) {
+	for _, machines := range printers.MachinesOf(of.Differences) {
 		r.sayf("  %s", machines)
 	}
 	for i := range of.Differences {
 		d := &of.Differences[i]
-		r.sayf("  %s: %s", d.Handler, render.Difference(d))
+		r.sayf("  %s: %s", d.Handler, printers.Difference(d))
 	}
 	if of.OmittedDifferences > 0 {
 		r.sayf("  and %d more", of.OmittedDifferences)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/kinds"
 )
 
@@ -54,7 +54,7 @@ func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 	t.Optional("REASON")
 	for i := range g.Policies {
 		p := &g.Policies[i]
-		row := []string{p.Name, p.Target, render.Condition(p.Accepted), p.Reason}
+		row := []string{p.Name, p.Target, printers.Condition(p.Accepted), p.Reason}
 		if wide {
 			row = append(row, strconv.Itoa(handlers[p.Name]))
 		}

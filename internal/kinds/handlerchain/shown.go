@@ -12,7 +12,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/kinds"
 )
 
@@ -50,7 +50,7 @@ func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 	attention := false
 	for i := range g.Chains {
 		c := &g.Chains[i]
-		row := []string{c.Name, c.Hook, render.Condition(c.Ready), c.Reason}
+		row := []string{c.Name, c.Hook, printers.Condition(c.Ready), c.Reason}
 		if wide {
 			row = append(row, c.OfferedAs, c.OnPartialCoverage, stepNames(c), c.Message)
 		} else {
@@ -92,12 +92,12 @@ func describe(w io.Writer, g *status.Gateway) error {
 	t.Row("Name:", c.Name)
 	t.Row("Hook:", c.Hook)
 	t.Row("Offered as:", c.OfferedAs)
-	t.Row("Ready:", render.Condition(c.Ready)+", "+c.Reason)
+	t.Row("Ready:", printers.Condition(c.Ready)+", "+c.Reason)
 	t.Row("Message:", c.Message)
 	if c.OnPartialCoverage != "" {
 		t.Row("Partial coverage:", c.OnPartialCoverage)
 	}
-	t.Row("Calls:", render.CallsOf(&c.Calls, g.Window))
+	t.Row("Calls:", printers.CallsOf(&c.Calls, g.Window))
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func describe(w io.Writer, g *status.Gateway) error {
 		s := &c.Steps[i]
 		row := make([]string, 12)
 		if s.Details != nil {
-			of := render.InEffect(&s.Details.Handler)
-			row = slices.Concat([]string{"", ""}, of[2:5], []string{""}, of[6:], render.ActivityOf(&s.Details.Handler))
+			of := printers.InEffect(&s.Details.Handler)
+			row = slices.Concat([]string{"", ""}, of[2:5], []string{""}, of[6:], printers.ActivityOf(&s.Details.Handler))
 		}
 		row[0], row[1], row[5] = strconv.Itoa(i+1), s.Handler, strconv.FormatBool(s.Optional)
 		steps.Row(row...)
@@ -127,7 +127,7 @@ func describe(w io.Writer, g *status.Gateway) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return render.Holds(w, g)
+	return printers.Holds(w, g)
 }
 
 // stepNotes writes what keeps steps from being called, and what is said of them in the chain alone.

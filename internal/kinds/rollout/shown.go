@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/table"
 	"github.com/hookgate/hookgate/internal/base/text"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/kinds"
 )
 
@@ -42,11 +42,11 @@ func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 	t.Optional("STABLE", "CANDIDATE", "EQUAL")
 	for i := range g.Rollouts {
 		r := &g.Rollouts[i]
-		message := render.RolloutMessage(r)
+		message := printers.RolloutMessage(r)
 		if wide {
 			message = cmp.Or(message, r.Message)
 		}
-		t.Row(r.Name, r.Stable, r.Candidate, render.Condition(r.Ready), strconv.Itoa(r.Equal), strconv.Itoa(r.Different),
+		t.Row(r.Name, r.Stable, r.Candidate, printers.Condition(r.Ready), strconv.Itoa(r.Equal), strconv.Itoa(r.Different),
 			strconv.Itoa(r.Moved), strconv.Itoa(r.Failing), message)
 	}
 	return t.Flush()
@@ -59,8 +59,8 @@ func describe(w io.Writer, g *status.Gateway) error {
 	t.Row("Name:", r.Name)
 	t.Row("Stable:", r.Stable)
 	t.Row("Candidate:", cmp.Or(r.Candidate, "none, so that no Cluster moves"))
-	t.Row("Ready:", render.Condition(r.Ready)+", "+r.Reason)
-	t.Row("Message:", cmp.Or(render.RolloutMessage(r), r.Message))
+	t.Row("Ready:", printers.Condition(r.Ready)+", "+r.Reason)
+	t.Row("Message:", cmp.Or(printers.RolloutMessage(r), r.Message))
 	if r.Candidate != "" {
 		t.Row("Clusters:", fmt.Sprintf("%d equal, %d different, %d moved", r.Equal, r.Different, r.Moved))
 		if r.Failing > 0 {
@@ -71,7 +71,7 @@ func describe(w io.Writer, g *status.Gateway) error {
 		return err
 	}
 	if len(r.Handlers) > 0 {
-		if err := render.HandlersOf(w, r.Handlers); err != nil {
+		if err := printers.HandlersOf(w, r.Handlers); err != nil {
 			return err
 		}
 	}
@@ -99,22 +99,22 @@ func describe(w io.Writer, g *status.Gateway) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return render.Holds(w, g)
+	return printers.Holds(w, g)
 }
 
 // rolloutCluster writes what differs for a Cluster, and what that does to its Machines.
 func rolloutCluster(w io.Writer, name string, c *status.RolloutCluster, now time.Time) error {
 	t := table.New(w)
-	t.Section(name+":", strings.ToLower(c.State)+" for "+render.Age(&c.Since, now)+says(c.Message))
+	t.Section(name+":", strings.ToLower(c.State)+" for "+printers.Age(&c.Since, now)+says(c.Message))
 	if c.Failure != "" {
 		t.Row("  Fails:", c.Failure)
 	}
-	for _, machines := range render.MachinesOf(c.Differences) {
+	for _, machines := range printers.MachinesOf(c.Differences) {
 		t.Row("  Machines:", machines)
 	}
 	for i := range c.Differences {
 		d := &c.Differences[i]
-		t.Row("  "+d.Handler+":", render.Difference(d))
+		t.Row("  "+d.Handler+":", printers.Difference(d))
 	}
 	if c.OmittedDifferences > 0 {
 		t.Row("", fmt.Sprintf("and %d more", c.OmittedDifferences))

@@ -15,35 +15,35 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/text"
-	"github.com/hookgate/hookgate/internal/contract/render"
+	"github.com/hookgate/hookgate/internal/contract/printers"
 )
 
 // functions are what the templates call.
 var functions = template.FuncMap{
 	"age":       age,
-	"latency":   render.Latency,
+	"latency":   printers.Latency,
 	"instant":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"lower":     func(s any) string { return strings.ToLower(fmt.Sprint(s)) },
 	"plural":    text.Plural,
-	"message":   render.Message,
+	"message":   printers.Message,
 	"sparkline": sparkline,
 	"count":     func(n uint64) int { return int(min(n, math.MaxInt)) },
 	"turns":     turnsOf,
 	"hasSteps":  func(h status.HookedHandler) bool { return len(h.Steps) > 0 },
 	"waits":     func(g *status.Gateway, t waitingTable) waitingView { return waitingView{g.Now, t} },
 	"only":      func(rows []waiting) waitingTable { return waitingTable{Rows: rows} },
-	"noted":     render.Noted,
-	"refused":   func(h status.Handler) string { return render.Refused(&h) },
+	"noted":     printers.Noted,
+	"refused":   func(h status.Handler) string { return printers.Refused(&h) },
 	"provides":  provides,
-	"instances": func(o status.InfrastructureObject) string { return render.Instances(&o) },
+	"instances": func(o status.InfrastructureObject) string { return printers.Instances(&o) },
 	"outstanding": func(o status.InfrastructureObject, now time.Time) string {
-		return render.InfrastructureMessage(&o, now)
+		return printers.InfrastructureMessage(&o, now)
 	},
-	"reason":    render.Reason,
-	"condition": render.Condition,
-	"rollout":   func(r status.Rollout) string { return cmp.Or(render.RolloutMessage(&r), r.Message) },
-	"differs":   func(d status.RolloutDifference) string { return render.Difference(&d) },
+	"reason":    printers.Reason,
+	"condition": printers.Condition,
+	"rollout":   func(r status.Rollout) string { return cmp.Or(printers.RolloutMessage(&r), r.Message) },
+	"differs":   func(d status.RolloutDifference) string { return printers.Difference(&d) },
 	"anchor":    func(handler string) string { return strings.Replace(handler, ".", "-", 1) }, // of rule.x, rule-x
 	"extensionOf": func(handler string) string { // of its registered name
 		_, extensionConfig, _ := strings.Cut(handler, ".")

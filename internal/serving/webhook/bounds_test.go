@@ -19,7 +19,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/alloctest"
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/serving/edge"
+	"github.com/hookgate/hookgate/internal/serving/servers"
 	"github.com/hookgate/hookgate/test/certificates"
 )
 
@@ -143,7 +143,7 @@ func TestSlowPeersKeepNobodyOut(t *testing.T) {
 		body, _ := io.ReadAll(r.Body) // it has come
 		_, _ = w.Write(bytes.Repeat([]byte("x"), len(body)))
 	})}, slog.New(slog.DiscardHandler))
-	s := edge.NewSide(edge.SideConfig{Name: "webhooks", Address: "127.0.0.1:0", TLS: config, Handler: mux, Logger: slog.New(slog.DiscardHandler)})
+	s := servers.NewSide(servers.SideConfig{Name: "webhooks", Address: "127.0.0.1:0", TLS: config, Handler: mux, Logger: slog.New(slog.DiscardHandler)})
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
