@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hookjob compiles HookJobs, and answers hooks by Jobs of Kubernetes: handlers without a server. A Job answers for
-// a registration in process, so that the registry, the chain of links, explanations and metrics treat it like an
+// Package hookjob compiles HookJobs, and answers hooks by Jobs of Kubernetes: handlers without a server. A Job answers
+// for a registration in process, so that the registry, the chain of links, explanations and metrics treat it like an
 // extension.
 //
 // The batch/v1 Job is the state. Its name is derived from the value of once, so that replicas, restarts and repeated
