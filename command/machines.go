@@ -28,20 +28,10 @@ import (
 var machinesGroups = []cmdline.FlagGroup{
 	{Title: "Machines", Flags: []string{"machines-namespace", "machines-max-hold", "machine-concurrency"}},
 	{Title: "Where registrations come from", Flags: []string{"kubeconfig", "resync"}},
-	{Title: "Calls to extensions", Flags: []string{
-		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
-		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
-	}},
-	{Title: "ExtensionConfigs of a cluster", Flags: []string{
-		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
-		"kube-api-qps", "kube-api-burst",
-	}},
-	{Title: "Jobs of HookJobs", Flags: []string{
-		"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security",
-	}},
-	{Title: "Replicas", Flags: []string{
-		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
-	}},
+	extensionFlags,
+	configFlags,
+	jobFlags,
+	replicaFlags,
 	{Title: "Health, metrics and traces", Flags: []string{
 		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "cert-dir",
 		"tls-min-version", "tls-cipher-suites", "otlp-endpoint", "otlp-insecure", "trace-ratio",

@@ -50,7 +50,7 @@ type serveOptions struct {
 	recording         recordingOptions
 	dev               devOptions
 	machines          machinescommand.Options
-	machinesAlone     bool // nobody calls this gateway
+	machinesAlone     bool // for hookgate machines, which no caller reaches
 }
 
 func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {

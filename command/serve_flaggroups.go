@@ -7,6 +7,24 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
+// The groups that hookgate serve and hookgate machines have alike.
+var (
+	extensionFlags = cmdline.FlagGroup{Title: "Calls to extensions", Flags: []string{
+		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
+		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
+	}}
+	configFlags = cmdline.FlagGroup{Title: "ExtensionConfigs of a cluster", Flags: []string{
+		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
+		"kube-api-qps", "kube-api-burst",
+	}}
+	jobFlags = cmdline.FlagGroup{Title: "Jobs of HookJobs", Flags: []string{
+		"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security",
+	}}
+	replicaFlags = cmdline.FlagGroup{Title: "Replicas", Flags: []string{
+		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
+	}}
+)
+
 // serveGroups has each flag of hookgate serve once.
 var serveGroups = []cmdline.FlagGroup{
 	{Title: "Where registrations come from", Flags: []string{
@@ -20,23 +38,13 @@ var serveGroups = []cmdline.FlagGroup{
 		"callers", "allowed-client-names", "allow-anonymous-callers", "kubernetes-tokens", "kubernetes-token-audiences",
 		"max-calls-per-second", "max-calls-in-flight",
 	}},
-	{Title: "Calls to extensions", Flags: []string{
-		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
-		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
-	}},
-	{Title: "ExtensionConfigs of a cluster", Flags: []string{
-		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
-		"kube-api-qps", "kube-api-burst",
-	}},
-	{Title: "Jobs of HookJobs", Flags: []string{
-		"hook-jobs-namespace", "hook-jobs-service-account", "hook-jobs-pod-security",
-	}},
+	extensionFlags,
+	configFlags,
+	jobFlags,
 	{Title: "Hooks of Machines", Flags: []string{
 		"machines", "machines-namespace", "machines-max-hold", "machine-concurrency",
 	}},
-	{Title: "Replicas", Flags: []string{
-		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
-	}},
+	replicaFlags,
 	{Title: "Admission webhooks", Flags: []string{
 		"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name",
 	}},

@@ -28,10 +28,10 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
-// version is that of the release, which the build sets.
+// version is the version of the release. The build sets it.
 var version string
 
-// ownVersion returns the version of the build, or that of the module, of which go install makes the program.
+// ownVersion returns the version that the build has set or, in a program that go install has made, that of the module.
 func ownVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
 		return cmp.Or(info.Main.Version, "unknown")

@@ -30,7 +30,7 @@ type Shown struct {
 // is ready, and 0 if it is not.
 type ReadyMetric struct {
 	Name, Help string
-	Label      string // that of the name
+	Label      string // has the name of the object
 }
 
 // Row is what a status says of an object of any kind.

@@ -25,8 +25,8 @@ import (
 // Conformance serves the extension on loopback and runs the conformance checks on it, with one subtest for each. A
 // broken rule of the level Must fails its subtest; one of the level Should is logged.
 //
-// The checks are those of `hookgate check`, and the program is that of the environment's HOOKGATE_BIN, or hookgate of
-// PATH; without it, the test fails. The flags are those of the command: give requests on which the handlers act, as in
+// It runs `hookgate check`: the program that HOOKGATE_BIN names, or hookgate in PATH. Without one, the test fails. The
+// flags are those of the command: give requests on which the handlers act, as in
 // "--request=GeneratePatches=testdata/patches.yaml". With "--strict", all broken rules fail the test.
 func Conformance(t *testing.T, x *sdk.Extension, flags ...string) {
 	t.Helper()

@@ -98,17 +98,12 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if o.file == "" && !h.Singleton() {
 		return cmdline.Usagef("-f is required: a file with the request of %s; --example prints one", h.Hook)
 	}
-	closeTunnel, err := o.Reach(cmd)
-	if err != nil {
-		return err
-	}
-	defer closeTunnel()
 	mandated := codec.New(hooks)
-	server, err := o.Open(mandated, cmd.ErrOrStderr())
+	server, disconnect, err := o.Connect(cmd, mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer server.Client.Close()
+	defer disconnect()
 	request := h.Request.New().Interface()
 	if o.file != "" {
 		if request, err = target.ReadRequest(cmd.InOrStdin(), o.file, h, mandated); err != nil {

@@ -63,16 +63,11 @@ func (o *callOptions) registeredHandlers(cmd *cobra.Command, add func(hook strin
 func (o *callOptions) offeredHandlers(
 	cmd *cobra.Command, hooks *catalog.Catalog, add func(hook string, names ...string),
 ) {
-	closeTunnel, err := o.Reach(cmd)
+	server, disconnect, err := o.Connect(cmd, codec.New(hooks), io.Discard)
 	if err != nil {
 		return
 	}
-	defer closeTunnel()
-	server, err := o.Open(codec.New(hooks), io.Discard)
-	if err != nil {
-		return
-	}
-	defer server.Client.Close()
+	defer disconnect()
 	handlers, err := server.Handlers(cmd.Context(), hooks)
 	if err != nil {
 		return

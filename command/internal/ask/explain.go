@@ -157,16 +157,11 @@ func (o *explainOptions) inProcess(
 func (o *explainOptions) ask(
 	cmd *cobra.Command, mandated *codec.Codec, h *catalog.Hook, request proto.Message,
 ) (*gateway.Explanation, error) {
-	closeTunnel, err := o.Reach(cmd)
+	server, disconnect, err := o.Connect(cmd, mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
-	defer closeTunnel()
-	server, err := o.Open(mandated, cmd.ErrOrStderr())
-	if err != nil {
-		return nil, err
-	}
-	defer server.Client.Close()
+	defer disconnect()
 	if server.Endpoint.IsGRPC() {
 		return nil, cmdline.Usagef("--server %q: calls are explained over HTTPS: want https://", o.Server)
 	}

@@ -54,17 +54,12 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 	if err != nil {
 		return err
 	}
-	closeTunnel, err := o.Reach(cmd)
-	if err != nil {
-		return err
-	}
-	defer closeTunnel()
 	mandated := codec.New(hooks)
-	server, err := o.Open(mandated, cmd.ErrOrStderr())
+	server, disconnect, err := o.Connect(cmd, mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer server.Client.Close()
+	defer disconnect()
 	handlers, err := server.Handlers(cmd.Context(), hooks)
 	if err != nil {
 		return fmt.Errorf("get handlers: %w", err)

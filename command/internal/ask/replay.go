@@ -95,16 +95,11 @@ func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []
 	if err != nil {
 		return err
 	}
-	closeTunnel, err := o.Reach(cmd)
+	s, disconnect, err := o.Connect(cmd, config.Codec, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer closeTunnel()
-	s, err := o.Open(config.Codec, cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	defer s.Client.Close()
+	defer disconnect()
 	targets := &replayTargets{server: s, hooks: hooks, as: o.as, known: map[string]*offered{}}
 	config.Target = targets.target
 	config.Call = func(ctx context.Context, h *catalog.Hook, handler string, r proto.Message) (proto.Message, error) {

@@ -138,13 +138,8 @@ func (o *chainTestOptions) connect(
 			return local.Dispatch(ctx, gateway.Request{Hook: h, Handler: chain, Message: request})
 		}, local.Close, nil
 	}
-	closeTunnel, err := o.Reach(cmd)
+	server, disconnect, err := o.Connect(cmd, mandated, cmd.ErrOrStderr())
 	if err != nil {
-		return nil, nil, err
-	}
-	server, err := o.Open(mandated, cmd.ErrOrStderr())
-	if err != nil {
-		closeTunnel()
 		return nil, nil, err
 	}
 	return func(
@@ -158,5 +153,5 @@ func (o *chainTestOptions) connect(
 			return nil, err
 		}
 		return a.Message, nil
-	}, func() { server.Client.Close(); closeTunnel() }, nil
+	}, disconnect, nil
 }

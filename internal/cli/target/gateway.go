@@ -5,6 +5,7 @@ package target
 
 import (
 	"cmp"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/tunnel"
 )
 
@@ -60,9 +62,25 @@ func (o *gatewayOptions) target() (tunnel.Target, error) {
 	return tunnel.Target{Namespace: namespace, Pod: pod, Selector: GatewayLabel}, nil
 }
 
-// Reach opens the tunnel to the gateway that the flags name, if they name one, and returns what closes it. The address
+// Connect opens the tunnel to the gateway that the flags name, if they name one, and a client of the server. disconnect
+// closes both.
+func (o *ClientOptions) Connect(
+	cmd *cobra.Command, c *codec.Codec, errOut io.Writer,
+) (s *Server, disconnect func(), err error) {
+	closeTunnel, err := o.reach(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err = o.Open(c, errOut); err != nil {
+		closeTunnel()
+		return nil, nil, err
+	}
+	return s, func() { s.Client.Close(); closeTunnel() }, nil
+}
+
+// reach opens the tunnel to the gateway that the flags name, if they name one, and returns what closes it. The address
 // of the server is then the one that the Pod's command line says, unless a flag sets it.
-func (o *ClientOptions) Reach(cmd *cobra.Command) (closeTunnel func(), err error) {
+func (o *ClientOptions) reach(cmd *cobra.Command) (closeTunnel func(), err error) {
 	address := strings.TrimPrefix(o.flag(), "--")
 	if !o.Gateway.Selected(cmd.Flags().Changed, address) {
 		return func() {}, nil

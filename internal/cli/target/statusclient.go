@@ -64,7 +64,7 @@ func (o *StatusOptions) Ask(cmd *cobra.Command, f func(c *StatusClient) error) e
 	if o.Timeout <= 0 {
 		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
-	closeTunnel, err := o.Reach(cmd)
+	closeTunnel, err := o.reach(cmd)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,8 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	return errors.New(WithHint(fmt.Sprintf("gateway %s: %s", c.Name(), err), hint))
 }
 
-// Refusal returns the error of an answer that is no status. kind is that of the one object that was asked for, if any.
+// Refusal returns the error of an answer that is no status. kind is that of the object which was
+// asked for, if it was one.
 func (c *StatusClient) Refusal(code int, body []byte, kind string) error {
 	hint := ""
 	switch code {
