@@ -23,6 +23,7 @@ LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
 IMAGE_ARCHS ?= amd64 arm64
 IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
+IMAGE_DIR ?= $(BIN)/image
 PROGRAM_PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 RELEASE_OUT ?= $(CURDIR)/out
 
@@ -30,7 +31,7 @@ RELEASE_OUT ?= $(CURDIR)/out
 EVERY := github.com/hookgate/hookgate/...
 # The modules of this repository that have Go code for the linters, and those that pin programs or have generated code.
 MODULES := . cmd/hookgate-render examples/go sdk test/e2e test/extra test/infrastructure test/skew tools
-PINNED := gen/go tools/clusterctl tools/kubernetes
+PINNED := gen/go tools/clusterctl tools/coredns tools/kubernetes
 
 # What recipes call. The Kubernetes tests need kube-apiserver, etcd, kubectl and kube-controller-manager in KUBEBUILDER_ASSETS.
 GENERATORS := controller-gen protoc-gen-go protoc-gen-go-grpc
@@ -58,8 +59,8 @@ E2E := $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGAT
 
 # These packages need more than Go: `make test-all` runs them, two suites at a time, the longest first. SUITES chooses some
 # of them; scripts/suites prints those that test what has changed.
-APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|machines|monitoring|provider|proxies|scaffold)$$
-SUITES ?= e2e kubernetes examples faults clusterctl packages openapi image helm proxies skew infrastructure monitoring contract
+APART := /test/(badservers|cluster|clusterctl|contract|deploy|examples|image|kubernetes|machines|monitoring|provider|proxies|scaffold)$$
+SUITES ?= e2e kubernetes examples faults cluster clusterctl packages openapi image helm proxies skew infrastructure monitoring contract
 
 AUTOSCALER_REPOSITORY ?= https://github.com/kubernetes/autoscaler
 FUZZTIME ?= 30s
@@ -85,10 +86,10 @@ build: ## Build bin/hookgate and bin/rest-extension
 render: ## Build bin/hookgate-render, which has Cluster API's controllers in it, for hookgate render
 	@$(GO) -C cmd/hookgate-render build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/ .
 image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and linux/arm64; needs no container engine
-	@scripts/build-platforms $(BIN)/image '$(LDFLAGS)' $(IMAGE_ARCHS:%=linux-%)
-	@$(GO) -C tools build -o $(BIN)/image/pack ./image
-	@$(BIN)/image/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(COMMIT)' -output '$(IMAGE_OUT)' \
-		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/hookgate-linux-$(arch))
+	@scripts/build-platforms $(IMAGE_DIR) '$(LDFLAGS)' $(IMAGE_ARCHS:%=linux-%)
+	@$(GO) -C tools build -o $(IMAGE_DIR)/pack ./image
+	@$(IMAGE_DIR)/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(COMMIT)' -output '$(IMAGE_OUT)' \
+		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(IMAGE_DIR)/hookgate-linux-$(arch))
 release: release-generator $(BIN)/kustomize ## Write the files of a release to out/, for VERSION=v0.1.0
 	@RENDER_VERSION='$(VERSION)' scripts/build-platforms $(BIN)/programs '$(LDFLAGS)' $(PROGRAM_PLATFORMS)
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release \
@@ -143,7 +144,8 @@ test: test-extension $(READY) ## Run the tests that need only Go: unit tests and
 test-all: test-extension $(READY) test-all-programs examples-python examples-ec2 infrastructure-go ## Run the suites that need more than Go, each of which is test-NAME: API servers, browsers, other languages, Cluster API
 	@MAKE='$(MAKE)' scripts/test-all $(SUITES)
 # Build what test-all needs besides the gateway, which takes some minutes the first time
-test-all-programs: $(if $(filter e2e skew kubernetes clusterctl helm,$(SUITES)),kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize)
+test-all-programs: $(if $(filter e2e skew kubernetes cluster clusterctl helm,$(SUITES)),kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize) \
+	$(if $(filter cluster,$(SUITES)),cluster-binaries)
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
 	@$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- $(EVERY)
 # Break the contract in every way that buf must notice
@@ -159,6 +161,9 @@ test-skew: test-extension skew-binaries $(READY)
 	@$(SUITE) $(GOTEST) -run '^TestSkew' ./test/suite
 test-kubernetes: kubernetes-binaries $(READY) $(BIN)/kustomize ## Run the gateway and the manifests of deploy/ against a real API server
 	@$(SUITE) $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/machines ./test/deploy
+test-cluster: build kubernetes-binaries cluster-binaries cluster-image release-generator $(BIN)/kustomize $(BIN)/gotestsum ## Run the product in Pods, in a cluster of one node whose network has no way out; needs root
+	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_CLUSTER_BIN=$(BIN)/cluster HOOKGATE_POD_PROGRAMS=$(BIN)/pods \
+		HOOKGATE_IMAGE=$(BIN)/cluster-image/image.tar $(PLAINTEST) ./test/cluster
 # Install, upgrade, move and delete a release with clusterctl, on real API servers
 test-clusterctl: clusterctl kubernetes-binaries release-generator $(READY) $(BIN)/kustomize
 	@$(SUITE) $(GOTEST) ./test/clusterctl
@@ -237,10 +242,20 @@ kubernetes-binaries: $(API_SERVER)
 	@$(if $(API_SERVER),,echo "using the programs of KUBEBUILDER_ASSETS=$(KUBEBUILDER_ASSETS)")
 # Build the programs of Cluster API into bin/e2e, once
 e2e-binaries: $(BIN)/e2e/core
+# Build what a node of Kubernetes runs into bin/cluster, once
+cluster-binaries: $(BIN)/cluster/kubelet
+# Build the image of the release that test/cluster runs, and the programs of the other Pods
+cluster-image: build
+	@$(MAKE) --no-print-directory image VERSION=v0.1.0 IMAGE_ARCHS=$$($(GO) env GOARCH) IMAGE_DIR=$(BIN)/cluster-image IMAGE_OUT=$(BIN)/cluster-image/image.tar
+	@$(GO) build -o $(BIN)/pods/ ./test/cluster/pod ./examples/rest-extension
+	@$(GO) -C examples/go build -o $(BIN)/pods/extension .
+	@cp $(BIN)/hookgate $(BIN)/pods/cli # where HookJobs mount /hookgate
 $(BIN)/skew/test-extension: test/skew/go.mod test/skew/go.sum
 	@scripts/build-skew $@
 $(BIN)/kubernetes/kube-apiserver: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/kubernetes/etcd/main.go
 	@scripts/build-kubernetes $(@D)
+$(BIN)/cluster/kubelet: scripts/build-cluster tools/kubernetes/go.mod tools/kubernetes/go.sum tools/coredns/go.mod tools/coredns/go.sum
+	@scripts/build-cluster $(@D)
 $(BIN)/cluster-autoscaler: scripts/build-cluster-autoscaler
 	@scripts/build-cluster-autoscaler $@ '$(AUTOSCALER_REPOSITORY)'
 $(BIN)/e2e/core: test/e2e/go.mod test/e2e/go.sum

@@ -1,0 +1,10 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster runs the product in Pods: in a Kubernetes of one node, with kubelet and containerd, which the suite starts
+// and ends. All of it, and what calls it, is in namespaces of the kernel that go with the test's process: of processes, of
+// mounts, and of a network that has no way out. On the machine it needs root, unshare and ip, and leaves nothing behind.
+//
+// The tests are skipped unless HOOKGATE_CLUSTER_BIN names the directory that scripts/build-cluster fills. Where a namespace
+// cannot be made they are skipped, too, also in `make test-all`, which then says NOT CHECKED.
+package cluster

@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command pod is what Pods of test/cluster run, besides the product and extensions:
+//
+//	pod pause             wait to be ended; also the container that holds the namespaces of a Pod
+//	pod finish CODE TEXT  leave TEXT as the container's message, and end with CODE
+//	pod load …            call hooks at a steady rate, and print what the calls got
+//	pod large …           have many callers send large requests at once
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "pod:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "pause":
+		pause()
+		return nil
+	case len(args) == 3 && args[0] == "finish":
+		code, err := strconv.Atoi(args[1])
+		if err == nil {
+			err = os.WriteFile("/dev/termination-log", []byte(args[2]), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+		os.Exit(code)
+		return nil
+	case len(args) > 0 && args[0] == "load":
+		return load(args[1:])
+	case len(args) > 0 && args[0] == "large":
+		return large(args[1:])
+	}
+	return fmt.Errorf("unknown command %q", args)
+}
+
+// pause waits for a signal, and reaps the processes that it has adopted until then.
+func pause() {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
+	for s := range signals {
+		if s != syscall.SIGCHLD {
+			return
+		}
+		for {
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestRollingRestart restarts the gateway, and deletes a Pod of it without grace, under calls: none is lost.
+func TestRollingRestart(t *testing.T) {
+	hub(t)
+	end := load(t, 20, 50*time.Second)
+	kubectl(t, "-n", namespace, "rollout", "restart", "deployment/hookgate")
+	rolledOut(t, namespace, "hookgate")
+	kubectl(t, "-n", namespace, "delete", firstPod(t), "--force", "--grace-period=0")
+	rolledOut(t, namespace, "hookgate")
+	if c := end(); c.Failed > 0 || c.Wrong > 0 {
+		t.Error(c.log)
+	}
+}
+
+// TestKilledGateway kills a gateway as the kernel does when there is no memory left: at most three of a thousand calls are
+// lost, and none is answered wrongly.
+func TestKilledGateway(t *testing.T) {
+	hub(t)
+	end := load(t, 20, 50*time.Second)
+	time.Sleep(2 * time.Second) // so that there are calls before and after it
+	if err := syscall.Kill(pids(t, "/hookgate serve")[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if c := end(); c.Failed > 3 || c.Wrong > 0 {
+		t.Error(c.log)
+	}
+	rolledOut(t, namespace, "hookgate")
+}
+
+// TestSmallMemory gives the gateway 64 MiB, and has 20 callers send it 15 MiB at once: it refuses what it has no room for,
+// and the kernel does not end it.
+func TestSmallMemory(t *testing.T) {
+	hub(t)
+	kubectl(t, "-n", namespace, "patch", "deployment/hookgate", "--patch", `{"spec": {"template": {"spec": {"containers": [{"name": "manager",
+		"env": [{"name": "GOMEMLIMIT", "$patch": "delete"}], "resources": {"limits": {"memory": "64Mi"}, "requests": {"memory": "64Mi"}}}]}}}}`)
+	rolledOut(t, namespace, "hookgate")
+	out, err := pod("large", "-callers", "20", "-bytes", "15728640", "-times", "3")
+	t.Log(out)
+	if err != nil {
+		t.Error(err)
+	}
+	restarts := kubectl(t, "-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=hookgate", "-o",
+		"jsonpath={range .items[*]}{.status.containerStatuses[0].restartCount} {end}")
+	if strings.Trim(restarts, "0 ") != "" {
+		t.Errorf("restarts: %s\n%s", restarts, kubectl(t, "-n", namespace, "describe", "pods"))
+	}
+	if c := load(t, 20, 2*time.Second)(); c.Failed > 0 || c.Wrong > 0 {
+		t.Errorf("afterwards: %s", c.log)
+	}
+}
+
+func firstPod(t *testing.T) string {
+	t.Helper()
+	name, _, _ := strings.Cut(kubectl(t, "-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=hookgate", "-o", "name"), "\n")
+	return name
+}
