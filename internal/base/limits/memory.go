@@ -16,9 +16,12 @@ const (
 	LeastBudget        = 96 << 20
 	LargestBudget      = 2 << 30
 	// HeapShare is the part of the process's memory that Go's heap may take, if GOMEMLIMIT does not say so, and HeapRest
-	// what it leaves at least: Go's limit is a soft one, which a body of full size exceeds while garbage is collected.
-	HeapShare = 90
-	HeapRest  = 16 << 20
+	// what it leaves at least: Go's limit is a soft one, which a body exceeds while garbage is collected.
+	// ProgramHeap is the part of the heap that is not for calls, whatever their share: an idle hub has 18 MiB, and some is
+	// garbage that is not collected yet.
+	HeapShare   = 90
+	HeapRest    = 24 << 20
+	ProgramHeap = 26 << 20
 	// UnlimitedPart is the part of the machine's memory that a process without a limit has for calls, one of so many, and
 	// LargestUnlimited the most it may be.
 	UnlimitedPart    = 16

@@ -39,20 +39,21 @@ func Budget() (bytes int64, limited bool) {
 func Available() int64 { return min(available(memlimit.FromCgroup, memlimit.FromSystem), goLimit()) }
 
 func budgetOf(cgroup, machine, limit int64) (bytes int64, limited bool) {
-	if limit = min(cgroup, limit); limit < machine {
-		return min(limit/100*budgetPercent, MaxBudget), true
+	if least := min(cgroup, limit); least < machine {
+		heap := heapOf(cgroup)
+		if limit < cgroup {
+			heap = limit
+		}
+		return min(max(min(least/100*budgetPercent, heap-limits.ProgramHeap), least/8), MaxBudget), true
 	}
 	return min(machine/unlimitedPart, MaxUnlimited), false
 }
 
-// SetLimit makes the collector work harder as the heap comes near what the process may use, unless GOMEMLIMIT already
-// does.
+// SetLimit makes the collector work harder as the heap comes near what the process may use, unless GOMEMLIMIT makes it do
+// so earlier.
 func SetLimit() {
-	if goLimit() != math.MaxInt64 {
-		return
-	}
 	if limit := available(memlimit.FromCgroup, memlimit.FromSystem); limit != math.MaxInt64 {
-		debug.SetMemoryLimit(heapOf(limit))
+		debug.SetMemoryLimit(min(heapOf(limit), goLimit()))
 	}
 }
 

@@ -45,6 +45,10 @@ func TestBudgetOf(t *testing.T) {
 		{none, 64 << 30, 400 << 20, 400 << 20 / 100 * 50, true},
 		{512 << 20, none, none, 512 << 20 / 100 * 50, true},
 		{32 << 30, 64 << 30, none, MaxBudget, true},
+		{64 << 20, 64 << 30, none, 14 << 20, true},      // of a heap of 40 MiB
+		{64 << 20, 64 << 30, 460 << 20, 14 << 20, true}, // GOMEMLIMIT says nothing then
+		{512 << 20, 64 << 30, 40 << 20, 14 << 20, true},
+		{32 << 20, 64 << 30, none, 4 << 20, true},
 		{none, 64 << 30, none, MaxUnlimited, false},
 		{none, 4 << 30, none, 256 << 20, false},
 		{math.MaxInt64 - 4095, 4 << 30, none, 256 << 20, false}, // as version 1 says that there is none
@@ -61,7 +65,7 @@ func TestBudgetOf(t *testing.T) {
 	}
 }
 
-// GOMEMLIMIT is kept, and otherwise a part of what is available is set.
+// GOMEMLIMIT is kept if it is less than the part of what is available.
 func TestSetLimit(t *testing.T) {
 	defer debug.SetMemoryLimit(goLimit())
 	const own = 300 << 20
@@ -69,16 +73,18 @@ func TestSetLimit(t *testing.T) {
 	if SetLimit(); goLimit() != own {
 		t.Errorf("with GOMEMLIMIT: %d, want %d", goLimit(), own)
 	}
-	debug.SetMemoryLimit(math.MaxInt64)
-	want := heapOf(available(memlimit.FromCgroup, memlimit.FromSystem))
-	if SetLimit(); goLimit() != want {
-		t.Errorf("without: %d, want %d", goLimit(), want)
+	all := available(memlimit.FromCgroup, memlimit.FromSystem)
+	for _, limit := range []int64{math.MaxInt64, all} {
+		debug.SetMemoryLimit(limit)
+		if SetLimit(); goLimit() != heapOf(all) {
+			t.Errorf("with %d: %d, want %d", limit, goLimit(), heapOf(all))
+		}
 	}
 }
 
 // Of little memory, a larger part is left for what exceeds the limit of the heap for a moment.
 func TestHeap(t *testing.T) {
-	for limit, want := range map[int64]int64{20 << 20: 10 << 20, 64 << 20: 48 << 20, 128 << 20: 112 << 20, 1000 << 20: 900 << 20} {
+	for limit, want := range map[int64]int64{20 << 20: 10 << 20, 64 << 20: 40 << 20, 128 << 20: 104 << 20, 1000 << 20: 900 << 20} {
 		if got := heapOf(limit); got>>20 != want>>20 {
 			t.Errorf("of %d MiB, the heap may take %d, want %d", limit>>20, got>>20, want>>20)
 		}
