@@ -132,11 +132,15 @@ func load(args []string) error {
 	t.flags(flags)
 	rate := flags.Int("rate", 20, "calls per second")
 	duration := flags.Duration("for", 10*time.Second, "how long to call")
+	kept := flags.Bool("kept", false, "no call has a connection of its own")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	var ways []func() error
 	for _, keep := range []bool{false, true} {
+		if *kept && !keep {
+			continue
+		}
 		client, err := t.client(keep)
 		if err != nil {
 			return err
