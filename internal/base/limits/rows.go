@@ -143,7 +143,7 @@ func counts() []Limit {
 		{"HookJob", "Jobs that have not ended", count(JobsUnfinished), "a hold; `Unreachable` for hooks that do not wait", "", ""},
 		{"HookJob", "successes that are recorded", count(JobRecords), "the answer says Failure", "", ""},
 		{"HookJob", "successes that are recorded of one Cluster or Machine", count(JobRecordsOfCluster), "the oldest are dropped", "", ""},
-		{"HookJob", "length of the message of a Job; Pods that are looked at for it", size(JobMessageBytes) + "; " + count(JobPods), "cut; the others are not", "", ""},
+		{"HookJob", "length of the message of a Job, and of what keeps its Pod from succeeding; Pods that are looked at for it", size(JobMessageBytes) + ", " + size(JobProblemBytes) + "; " + count(JobPods), "cut; the others are not", "", ""},
 		{"policy", "match conditions; length of each", count(MatchConditions) + "; " + count(ConditionCharacters) + " characters", refused, "", ""},
 		{"policy, rule", "lists, maps, macros and optional values of an expression that are nested in one another", count(ExpressionNesting), refused, "", ""},
 		{"policy", "cost of a match condition; of all (one for each step and 10 bytes of text)", count(ConditionCost) + "; " + count(PolicyCost), "`Policy`", "", ""},
