@@ -173,7 +173,7 @@ func counts() []Limit {
 		{"process", "pages sent at a time; that follow what happens", count(Pages) + "; " + count(FollowingPages), busy, "", ""},
 		{"process", "handlers that are gone and still have metric series", count(GoneHandlers) + ", and none after a scrape", "removed", "", ""},
 		{"process", "Clusters that calls were about, [which the status knows](status.md#the-handlers-of-a-cluster); calls that are looked at for them", count(SeenClusters) + "; " + count(SeenClustersPerSecond) + " per second", "the one with the oldest call is forgotten; the next call counts", "", ""},
-		{"process", "ExtensionPolicies, HandlerChains, HookRules, Clusters that wait, Clusters with places, in the status", count(StatusPolicies) + ", " + count(StatusChains) + ", " + count(StatusLocals) + ", " + count(HeldClusters) + ", " + count(HeldClusters), counted, "", ""},
+		{"process", "ExtensionPolicies, HandlerChains, HookRules, Clusters that wait, Clusters with places, last answers that let Clusters go on, in the status", count(StatusPolicies) + ", " + count(StatusChains) + ", " + count(StatusLocals) + ", " + count(HeldClusters) + ", " + count(HeldClusters) + ", " + count(HeldClusters), counted, "", ""},
 		{"extension", "handlers; length of the name of one, a DNS-1123 label", count(Handlers) + "; 63", badDiscovery, "", ""},
 		{"process", "handlers of all ExtensionConfigs together", count(AllHandlers), "the ExtensionConfig is not registered: its error names it, `Discovered` is `False`; `NotReady`", "", ""},
 		{"extension", "faults in one error of discovery", count(DiscoveryFaults), counted, "", ""},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,11 +30,12 @@ const MaxConnections = limits.TunnelConnections
 type Tunnel struct {
 	config *rest.Config
 	target Target
-	pods   corev1client.PodInterface
+	core   corev1client.CoreV1Interface
 	places chan struct{} // has an element for each connection
 
 	mu      sync.Mutex
 	pod     *corev1.Pod
+	others  []string
 	streams httpstream.Connection
 	closed  bool
 	next    int // id of the next connection
@@ -46,7 +48,7 @@ func Open(ctx context.Context, config *rest.Config, target Target) (*Tunnel, err
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	t := &Tunnel{
-		config: config, target: target, pods: core.Pods(target.Namespace), places: make(chan struct{}, MaxConnections),
+		config: config, target: target, core: core, places: make(chan struct{}, MaxConnections),
 	}
 	if _, _, _, err := t.connected(ctx); err != nil {
 		return nil, err
@@ -59,6 +61,13 @@ func (t *Tunnel) Pod() *corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pod
+}
+
+// Others returns the names of the other Pods that are ready and have the labels, when the Pod was chosen by these.
+func (t *Tunnel) Others() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.others)
 }
 
 // Close ends all connections.
@@ -136,7 +145,7 @@ func (t *Tunnel) connected(ctx context.Context) (streams httpstream.Connection, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.TunnelTimeout)
 	defer cancel()
-	pod, err := t.target.find(ctx, t.pods)
+	pod, others, err := t.target.find(ctx, t.core.Pods(t.target.Namespace))
 	if err != nil {
 		return nil, 0, false, err
 	}
@@ -145,18 +154,14 @@ func (t *Tunnel) connected(ctx context.Context) (streams httpstream.Connection, 
 	if err != nil {
 		return nil, 0, false, t.target.explain(err, "create", "pods/portforward")
 	}
-	t.pod, t.streams = pod, streams
+	t.pod, t.others, t.streams = pod, others, streams
 	return streams, t.next, true, nil
 }
 
 // connect asks the API server for a connection to the Pod: over WebSockets, and over SPDY if it, or a proxy before it,
 // does not support that.
 func (t *Tunnel) connect(pod string) (httpstream.Connection, error) {
-	core, err := corev1client.NewForConfig(t.config)
-	if err != nil {
-		return nil, err
-	}
-	target := core.RESTClient().Post().Resource("pods").Namespace(t.target.Namespace).Name(pod).
+	target := t.core.RESTClient().Post().Resource("pods").Namespace(t.target.Namespace).Name(pod).
 		SubResource("portforward").URL()
 	overWebSockets, err := portforward.NewSPDYOverWebsocketDialerForStreaming(target, t.config)
 	if err != nil {
