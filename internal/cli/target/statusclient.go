@@ -149,12 +149,20 @@ func (o *StatusOptions) Open() (*StatusClient, error) {
 }
 
 func (o *StatusOptions) client(base *url.URL, token string, config *tls.Config) *StatusClient {
+	asViewer := o.Tunnel != nil && base.Scheme == "https" && token == "" && o.cert == ""
+	if asViewer && o.CA == "" {
+		config.InsecureSkipVerify = true //nolint:gosec // see viewer
+	}
 	transport := connect.NewTransport(config, true, 1)
 	transport.DialContext = o.dial()
+	var through http.RoundTripper = transport
+	if asViewer {
+		through = &viewer{Transport: transport, tunnel: o.Tunnel}
+	}
 	return &StatusClient{
 		options: o, Base: base, Token: token,
 		HTTP: &http.Client{
-			Transport:     transport,
+			Transport:     through,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

@@ -11,8 +11,12 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -24,6 +28,9 @@ import (
 
 // MaxConnections is the number of connections over one tunnel. A browser makes six to a host.
 const MaxConnections = limits.TunnelConnections
+
+// tokenLifetime is how long a token is valid: the least that Kubernetes allows.
+const tokenLifetime = 10 * time.Minute
 
 // Tunnel leads to a Pod. If the connection to it is lost, because the Pod is gone for example, the next one that is
 // made leads to the Pod that is then meant.
@@ -68,6 +75,22 @@ func (t *Tunnel) Others() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.others)
+}
+
+// Token returns a new token of a service account in the namespace of the Pod, for the API server, and when it expires.
+// It is empty if there is no such account.
+func (t *Tunnel) Token(ctx context.Context, account string) (token string, expires time.Time, err error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(tokenLifetime.Seconds())),
+	}}
+	request, err = t.core.ServiceAccounts(t.target.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", time.Time{}, nil
+	case err != nil:
+		return "", time.Time{}, t.target.explain(err, "create", "serviceaccounts/token "+account)
+	}
+	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
 }
 
 // Close ends all connections.
