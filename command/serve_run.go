@@ -202,6 +202,11 @@ func listOwn(reporter *observe.Reporter, source source) {
 			return known
 		}
 	}
+	if s, ok := source.(interface {
+		ClusterGone(namespace, name string) bool
+	}); ok {
+		reporter.ClusterGone = s.ClusterGone
+	}
 	if s, ok := source.(interface{ Objects(g *status.Gateway) }); ok {
 		reporter.Objects = s.Objects
 	}

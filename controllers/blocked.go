@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
@@ -48,7 +50,7 @@ type block struct {
 }
 
 // blocks are the last updates in place of objects that HandlerChains have blocked, the last answers of HookRules with
-// action: Audit, and the last answers of extensions that have changed.
+// action: Audit, the last answers of extensions that have changed, and the last failures of Jobs.
 type blocks struct {
 	*pendingEvents[corev1.ObjectReference, block]
 }
@@ -59,15 +61,18 @@ func newBlocks() blocks {
 
 // record writes an event for each object, until ctx is done. Reading the object first gives the event the UID by which
 // kubectl describe finds it, and a caller cannot make the gateway write events about objects that do not exist. While
-// the object stays the same, client-go counts repetitions in one event. HookRules are read from rules, a cache: the
-// gateway may watch them, and get none.
+// the object stays the same, client-go counts repetitions in one event. HookRules and HookJobs are read from own, a
+// cache: the gateway may watch them, and get none.
 func (b blocks) record(
-	ctx context.Context, reader, rules client.Reader, recorder events.EventRecorder, logger *slog.Logger,
+	ctx context.Context, reader, own client.Reader, recorder events.EventRecorder, logger *slog.Logger,
 ) {
 	b.each(ctx, func(owner corev1.ObjectReference, latest block) {
 		object, from := client.Object(metadataOf(owner.GroupVersionKind())), reader
-		if owner.Kind == hookrule.Kind {
-			object, from = &v1alpha1.HookRule{}, rules
+		switch owner.Kind {
+		case hookrule.Kind:
+			object, from = &v1alpha1.HookRule{}, own
+		case hookjob.Kind:
+			object, from = &v1alpha1.HookJob{}, own
 		}
 		if err := from.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, object); err != nil {
 			if ctx.Err() == nil {
@@ -99,10 +104,28 @@ func (s *Source) Blocked(owner corev1.ObjectReference, chain, message string) {
 func (s *Source) Audited(rule, namespace, cluster, message string) {
 	if !s.config.ReadOnly {
 		owner := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: hookrule.Kind, Name: rule}
-		related := corev1.ObjectReference{
-			APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: namespace, Name: cluster,
-		}
-		s.blocks.add(owner, block{corev1.EventTypeNormal, auditReason, "Answer", related, message})
+		s.blocks.add(owner, block{corev1.EventTypeNormal, auditReason, "Answer", clusterNamed(namespace, cluster), message})
+	}
+}
+
+// jobEvent makes the Source write an event about a HookJob because of one of its Jobs, for a Cluster, namespace/name.
+// It does not block.
+func (s *Source) jobEvent(hookJob, cluster, reason, message string) {
+	owner := corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: hookjob.Kind, Name: hookJob,
+		FieldPath: cluster, // so that each has its own event
+	}
+	namespace, name, _ := strings.Cut(cluster, "/")
+	s.blocks.add(owner, block{corev1.EventTypeWarning, reason, "RunJob", clusterNamed(namespace, name), message})
+}
+
+// clusterNamed returns a reference to a Cluster, to which an event is related; the zero value without a name.
+func clusterNamed(namespace, name string) corev1.ObjectReference {
+	if name == "" {
+		return corev1.ObjectReference{}
+	}
+	return corev1.ObjectReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: namespace, Name: name,
 	}
 }
 
@@ -115,11 +138,6 @@ func (s *Source) Changed(extensionConfig, namespace, cluster, message string) {
 	kind := runtimev1.GroupVersion.WithKind("ExtensionConfig")
 	kind.Group = cmp.Or(s.config.Group, ClusterAPIGroup)
 	owner := corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: extensionConfig}
-	related := corev1.ObjectReference{}
-	if cluster != "" {
-		related = corev1.ObjectReference{
-			APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: namespace, Name: cluster,
-		}
-	}
-	s.blocks.add(owner, block{corev1.EventTypeWarning, changedReason, "Answer", related, message})
+	s.blocks.add(owner,
+		block{corev1.EventTypeWarning, changedReason, "Answer", clusterNamed(namespace, cluster), message})
 }

@@ -222,6 +222,17 @@ func (s *Source) ClusterLabels(namespace, name string) (labels map[string]string
 	return labels, known
 }
 
+// ClusterGone reports whether it is known that there is no such Cluster: the Clusters are watched, and all are known.
+func (s *Source) ClusterGone(namespace, name string) bool {
+	select {
+	case <-s.clusters.needed:
+		_, _, known := s.clusters.ClusterMetadata(namespace, name)
+		return !known && s.clusters.synced()
+	default:
+		return false
+	}
+}
+
 // Run fills the registry, makes it ready once it has the handlers in the status of every ExtensionConfig, and keeps it
 // up to date until ctx is done. It waits for an API server that is away and for a kind that is not installed. Call it
 // once.

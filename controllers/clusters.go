@@ -56,7 +56,9 @@ type clusters struct {
 type clusterMetadata struct{ labels, annotations map[string]string }
 
 func newClusters(c *rest.Config, logger *slog.Logger) (*clusters, error) {
-	s := &clusters{logger: logger, needed: make(chan struct{}), refused: make(chan struct{})}
+	s := &clusters{
+		logger: logger, needed: make(chan struct{}), refused: make(chan struct{}), synced: func() bool { return false },
+	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(clusterKind, meta.RESTScopeNamespace)
 	var err error

@@ -42,8 +42,8 @@ func TestClusterLabels(t *testing.T) {
 	r := start(t, api, nil)
 	api.chain("created", "a.acme")
 	api.awaitReady(t, "created", v1alpha1.StepMissingReason, "")
-	if _, known := r.source.ClusterLabels("team", "old"); known || watches() > 0 {
-		t.Errorf("without an in-place chain, a Cluster is known: %t; %d watches", known, watches())
+	if _, known := r.source.ClusterLabels("team", "old"); known || watches() > 0 || r.source.ClusterGone("team", "old") {
+		t.Errorf("without an in-place chain, a Cluster is known: %t; %d watches; or gone", known, watches())
 	}
 
 	api.change("created", func(c *v1alpha1.HandlerChainSpec) { c.Hook = "CanUpdateMachine" })
@@ -61,6 +61,9 @@ func TestClusterLabels(t *testing.T) {
 	awaitLabels(r.source, "none", nil, true)
 	api.remove(clusters + "none")
 	awaitLabels(r.source, "none", nil, false)
+	if !r.source.ClusterGone("team", "none") || r.source.ClusterGone("team", "old") {
+		t.Error("the Cluster that was deleted is not gone, or the other one is")
+	}
 	r.stop()
 
 	for range 10 {

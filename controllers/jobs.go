@@ -62,6 +62,7 @@ func (s *Source) newJobCluster(ctx context.Context, problems *watchProblems) (jo
 	live, err := client.New(s.config.REST, client.Options{Scheme: scheme, Mapper: mapper})
 	return jobCluster{cache: jobs, jobs: &hookjob.Cluster{
 		Jobs: jobs, API: live, Namespace: s.config.OwnNamespace, Logger: s.config.Logger,
+		Event: s.jobEvent,
 	}}, err
 }
 

@@ -92,8 +92,13 @@ func TestSecurity(t *testing.T) {
 // checkSecurity checks the Deployment; token states whether it mounts a service account token.
 func checkSecurity(t *testing.T, objects []object, token bool) {
 	t.Helper()
-	account, d := one[*corev1.ServiceAccount](t, objects), one[*appsv1.Deployment](t, objects)
+	d := one[*appsv1.Deployment](t, objects)
 	pod := d.Spec.Template.Spec
+	for _, account := range all[*corev1.ServiceAccount](objects) {
+		if !is(account.AutomountServiceAccountToken, false) {
+			t.Errorf("service account %s has a token without asking", account.Name)
+		}
+	}
 	podContext, c := pod.SecurityContext, container(t, d)
 	if podContext == nil || podContext.SeccompProfile == nil || c.SecurityContext == nil ||
 		c.SecurityContext.Capabilities == nil {
@@ -101,9 +106,8 @@ func checkSecurity(t *testing.T, objects []object, token bool) {
 	}
 	s := c.SecurityContext
 	for name, check := range map[string]bool{
-		"service account: no token":           is(account.AutomountServiceAccountToken, false),
 		"Pod: a token only where it is used":  is(pod.AutomountServiceAccountToken, token),
-		"Pod: the service account":            pod.ServiceAccountName == account.Name,
+		"Pod: the service account":            pod.ServiceAccountName == d.Name,
 		"Pod: no service links":               is(pod.EnableServiceLinks, false),
 		"Pod: nothing of the host":            !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
 		"Pod: runs as non-root":               is(podContext.RunAsNonRoot, true),

@@ -4,7 +4,6 @@
 package deploy
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -185,6 +184,7 @@ func TestHub(t *testing.T) {
 				s.auditRule(t, g, certs)
 				s.roll(t, h.group, g, certs, x)
 				s.scrape(t, g, certs, roles)
+				s.view(t, g, certs, one[*appsv1.Deployment](t, objects))
 				s.write(t, h.group, roles)
 			}
 			granted := rightsOf(t, objects)
@@ -712,29 +712,34 @@ func (s *server) scrape(t *testing.T, g *process.Gateway, certs *devcert.Pair, r
 	want := map[string]int{"": http.StatusUnauthorized, "monitoring": http.StatusOK, "stranger": http.StatusForbidden}
 	for name, code := range want {
 		token := s.tokenOf(t, name)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-			"https://127.0.0.1"+portOf(g.Diagnostics)+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		transport := &http.Transport{TLSClientConfig: certs.ClientTLS()}
-		defer transport.CloseIdleConnections()
-		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
-			t.Fatal(err, closeErr)
-		}
-		if resp.StatusCode != code || (code == http.StatusOK) != bytes.Contains(body, []byte("hookgate_")) {
-			t.Errorf("metrics for %q: %s, want %d: %.200s", name, resp.Status, code, body)
+		if got, body := diagnose(t, g, certs, http.MethodGet, "/metrics", token); got != code || (code == http.StatusOK) != strings.Contains(body, "hookgate_") {
+			t.Errorf("metrics for %q: %d, want %d: %.200s", name, got, code, body)
 		}
 	}
 }
 
-// rolesOf returns the roles and the bindings among objects.
+// diagnose asks the diagnostics address of a gateway.
+func diagnose(t *testing.T, g *process.Gateway, certs *devcert.Pair, method, path, token string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "https://127.0.0.1"+portOf(g.Diagnostics)+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	transport := &http.Transport{TLSClientConfig: certs.ClientTLS()}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
+		t.Fatal(err, closeErr)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// rolesOf returns the roles and the bindings among objects, but for those of the account whose tokens see the status.
 func rolesOf(objects []object) (roles []rights.Role, bindings []rights.Binding) {
 	for _, r := range all[*rbacv1.ClusterRole](objects) {
 		roles = append(roles, rights.Role{Kind: "ClusterRole", Name: r.Name, Rules: r.Rules})
@@ -748,7 +753,7 @@ func rolesOf(objects []object) (roles []rights.Role, bindings []rights.Binding) 
 	for _, b := range all[*rbacv1.RoleBinding](objects) {
 		bindings = append(bindings, rights.Binding{Kind: "RoleBinding", Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects})
 	}
-	return roles, bindings
+	return roles, slices.DeleteFunc(bindings, func(b rights.Binding) bool { return b.Role.Name == "hookgate-viewer" })
 }
 
 // rightsOf returns the service account's permissions by binding, in order.

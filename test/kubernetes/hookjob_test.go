@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,15 +20,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,7 +99,7 @@ func (s *jobServer) gateway() *rest.Config {
 func (s *jobServer) connect(config *rest.Config, wrap func(http.RoundTripper) http.RoundTripper) client.Client {
 	s.t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			s.t.Fatal(err)
 		}
@@ -214,6 +218,16 @@ func (s *jobServer) job(hookJob string) *batchv1.Job {
 // end plays the kubelet: it ends the Pod of a Job, as the container would.
 func (s *jobServer) end(job *batchv1.Job, exitCode int32, message string) {
 	s.t.Helper()
+	phase := corev1.PodSucceeded
+	if exitCode != 0 {
+		phase = corev1.PodFailed
+	}
+	s.kubelet(job, phase, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, Message: message}})
+}
+
+// kubelet plays the kubelet: it writes the status of the Pod of a Job.
+func (s *jobServer) kubelet(job *batchv1.Job, phase corev1.PodPhase, container corev1.ContainerState) {
+	s.t.Helper()
 	var pods corev1.PodList
 	eventually(s.t, "a Pod of "+job.Name, func() (string, bool) {
 		if err := s.client.List(s.t.Context(), &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}); err != nil {
@@ -222,13 +236,8 @@ func (s *jobServer) end(job *batchv1.Job, exitCode int32, message string) {
 		return "none", len(pods.Items) > 0
 	})
 	pod := &pods.Items[0]
-	pod.Status.Phase = corev1.PodSucceeded
-	if exitCode != 0 {
-		pod.Status.Phase = corev1.PodFailed
-	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, Message: message}},
-	}}
+	pod.Status.Phase = phase
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: container}}
 	if err := s.client.Status().Update(s.t.Context(), pod); err != nil {
 		s.t.Fatal(err)
 	}
@@ -278,7 +287,7 @@ func TestHookJobs(t *testing.T) {
 	}{
 		{"once", testOnce}, {"failure", testFailure}, {"interrupted", testInterrupted}, {"deleted", testDeleted},
 		{"files", testFiles}, {"in-place", testInPlace}, {"remediation", testRemediation}, {"telling", testTelling}, {"pruned", testPruned},
-		{"refused", testRefused}, {"rerun", testRerun}, {"replicas", testReplicas},
+		{"problem", testProblem}, {"refused", testRefused}, {"rerun", testRerun}, {"replicas", testReplicas},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			of := *s
@@ -640,6 +649,64 @@ func testTelling(t *testing.T, s *jobServer) {
 	}
 }
 
+// noImage is the state of a container whose image cannot be pulled, as a kubelet writes it between two attempts, and
+// noImageText what is said of it.
+var noImage = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+	Reason: "ImagePullBackOff", Message: `Back-off pulling image "example.com/image": ErrImagePull: failed to resolve reference "example.com/image": example.com/image: not found`,
+}}
+
+const noImageText = `container "main" cannot start: ImagePullBackOff of image "example.com/image": not found`
+
+// What keeps a Pod from succeeding is said while the Job goes on, by every replica, and by the failure of the Job, when
+// the Pod is gone.
+func testProblem(t *testing.T, s *jobServer) {
+	o := s.apply("problem", "hook: BeforeClusterUpgrade\n"+jobTemplate)
+	cluster := s.cluster(nil)
+	var events []string
+	cluster.Event = func(hookJob, of, reason, message string) {
+		events = append(events, strings.Join([]string{hookJob, of, reason, message}, "|"))
+	}
+	l, request := s.replica(o, cluster), upgradeOf("a", "v1.36.0")
+	look := func() {
+		t.Helper()
+		if err := cluster.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.say(l, request)
+	job := s.job("problem")
+	s.kubelet(job, corev1.PodPending, noImage)
+	look()
+	s.kubelet(job, corev1.PodPending, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "rpc error: code = NotFound"}})
+	look()
+	if got, want := s.say(s.replica(o, s.cluster(nil)), request), "SUCCESS, again after 30 s: Job jobs/"+job.Name+": "+noImageText; got != want {
+		t.Errorf("another replica: got %s, want %s", got, want)
+	}
+	deadline := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"activeDeadlineSeconds":1}}`))
+	if err := s.client.Patch(t.Context(), job.DeepCopy(), deadline); err != nil {
+		t.Fatal(err)
+	}
+	const failed = "Job was active longer than specified deadline: " + noImageText
+	s.awaits(l, request, "SUCCESS, again after 30 s: Job jobs/"+job.Name+" failed: "+failed)
+	want := []string{"problem|team/a|JobFailing|Job jobs/" + job.Name + ": " + noImageText, "problem|team/a|JobFailed|Job jobs/" + job.Name + ": " + failed}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("events: -want +got\n%s", diff)
+	}
+
+	l = s.replica(s.apply("memory", "hook: BeforeClusterUpgrade\n"+jobTemplate), cluster)
+	s.say(l, request)
+	job = s.job("memory")
+	s.kubelet(job, corev1.PodPending, noImage)
+	look()
+	s.kubelet(job, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+	look()
+	if got, want := s.say(l, request), "SUCCESS, again after 30 s: Job jobs/"+job.Name+" runs"; got != want {
+		t.Errorf("once the container runs: got %s, want %s", got, want)
+	}
+	s.kubelet(job, corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
+	s.awaits(l, request, "SUCCESS, again after 30 s: Job jobs/"+job.Name+` failed: Job has reached the specified backoff limit: container "main" ended: OOMKilled`)
+}
+
 // What was recorded of a Cluster is removed once it is gone, and no sooner.
 func testPruned(t *testing.T, s *jobServer) {
 	o := s.apply("pruned", "hook: BeforeClusterUpgrade\n"+jobTemplate)
@@ -832,6 +899,23 @@ func testReplicas(t *testing.T, s *jobServer) {
 	}
 	calls.Wait()
 	job := s.job("waits")
+	s.kubelet(job, corev1.PodPending, noImage)
+	for _, r := range replicas {
+		s.awaits(local(r, "waits"), request, "SUCCESS, again after 30 s: Job jobs/"+job.Name+": "+noImageText)
+	}
+	eventually(t, "the leader writes an event about the HookJob", func() (string, bool) {
+		var list eventsv1.EventList
+		if err := replicas[0].client.List(t.Context(), &list, client.InNamespace("default")); err != nil {
+			t.Fatal(err)
+		}
+		var saw []string
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Regarding.Kind == hookjob.Kind {
+				saw = append(saw, fmt.Sprintf("%s %s, %s/%s: %s", e.Reason, e.Regarding.Name, e.Related.Namespace, e.Related.Name, e.Note))
+			}
+		}
+		return strings.Join(saw, "\n"), slices.Equal(saw, []string{"JobFailing waits, team/a: Job jobs/" + job.Name + ": " + noImageText})
+	})
 	s.end(job, 0, "done")
 	for _, r := range replicas {
 		s.awaits(local(r, "waits"), request, "SUCCESS: done")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,8 @@ func newGetHoldsCommand() *cobra.Command {
 		Aliases: []string{"hold"},
 		Short:   "List the Clusters that wait for a handler, and why",
 		Long: "List the Clusters that cannot go on because a handler of a hook says so, with retryAfterSeconds or with\n" +
-			"status Failure, or because it does not answer. One gateway process knows the calls that it has made.\n\n" +
+			"status Failure, or because it does not answer. A process knows the calls that it has made: through the\n" +
+			"API server, all replicas of a gateway are asked, and the last answer to each Cluster counts.\n\n" +
 			"Below them are the Clusters that have the places of HookRules with concurrency, for which others wait;\n" +
 			"as JSON, \"hookgate get rules\" has them.",
 		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",
@@ -63,13 +65,21 @@ func (o *holdsOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return o.Ask(cmd, func(c *target.StatusClient) error {
-		g, _, err := c.Get(cmd.Context(), "")
-		if err != nil {
-			return err
+	var replicas []*status.Gateway
+	var names []string
+	err = o.AskAll(cmd, func(c *target.StatusClient) error {
+		g, err := c.Released(cmd.Context())
+		if err == nil {
+			replicas, names = append(replicas, g), append(names, c.Name())
 		}
-		return o.print(cmd, show, g, c.Name())
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	g := replicas[0] // all read the places from the same objects
+	g.Holds, g.MissedHolds = status.HoldsOf(replicas)
+	return o.print(cmd, show, g, strings.Join(names, ", "))
 }
 
 func (o *holdsOptions) print(

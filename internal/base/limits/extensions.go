@@ -141,8 +141,10 @@ const (
 	// of which the oldest are dropped.
 	JobRecords          = 4_000
 	JobRecordsOfCluster = 16
-	// JobMessageBytes is the length of the message of a Job, which its container writes.
+	// JobMessageBytes is the length of the message of a Job, which its container writes, and JobProblemBytes that of what
+	// keeps its Pod from succeeding.
 	JobMessageBytes = 1024
+	JobProblemBytes = 512
 	// JobsUnfinished is how many Jobs of a HookJob may not have ended. Each replica counts those in its cache.
 	JobsUnfinished = 500
 	// JobPods is how many Pods of a Job are looked at for its message.

@@ -14,7 +14,8 @@ const (
 	FailureBytes = 512
 	// StatusWindow is how far the status looks back at calls.
 	StatusWindow = 5 * time.Minute
-	// HeldClusters is the number of Clusters that wait in the status, and of those that have places of HookRules.
+	// HeldClusters is the number of Clusters that wait in the status, of those that have places of HookRules, and of
+	// answers that have let Clusters go on.
 	HeldClusters = 10_000
 	// SeenClusters is the number of Clusters of which it is known that calls were about them, and SeenClustersPerSecond
 	// that of the calls whose Clusters are looked at for that.

@@ -29,6 +29,9 @@ type Gateway struct {
 	Holds      []Hold      `json:"holds"`
 	// MissedHolds counts the holds that there was no room for.
 	MissedHolds uint64 `json:"missedHolds,omitempty"`
+	// Released are the last answers that let a Cluster go on, if ReleasedQuery asked for them: other replicas may have
+	// older holds.
+	Released []Release `json:"released,omitempty"`
 	// Policies are the ExtensionPolicies by name, and MissedPolicies counts those that there was no room for.
 	Policies       []Policy `json:"policies,omitempty"`
 	MissedPolicies int      `json:"missedPolicies,omitempty"`
@@ -242,6 +245,8 @@ type Hold struct {
 	Cluster   string `json:"cluster"`
 	Hook      string `json:"hook"`
 	Handler   string `json:"handler"`
+	// Object is the part of the Cluster that waits, with which Message begins; absent if the whole does.
+	Object string `json:"object,omitempty"`
 	// Kind is empty if the handler has asked to come back after RetryAfter, and otherwise the kind of the error, or
 	// Failure.
 	Kind       string    `json:"kind,omitempty"`
@@ -249,6 +254,19 @@ type Hold struct {
 	RetryAfter Seconds   `json:"retryAfterSeconds,omitempty"`
 	Since      time.Time `json:"since"`
 	Last       time.Time `json:"last"` // when the handler was asked last
+}
+
+// ReleasedQuery is the parameter that asks for Gateway.Released.
+const ReleasedQuery = "released"
+
+// Release says when a handler let a Cluster go on.
+type Release struct {
+	Namespace string    `json:"namespace"`
+	Cluster   string    `json:"cluster"`
+	Hook      string    `json:"hook"`
+	Handler   string    `json:"handler"`
+	Object    string    `json:"object,omitempty"`
+	At        time.Time `json:"at"`
 }
 
 // Chain is a HandlerChain.

@@ -5,6 +5,7 @@ package activity
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -54,6 +55,10 @@ type Holds struct {
 	handler map[string]int // holds of each handler
 	missed  uint64
 	cleaned time.Time
+
+	// letGo and before have when handlers let Clusters go on last. The newer of the two is emptied into the other once it
+	// has half of MaxHolds.
+	letGo, before map[Wait]time.Time
 }
 
 // Of reports whether a Cluster waits for the handler.
@@ -89,11 +94,25 @@ func (h *Holds) Hold(hold Hold) {
 	h.handler[hold.Handler]++
 }
 
-// Release records that a handler lets a Cluster go on.
-func (h *Holds) Release(w Wait) {
+// Release records that a handler lets a Cluster go on. Another process may have a hold of it that is older.
+func (h *Holds) Release(w Wait, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(w)
+	if h.letGo == nil || len(h.letGo) >= MaxHolds/2 {
+		h.letGo, h.before = map[Wait]time.Time{}, h.letGo
+	}
+	h.letGo[w] = at
+}
+
+// Released returns when handlers let Clusters go on last, of as many as Holds keeps.
+func (h *Holds) Released() map[Wait]time.Time {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	all := make(map[Wait]time.Time, len(h.before)+len(h.letGo))
+	maps.Copy(all, h.before)
+	maps.Copy(all, h.letGo)
+	return all
 }
 
 func (h *Holds) remove(w Wait) {

@@ -29,7 +29,7 @@ func clusters(h *Holds, at time.Time) []string {
 
 func TestHoldsAreListedUntilTheyEnd(t *testing.T) {
 	var h Holds
-	h.Release(waitFor("a", "gate.x")) // of nothing
+	h.Release(waitFor("a", "gate.x"), now) // of nothing
 	hold := func(cluster string, after time.Duration) {
 		h.Hold(Hold{Wait: waitFor(cluster, "gate.x"), Last: now.Add(after), RetryAfter: time.Minute})
 	}
@@ -45,8 +45,8 @@ func TestHoldsAreListedUntilTheyEnd(t *testing.T) {
 	if !h.Of("gate.x") || h.Of("other.x") {
 		t.Error("gate.x holds, and other.x does not")
 	}
-	h.Release(waitFor("b", "gate.x"))
-	h.Release(waitFor("b", "gate.x"))
+	h.Release(waitFor("b", "gate.x"), now)
+	h.Release(waitFor("b", "gate.x"), now)
 	if diff := cmp.Diff([]string{"a"}, clusters(&h, now.Add(2*time.Second+time.Minute+idle))); diff != "" {
 		t.Errorf("at the last moment: -want +got\n%s", diff)
 	}
@@ -55,6 +55,29 @@ func TestHoldsAreListedUntilTheyEnd(t *testing.T) {
 	}
 	if h.Of("gate.x") {
 		t.Error("gate.x still holds")
+	}
+}
+
+// TestReleases checks that what let Clusters go on is kept, whether they were held or not, and how much of it.
+func TestReleases(t *testing.T) {
+	var h Holds
+	if n := len(h.Released()); n != 0 {
+		t.Errorf("%d releases at first", n)
+	}
+	h.Hold(Hold{Wait: waitFor("a", "gate.x"), Last: now})
+	h.Release(waitFor("a", "gate.x"), now.Add(time.Second))
+	h.Release(waitFor("b", "gate.x"), now)
+	h.Release(waitFor("b", "gate.x"), now.Add(time.Minute))
+	want := map[Wait]time.Time{waitFor("a", "gate.x"): now.Add(time.Second), waitFor("b", "gate.x"): now.Add(time.Minute)}
+	if diff := cmp.Diff(want, h.Released()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	for n := range 2 * MaxHolds {
+		h.Release(waitFor(strconv.Itoa(n), "gate.x"), now)
+	}
+	all := h.Released()
+	if _, last := all[waitFor(strconv.Itoa(2*MaxHolds-1), "gate.x")]; len(all) > MaxHolds || len(all) < MaxHolds/2 || !last {
+		t.Errorf("%d of %d releases are kept, the last one: %t", len(all), MaxHolds, last)
 	}
 }
 
@@ -114,7 +137,7 @@ func TestHoldsOfPartsOfACluster(t *testing.T) {
 	if held := h.Held(now)[of]; held.Clusters != 1 {
 		t.Errorf("%d Clusters wait, want 1", held.Clusters)
 	}
-	h.Release(part("MachineDeployment two"))
+	h.Release(part("MachineDeployment two"), now)
 	if holds, _ := h.List(now); len(holds) != 1 || holds[0].Object != "MachineDeployment one" {
 		t.Errorf("got %+v, want the other part", holds)
 	}

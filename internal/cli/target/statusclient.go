@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,8 +60,41 @@ func (o *StatusOptions) AddFlags(cmd *cobra.Command) *pflag.FlagSet {
 	return f
 }
 
-// Ask calls f with a client of the gateway that the flags name.
+// Ask calls f with a client of the gateway that the flags name. If it has several replicas, it says which one that is.
 func (o *StatusOptions) Ask(cmd *cobra.Command, f func(c *StatusClient) error) error {
+	return o.ask(cmd, func(c *StatusClient, others []string) error {
+		if len(others) > 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "This is what %s knows; --gateway %s/POD asks another replica: %s.\n",
+				c.Name(), o.Tunnel.Pod().Namespace, strings.Join(others, ", "))
+		}
+		return f(c)
+	})
+}
+
+// AskAll calls f with a client of each replica of the gateway that the flags name, one after the other. It says which
+// one cannot be asked, and fails if none can.
+func (o *StatusOptions) AskAll(cmd *cobra.Command, f func(c *StatusClient) error) error {
+	return o.ask(cmd, func(c *StatusClient, others []string) error {
+		err := f(c)
+		asked, problems := err == nil, []error{err}
+		for _, pod := range others {
+			replica := *o
+			replica.Gateway.Name = o.Tunnel.Pod().Namespace + "/" + pod
+			err := replica.ask(cmd, func(c *StatusClient, _ []string) error { return f(c) })
+			asked, problems = asked || err == nil, append(problems, err)
+		}
+		if !asked {
+			return problems[0]
+		}
+		if err := errors.Join(problems...); err != nil {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "A replica is left out: %s\n", err)
+		}
+		return nil
+	})
+}
+
+// ask calls f with a client of the gateway that the flags name, and the names of its other replicas.
+func (o *StatusOptions) ask(cmd *cobra.Command, f func(c *StatusClient, others []string) error) error {
 	if o.Timeout <= 0 {
 		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
@@ -74,7 +108,11 @@ func (o *StatusOptions) Ask(cmd *cobra.Command, f func(c *StatusClient) error) e
 		return err
 	}
 	defer c.Close()
-	return f(c)
+	var others []string
+	if o.Tunnel != nil {
+		others = o.Tunnel.Others()
+	}
+	return f(c, others)
 }
 
 // StatusClient reads the status of a gateway.
@@ -111,12 +149,20 @@ func (o *StatusOptions) Open() (*StatusClient, error) {
 }
 
 func (o *StatusOptions) client(base *url.URL, token string, config *tls.Config) *StatusClient {
+	asViewer := o.Tunnel != nil && base.Scheme == "https" && token == "" && o.cert == ""
+	if asViewer && o.CA == "" {
+		config.InsecureSkipVerify = true //nolint:gosec // see viewer
+	}
 	transport := connect.NewTransport(config, true, 1)
 	transport.DialContext = o.dial()
+	var through http.RoundTripper = transport
+	if asViewer {
+		through = &viewer{Transport: transport, tunnel: o.Tunnel}
+	}
 	return &StatusClient{
 		options: o, Base: base, Token: token,
 		HTTP: &http.Client{
-			Transport:     transport,
+			Transport:     through,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -140,6 +186,18 @@ func (c *StatusClient) About(ctx context.Context, kind, name string) (g *status.
 	} else {
 		query.Set(kind, name)
 	}
+	return c.status(ctx, query, kind)
+}
+
+// Released returns the status of the gateway with the last answers that let Clusters go on.
+func (c *StatusClient) Released(ctx context.Context) (*status.Gateway, error) {
+	g, _, err := c.status(ctx, url.Values{status.ReleasedQuery: {""}}, "")
+	return g, err
+}
+
+func (c *StatusClient) status(
+	ctx context.Context, query url.Values, kind string,
+) (g *status.Gateway, body []byte, err error) {
 	if body, err = c.read(ctx, query, kind); err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ package hookjob
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
 // The labels and annotations of Jobs.
@@ -30,6 +32,7 @@ const (
 	clusterUIDAnnotation = ownPrefix + "cluster-uid" // its UID, if that is known
 	machineAnnotation    = ownPrefix + "machine"     // the Machine, namespace/name
 	startedAnnotation    = ownPrefix + "started"     // its Secret was made
+	problemAnnotation    = ownPrefix + "problem"     // what keeps its last Pod from succeeding, or did
 	messageAnnotation    = ownPrefix + "message"     // it has ended, and its success is recorded
 )
 
@@ -48,6 +51,23 @@ type Cluster struct {
 	// Namespace is where the successes of each HookJob are recorded.
 	Namespace string
 	Logger    *slog.Logger
+	// Event writes an event about a HookJob because of one of its Jobs, for a Cluster, namespace/name. It does not block,
+	// and may be nil.
+	Event func(hookJob, cluster, reason, message string)
+}
+
+// The reasons of events about HookJobs.
+const (
+	failingReason = "JobFailing" // a Job goes on, but something keeps it from succeeding
+	failedReason  = "JobFailed"
+)
+
+// event writes an event about a Job.
+func (c *Cluster) event(job *batchv1.Job, reason, message string) {
+	if c.Event != nil {
+		c.Event(job.Labels[HookJobLabel], job.Annotations[clusterAnnotation], reason,
+			redact.Text(fmt.Sprintf("Job %s/%s: %s", job.Namespace, job.Name, message)))
+	}
 }
 
 // cached returns the Job of a run from the cache.

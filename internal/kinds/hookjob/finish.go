@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,11 +51,14 @@ func (c *Cluster) settle(ctx context.Context, job *batchv1.Job) (message string,
 		return "", err
 	}
 	err = c.API.Patch(ctx, job.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	if err == nil && !succeeded {
+		c.event(job, failedReason, message)
+	}
 	return message, client.IgnoreNotFound(err)
 }
 
 // message returns the termination message of a Job that has ended: that of the container of its last Pod, or if there
-// is none and it has failed, what Kubernetes says.
+// is none and it has failed, what Kubernetes says of the Job and of its last Pod.
 func (c *Cluster) message(ctx context.Context, job *batchv1.Job, succeeded bool) (string, error) {
 	var pods corev1.PodList
 	err := c.API.List(ctx, &pods, client.InNamespace(job.Namespace), client.Limit(limits.JobPods),
@@ -62,9 +66,7 @@ func (c *Cluster) message(ctx context.Context, job *batchv1.Job, succeeded bool)
 	if err != nil {
 		return "", err
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { // the last comes first
-		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return newest(&a, &b) })
 	for i := range pods.Items {
 		if m := terminated(&pods.Items[i], succeeded); m != "" {
 			return bounded(m), nil
@@ -73,28 +75,40 @@ func (c *Cluster) message(ctx context.Context, job *batchv1.Job, succeeded bool)
 	if succeeded {
 		return "", nil
 	}
+	why := job.Annotations[problemAnnotation] // a Pod is gone once its Job has reached its deadline
+	if len(pods.Items) > 0 {
+		why = cmp.Or(problem(&pods.Items[0], time.Now()), why)
+	}
 	for i := range job.Status.Conditions {
 		if f := &job.Status.Conditions[i]; f.Type == batchv1.JobFailed {
-			return bounded(cmp.Or(f.Message, f.Reason)), nil
+			said := strings.TrimSuffix(cmp.Or(f.Message, f.Reason), ".")
+			return bounded(strings.Join(slices.DeleteFunc([]string{said, why}, isEmpty), ": ")), nil
 		}
 	}
-	return "", nil
+	return bounded(why), nil
 }
 
-// terminated returns the message of the first container of a Pod that has ended as its Job has.
+// terminated returns the message of the first container of a Pod that has ended as its Job has, with the reason if that
+// is more than its exit code.
 func terminated(pod *corev1.Pod, succeeded bool) string {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range list {
 			for _, in := range []corev1.ContainerState{list[i].State, list[i].LastTerminationState} {
-				state := in.Terminated
-				if state != nil && (state.ExitCode == 0) == succeeded && strings.TrimSpace(state.Message) != "" {
-					return state.Message
+				t := in.Terminated
+				switch {
+				case t == nil || (t.ExitCode == 0) != succeeded || strings.TrimSpace(t.Message) == "" || ofRuntime(t):
+				case succeeded || t.Reason == "" || t.Reason == "Error":
+					return t.Message
+				default:
+					return howEnded(list[i].Name, t) + ": " + t.Message
 				}
 			}
 		}
 	}
 	return ""
 }
+
+func isEmpty(s string) bool { return s == "" }
 
 func bounded(message string) string {
 	return text.Cut(strings.TrimSpace(strings.ToValidUTF8(message, "�")), limits.JobMessageBytes)

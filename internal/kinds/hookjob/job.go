@@ -148,6 +148,8 @@ func (j *Job) state(ctx context.Context, r *run, job *batchv1.Job) (state, strin
 		}
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
 		return running, fmt.Sprintf("Job %s is suspended", r), nil
+	case job.Annotations[problemAnnotation] != "":
+		return running, fmt.Sprintf("Job %s: %s", r, job.Annotations[problemAnnotation]), nil
 	}
 	return running, fmt.Sprintf("Job %s runs", r), nil
 }

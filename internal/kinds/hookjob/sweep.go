@@ -20,18 +20,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The times between two sweeps, and two prunings.
+// The times between two looks at Pods, two sweeps, and two prunings.
 const (
+	lookInterval  = 2 * time.Second
 	sweepInterval = 10 * time.Second
 	pruneInterval = 10 * time.Minute
 )
 
-// Run sweeps and prunes until ctx is done, while leads reports that this replica leads. What fails is logged, once for
-// each reason, and tried again.
+// Run looks, sweeps and prunes until ctx is done, while leads reports that this replica leads. What fails is logged,
+// once for each reason, and tried again.
 func (c *Cluster) Run(ctx context.Context, leads func() bool) {
-	ticker := time.NewTicker(sweepInterval)
+	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	var pruned time.Time
+	var swept, pruned time.Time
 	logged := ""
 	for {
 		select {
@@ -42,7 +43,11 @@ func (c *Cluster) Run(ctx context.Context, leads func() bool) {
 		if !leads() {
 			continue
 		}
-		err := c.Sweep(ctx)
+		err := c.Look(ctx)
+		if time.Since(swept) >= sweepInterval {
+			swept = time.Now()
+			err = errors.Join(err, c.Sweep(ctx))
+		}
 		if time.Since(pruned) > pruneInterval {
 			pruned = time.Now()
 			err = errors.Join(err, c.Prune(ctx))

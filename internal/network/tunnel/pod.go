@@ -28,39 +28,44 @@ type Target struct {
 	Selector string
 }
 
-// find returns the Pod that is meant.
-func (t Target) find(ctx context.Context, pods corev1client.PodInterface) (*corev1.Pod, error) {
+// find returns the Pod that is meant, and the names of the others that are ready and have the labels.
+func (t Target) find(
+	ctx context.Context, pods corev1client.PodInterface,
+) (found *corev1.Pod, others []string, err error) {
 	if t.Pod != "" {
 		pod, err := pods.Get(ctx, t.Pod, metav1.GetOptions{})
 		switch {
 		case err != nil:
-			return nil, t.explain(err, "get", "pods")
+			return nil, nil, t.explain(err, "get", "pods")
 		case !isReady(pod):
-			return nil, &Error{
+			return nil, nil, &Error{
 				What: fmt.Sprintf("Pod %s/%s is not ready", t.Namespace, t.Pod),
 				Hint: fmt.Sprintf("See \"kubectl -n %s describe pod %s\".", t.Namespace, t.Pod),
 			}
 		}
-		return pod, nil
+		return pod, nil, nil
 	}
 	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: t.Selector, Limit: mostPods})
 	if err != nil {
-		return nil, t.explain(err, "list", "pods")
+		return nil, nil, t.explain(err, "list", "pods")
 	}
 	ready := slices.DeleteFunc(slices.Clone(list.Items), func(p corev1.Pod) bool { return !isReady(&p) })
 	if len(ready) > 0 {
-		oldest := slices.MinFunc(ready, func(a, b corev1.Pod) int {
+		slices.SortFunc(ready, func(a, b corev1.Pod) int { // the oldest comes first
 			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 		})
-		return &oldest, nil
+		for i := range ready[1:] {
+			others = append(others, ready[i+1].Name)
+		}
+		return &ready[0], others, nil
 	}
 	if len(list.Items) == 0 {
-		return nil, &Error{
+		return nil, nil, &Error{
 			What: fmt.Sprintf("namespace %s has no Pod of a gateway, which would have the label %s", t.Namespace, t.Selector),
 			Hint: "--gateway NAMESPACE names another namespace, and --context another cluster.",
 		}
 	}
-	return nil, &Error{
+	return nil, nil, &Error{
 		What: fmt.Sprintf("namespace %s has no Pod of a gateway that is ready", t.Namespace),
 		Hint: fmt.Sprintf("See \"kubectl -n %s get pods -l %s\"; --gateway NAMESPACE/POD names a Pod.",
 			t.Namespace, t.Selector),
@@ -95,7 +100,8 @@ func (t Target) explain(err error, verb, resource string) error {
 	switch {
 	case apierrors.IsForbidden(err), strings.Contains(err.Error(), " is forbidden: "): // SPDY has no more than the text
 		e.What = fmt.Sprintf("cluster: you may not %s %s in namespace %s", verb, resource, t.Namespace)
-		e.Hint = "It takes a Role with get and list of pods, and get and create of pods/portforward, in that namespace."
+		e.Hint = "It takes the Role hookgate-viewer in that namespace: get and list of pods, get and create of " +
+			"pods/portforward, and create of serviceaccounts/token for the account of that name."
 	case apierrors.IsUnauthorized(err):
 		e.What = "cluster: the API server does not accept the credentials of the kubeconfig"
 		e.Hint = "--context and --kubeconfig name others."

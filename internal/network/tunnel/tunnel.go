@@ -9,9 +9,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -24,16 +29,20 @@ import (
 // MaxConnections is the number of connections over one tunnel. A browser makes six to a host.
 const MaxConnections = limits.TunnelConnections
 
+// tokenLifetime is how long a token is valid: the least that Kubernetes allows.
+const tokenLifetime = 10 * time.Minute
+
 // Tunnel leads to a Pod. If the connection to it is lost, because the Pod is gone for example, the next one that is
 // made leads to the Pod that is then meant.
 type Tunnel struct {
 	config *rest.Config
 	target Target
-	pods   corev1client.PodInterface
+	core   corev1client.CoreV1Interface
 	places chan struct{} // has an element for each connection
 
 	mu      sync.Mutex
 	pod     *corev1.Pod
+	others  []string
 	streams httpstream.Connection
 	closed  bool
 	next    int // id of the next connection
@@ -46,7 +55,7 @@ func Open(ctx context.Context, config *rest.Config, target Target) (*Tunnel, err
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	t := &Tunnel{
-		config: config, target: target, pods: core.Pods(target.Namespace), places: make(chan struct{}, MaxConnections),
+		config: config, target: target, core: core, places: make(chan struct{}, MaxConnections),
 	}
 	if _, _, _, err := t.connected(ctx); err != nil {
 		return nil, err
@@ -59,6 +68,29 @@ func (t *Tunnel) Pod() *corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pod
+}
+
+// Others returns the names of the other Pods that are ready and have the labels, when the Pod was chosen by these.
+func (t *Tunnel) Others() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.others)
+}
+
+// Token returns a new token of a service account in the namespace of the Pod, for the API server, and when it expires.
+// It is empty if there is no such account.
+func (t *Tunnel) Token(ctx context.Context, account string) (token string, expires time.Time, err error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(tokenLifetime.Seconds())),
+	}}
+	request, err = t.core.ServiceAccounts(t.target.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", time.Time{}, nil
+	case err != nil:
+		return "", time.Time{}, t.target.explain(err, "create", "serviceaccounts/token "+account)
+	}
+	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
 }
 
 // Close ends all connections.
@@ -136,7 +168,7 @@ func (t *Tunnel) connected(ctx context.Context) (streams httpstream.Connection, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.TunnelTimeout)
 	defer cancel()
-	pod, err := t.target.find(ctx, t.pods)
+	pod, others, err := t.target.find(ctx, t.core.Pods(t.target.Namespace))
 	if err != nil {
 		return nil, 0, false, err
 	}
@@ -145,18 +177,14 @@ func (t *Tunnel) connected(ctx context.Context) (streams httpstream.Connection, 
 	if err != nil {
 		return nil, 0, false, t.target.explain(err, "create", "pods/portforward")
 	}
-	t.pod, t.streams = pod, streams
+	t.pod, t.others, t.streams = pod, others, streams
 	return streams, t.next, true, nil
 }
 
 // connect asks the API server for a connection to the Pod: over WebSockets, and over SPDY if it, or a proxy before it,
 // does not support that.
 func (t *Tunnel) connect(pod string) (httpstream.Connection, error) {
-	core, err := corev1client.NewForConfig(t.config)
-	if err != nil {
-		return nil, err
-	}
-	target := core.RESTClient().Post().Resource("pods").Namespace(t.target.Namespace).Name(pod).
+	target := t.core.RESTClient().Post().Resource("pods").Namespace(t.target.Namespace).Name(pod).
 		SubResource("portforward").URL()
 	overWebSockets, err := portforward.NewSPDYOverWebsocketDialerForStreaming(target, t.config)
 	if err != nil {

@@ -31,7 +31,8 @@ func (o *Observer) Asked(request proto.Message) {
 }
 
 // remember keeps a call for those who look at the gateway now, while metrics are for those who look back. A call that
-// its caller has given up says nothing. Nothing but failures and holds costs more than counting.
+// its caller has given up says nothing. Nothing costs more than counting but failures, holds, and finding out which
+// Cluster goes on, for a bounded number of calls per second.
 func (o *Observer) remember(
 	c extension.Call, result extension.Result, err error, began time.Time, took time.Duration,
 ) {
@@ -161,7 +162,7 @@ func (o *Observer) rememberHold(
 		}
 	}
 	held := retryAfter > 0 || call.Outcome == activity.Refused || call.Outcome == activity.Failed
-	if !held && !o.holds.Of(c.Handler.Name) {
+	if !held && !o.holds.Of(c.Handler.Name) && !o.clusters.Due(call.Ended) {
 		return
 	}
 	wait := waitFor(c.Hook, c.Handler.Name, cmp.Or(c.Request, c.Partial))
@@ -169,7 +170,7 @@ func (o *Observer) rememberHold(
 		return
 	}
 	if !held {
-		o.holds.Release(wait)
+		o.holds.Release(wait, call.Ended)
 		return
 	}
 	o.holds.Hold(activity.Hold{Wait: wait, Kind: kind, Message: message, RetryAfter: retryAfter, Last: call.Ended})

@@ -69,8 +69,11 @@ func (o *Observer) Block(h *catalog.Hook, chain string, request proto.Message, m
 
 // Unblock forgets what Block has kept of a Cluster.
 func (o *Observer) Unblock(h *catalog.Hook, chain string, request proto.Message) {
-	if o != nil && o.holds.Of(chain) {
-		o.holds.Release(waitFor(h, chain, request))
+	if o == nil {
+		return
+	}
+	if wait := waitFor(h, chain, request); wait.Cluster != "" {
+		o.holds.Release(wait, time.Now())
 	}
 }
 

@@ -28,7 +28,7 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Objects, Notices and HasCluster are required. It is safe for concurrent use.
+// All fields but Objects, Notices, HasCluster and ClusterGone are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -42,6 +42,8 @@ type Reporter struct {
 	Notices func() []status.Notice
 	// HasCluster reports whether a Cluster is known to exist, besides those that calls are about. It may be nil.
 	HasCluster func(namespace, name string) bool
+	// ClusterGone reports whether a Cluster is known not to exist, so that it does not wait. It may be nil.
+	ClusterGone func(namespace, name string) bool
 }
 
 // Gateway returns the status of the gateway now, without the failures and the points of its extensions.
@@ -117,15 +119,15 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 	if !snapshot.Ready() {
 		g.Unready = snapshot.Unready()
 	}
-	holds, missed := r.Observer.holds.List(now)
+	holds, missed := r.holds(now, snapshot)
 	for _, h := range holds {
 		message := h.Message
 		if h.Object != "" {
 			message = h.Object + ": " + message
 		}
 		g.Holds = append(g.Holds, status.Hold{
-			Namespace: h.Namespace, Cluster: h.Cluster, Hook: h.Hook, Handler: h.Handler, Kind: h.Kind, Message: message,
-			RetryAfter: status.InSeconds(h.RetryAfter), Since: h.Since, Last: h.Last,
+			Namespace: h.Namespace, Cluster: h.Cluster, Hook: h.Hook, Handler: h.Handler, Object: h.Object, Kind: h.Kind,
+			Message: message, RetryAfter: status.InSeconds(h.RetryAfter), Since: h.Since, Last: h.Last,
 		})
 	}
 	g.MissedHolds, g.Notices = missed, append(unreadableManifests(snapshot), r.severalOffered(snapshot)...)
@@ -137,6 +139,27 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 		}
 	}
 	return g
+}
+
+// holds returns the Clusters that wait, but for those that are gone and those of handlers and chains that are, and how
+// many there was no room for.
+func (r *Reporter) holds(now time.Time, snapshot *registry.Snapshot) (holds []activity.Hold, missed uint64) {
+	holds, missed = r.Observer.holds.List(now)
+	return slices.DeleteFunc(holds, func(h activity.Hold) bool {
+		_, handles := snapshot.Registered(h.Handler)
+		_, chains := snapshot.Chain(h.Handler)
+		return !handles && !chains || r.ClusterGone != nil && r.ClusterGone(h.Namespace, h.Cluster)
+	}), missed
+}
+
+// released returns the last answers that let Clusters go on.
+func (r *Reporter) released() (all []status.Release) {
+	for w, at := range r.Observer.holds.Released() {
+		all = append(all, status.Release{
+			Namespace: w.Namespace, Cluster: w.Cluster, Hook: w.Hook, Handler: w.Handler, Object: w.Object, At: at,
+		})
+	}
+	return all
 }
 
 func discoveryOf(d activity.Discovery) *status.Discovery {
@@ -346,6 +369,9 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		body, ok = r.Object(k.Shown.Singular, name)
 	default:
 		body = r.Gateway()
+	}
+	if ok && query.Has(status.ReleasedQuery) {
+		body.Released = r.released()
 	}
 	if !ok {
 		http.Error(w, missing(name), http.StatusNotFound)

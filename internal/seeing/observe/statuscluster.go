@@ -48,7 +48,7 @@ func (r *Reporter) Cluster(namespace, name string) (*status.Cluster, bool) {
 func (r *Reporter) Clusters(part string, most int) (found []status.SeenCluster, more int) {
 	type key struct{ namespace, name string }
 	waiting := map[key]int{}
-	holds, _ := r.Observer.holds.List(time.Now())
+	holds, _ := r.holds(time.Now(), r.Registry.Snapshot())
 	for i := range holds {
 		waiting[key{holds[i].Namespace, holds[i].Cluster}]++
 	}

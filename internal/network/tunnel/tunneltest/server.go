@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/util/proxy"
@@ -37,8 +38,12 @@ const Token = "kubeconfig-token" //nolint:gosec // as above
 
 // Server is the API server. Its fields may be changed until the first request, and Pods afterwards with SetPods.
 type Server struct {
-	// Ports maps the ports of Pods to addresses on this machine. Other ports refuse connections.
-	Ports map[string]string
+	// Ports maps the ports of Pods to addresses on this machine, and so does PortsOf those of one Pod, by its name. Other
+	// ports refuse connections.
+	Ports   map[string]string
+	PortsOf map[string]map[string]string
+	// Tokens has the token that each service account gets, by namespace/name.
+	Tokens map[string]string
 	// Logs is the log of every Pod.
 	Logs string
 	// Lists has the items of other resources, by the path of the list.
@@ -142,9 +147,34 @@ func (s *Server) Forwards() int {
 	return s.forwards
 }
 
+// Kubelet starts a server that forwards ports as a kubelet does, to addresses on this machine, and returns its port. It
+// stops with the test.
+func Kubelet(t *testing.T, ports map[string]string) int {
+	t.Helper()
+	s := &Server{Ports: ports}
+	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/portForward/") {
+			http.NotFound(w, r)
+			return
+		}
+		s.forwardSPDY(w, r, "")
+	}))
+	t.Cleanup(func() {
+		s.Cut()
+		kubelet.CloseClientConnections()
+		kubelet.Close()
+	})
+	address, _ := kubelet.Listener.Addr().(*net.TCPAddr) // of an httptest.Server
+	return address.Port
+}
+
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api v1 namespaces N pods NAME SUBRESOURCE
+	if len(parts) == 7 && parts[4] == "serviceaccounts" && parts[6] == "token" {
+		s.token(w, parts[3], parts[5])
+		return
+	}
 	if len(parts) < 5 || parts[2] != "namespaces" || parts[4] != "pods" {
 		items, ok := s.Lists[r.URL.Path]
 		if !ok {
@@ -173,7 +203,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(found) == 0:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("pods %q not found", name))
 	case sub == "/portforward":
-		s.forward(w, r)
+		s.forward(w, r, name)
 	case sub == "/log":
 		_, _ = io.WriteString(w, s.Logs)
 	default:
@@ -195,7 +225,26 @@ func (s *Server) find(namespace, name, selector string) []corev1.Pod {
 	return found
 }
 
-func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
+// token answers a TokenRequest.
+func (s *Server) token(w http.ResponseWriter, namespace, account string) {
+	token, ok := s.Tokens[namespace+"/"+account]
+	switch {
+	case s.Forbid["serviceaccounts/token"]:
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(`serviceaccounts %q is forbidden: `+
+			`User "u" cannot create resource "serviceaccounts/token" in API group "" in the namespace %q`, account, namespace))
+	case !ok:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("serviceaccounts %q not found", account))
+	default:
+		write(w, http.StatusCreated, authenticationv1.TokenRequest{
+			TypeMeta: metav1.TypeMeta{Kind: "TokenRequest", APIVersion: "authentication.k8s.io/v1"},
+			Status: authenticationv1.TokenRequestStatus{
+				Token: token, ExpirationTimestamp: metav1.NewTime(time.Now().Add(10 * time.Minute)),
+			},
+		})
+	}
+}
+
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, pod string) {
 	if s.Stall {
 		select {
 		case <-s.done:
@@ -203,7 +252,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	overSPDY := http.HandlerFunc(s.forwardSPDY)
+	overSPDY := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.forwardSPDY(w, r, pod) })
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		if s.NoWebSockets {
 			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "Upgrade request required")
@@ -215,7 +264,11 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	overSPDY(w, r)
 }
 
-func (s *Server) forwardSPDY(w http.ResponseWriter, r *http.Request) {
+func (s *Server) forwardSPDY(w http.ResponseWriter, r *http.Request, pod string) {
+	ports := s.Ports
+	if of, ok := s.PortsOf[pod]; ok {
+		ports = of
+	}
 	if _, err := httpstream.Handshake(r, w, []string{protocol}); err != nil {
 		return
 	}
@@ -229,7 +282,7 @@ func (s *Server) forwardSPDY(w http.ResponseWriter, r *http.Request) {
 			reports[id] = stream
 			return nil
 		}
-		go s.carry(stream, reports[id])
+		go carry(ports, stream, reports[id])
 		return nil
 	})
 	if streams == nil {
@@ -243,12 +296,12 @@ func (s *Server) forwardSPDY(w http.ResponseWriter, r *http.Request) {
 }
 
 // carry connects a stream to the port that it names.
-func (s *Server) carry(stream, report httpstream.Stream) {
+func carry(ports map[string]string, stream, report httpstream.Stream) {
 	defer func() { _ = stream.Close() }()
 	defer func() { _ = report.Close() }()
 	port := stream.Headers().Get(corev1.PortHeader)
-	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", s.Ports[port])
-	if s.Ports[port] == "" || err != nil {
+	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", ports[port])
+	if ports[port] == "" || err != nil {
 		_, _ = fmt.Fprintf(report, "failed to connect to localhost:%s inside namespace, IPv4: dial tcp4 127.0.0.1:%s: "+
 			"connect: connection refused", port, port)
 		return
