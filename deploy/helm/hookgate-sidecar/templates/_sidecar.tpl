@@ -44,7 +44,7 @@ enableServiceLinks: false
     httpGet:
       path: /readyz
       port: health
-    initialDelaySeconds: 1
+    initialDelaySeconds: 2
     periodSeconds: 1
     failureThreshold: 3600
   readinessProbe:
