@@ -32,6 +32,7 @@ import (
 	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructure "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 const success = hooks.ResponseStatus_RESPONSE_STATUS_SUCCESS
@@ -218,10 +219,10 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// A gateway that does not answer is Unreachable, with a text that is the same each time.
+// A gateway that is not there when its time is up is Unreachable, with a text that is the same each time.
 func TestUnreachable(t *testing.T) {
 	for _, url := range []string{"unix:///nonexistent/x.sock", "grpc://127.0.0.1:1"} {
-		c := newClient(t, caller.Config{URL: url})
+		c := newClient(t, caller.Config{URL: url, Timeout: time.Second})
 		var texts []string
 		for range 2 {
 			_, err := c.BeforeControlPlaneUpgrade(t.Context(), &hooks.BeforeControlPlaneUpgradeRequest{})
@@ -233,6 +234,48 @@ func TestUnreachable(t *testing.T) {
 		if texts[0] != texts[1] {
 			t.Errorf("the texts differ: %q", texts)
 		}
+	}
+}
+
+// A call over gRPC waits for a gateway that listens only when the channel pauses after a refusal, and not for one whose
+// certificate is not trusted.
+func TestWaitsForAGateway(t *testing.T) {
+	address := fmt.Sprintf("127.0.0.1:%d", process.FreePort(t))
+	c := newClient(t, caller.Config{URL: "grpc://" + address})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := c.BeforeControlPlaneUpgrade(ctx, &hooks.BeforeControlPlaneUpgradeRequest{}); hook.KindOf(err) != hook.Unreachable {
+		t.Fatalf("nothing listens: %v", err)
+	}
+	called := make(chan error, 1)
+	go func() {
+		_, err := c.BeforeControlPlaneUpgrade(t.Context(), &hooks.BeforeControlPlaneUpgradeRequest{})
+		called <- err
+	}()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	hooks.RegisterLifecycleHooksServiceServer(s, &server{answer: func(
+		context.Context, *hooks.BeforeControlPlaneUpgradeRequest,
+	) (*hooks.BeforeControlPlaneUpgradeResponse, error) {
+		return &hooks.BeforeControlPlaneUpgradeResponse{Status: hooks.ResponseStatus_RESPONSE_STATUS_SUCCESS}, nil
+	}})
+	go func() { _ = s.Serve(listener) }()
+	t.Cleanup(s.Stop)
+	if err := <-called; err != nil {
+		t.Errorf("it listens now: %v", err)
+	}
+
+	secure := httptest.NewUnstartedServer(nil)
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	c = newClient(t, caller.Config{URL: "grpcs" + strings.TrimPrefix(secure.URL, "https"), Timeout: time.Hour})
+	_, err = c.BeforeControlPlaneUpgrade(t.Context(), &hooks.BeforeControlPlaneUpgradeRequest{})
+	if hook.KindOf(err) != hook.Unreachable || !strings.Contains(err.Error(), "certificate not trusted") {
+		t.Errorf("a certificate that is not trusted: %v", err)
 	}
 }
 

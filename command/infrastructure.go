@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ type infrastructureOptions struct {
 	diagnostics    diagnosticsOptions
 	tls            tlsOptions
 	webhooks       webhookOptions
+	shutdownDelay  time.Duration
 }
 
 func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
@@ -46,6 +48,8 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.Lookup("health-addr").Usage = "address for /healthz and /readyz in plain HTTP; empty serves none"
 	o.tls.addFlags(f)
 	o.webhooks.addFlagsFor(f, "port where the API server asks for the validation of the kinds; 0 for none")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long webhooks are still answered after SIGTERM, until the API "+
+		"server asks those of another replica")
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
 	return cmd
@@ -57,6 +61,9 @@ func (o *infrastructureOptions) check() error {
 	}
 	if _, _, err := net.SplitHostPort(o.diagnostics.address); err != nil {
 		return cmdline.Usagef("--diagnostics-address: %w", err)
+	}
+	if o.shutdownDelay < 0 {
+		return cmdline.Usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
 	}
 	return o.webhooks.check(false)
 }
@@ -99,17 +106,22 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 		}
 		background = append(background, webhooks)
 	}
-	return runAll(ctx, managed{mgr}, background...)
+	return runAll(ctx, managed{mgr, o.shutdownDelay}, background...)
 }
 
-// managed is a manager as a runner.
-type managed struct{ manager.Manager }
+// managed is a manager as a runner. What runs beside it runs for the delay longer.
+type managed struct {
+	manager.Manager
+
+	delay time.Duration
+}
 
 // Run runs the manager until ctx is done.
 func (m managed) Run(ctx context.Context) error {
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
+	time.Sleep(m.delay)
 	return nil
 }
 

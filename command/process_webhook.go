@@ -70,7 +70,8 @@ func (o *webhookOptions) listen(ctx context.Context, c webhook.Config, settings 
 	return o.listenWith(ctx, handler, settings, c.Logger)
 }
 
-// listenWith returns webhooks with a handler, which listen already.
+// listenWith returns webhooks with a handler, which listen already. Once ctx is done, callers make new connections for
+// each request, and thus to others.
 func (o *webhookOptions) listenWith(
 	ctx context.Context, handler http.Handler, settings certs.Settings, logger *slog.Logger,
 ) (*webhooks, error) {
@@ -80,7 +81,7 @@ func (o *webhookOptions) listenWith(
 	}
 	server := servers.NewSide(servers.SideConfig{
 		Name: "webhooks", Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings),
-		Handler: handler, Logger: logger,
+		Handler: handler, Logger: logger, Ending: func() bool { return ctx.Err() != nil },
 	})
 	if err := server.Listen(ctx); err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {

@@ -5,12 +5,15 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -145,7 +148,12 @@ func (o *serveOptions) openDev() (remove func(), err error) {
 	if !o.dev.enabled {
 		return remove, nil
 	}
-	if _, _, err := devcert.Keep(o.certDir, time.Now().Add(devCertificates)); err != nil {
+	_, _, err = devcert.Keep(o.certDir, time.Now().Add(devCertificates))
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return nil, fmt.Errorf("--dev: %w: name a directory that can be written with --cert-dir, such as an emptyDir of a "+
+			"Pod", err)
+	case err != nil:
 		return nil, fmt.Errorf("--dev: %w", err)
 	}
 	configs, err := o.dev.registrations()
@@ -157,6 +165,9 @@ func (o *serveOptions) openDev() (remove func(), err error) {
 		return nil, fmt.Errorf("--dev: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "hookgate-dev-")
+	if err != nil { // the image has no directory for temporary files
+		dir, err = os.MkdirTemp(o.certDir, "hookgate-dev-")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--dev: %w", err)
 	}

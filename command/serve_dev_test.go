@@ -142,9 +142,11 @@ func TestServeDevRefuses(t *testing.T) {
 		"NoURL":             {append(dev, "--extension", "127.0.0.1:1"), "--extension: the URL must begin with https://, grpcs://, grpc://, unix://"},
 		"Far":               {append(dev, "--extension", "grpc://acme.example:1"), "--extension: the URL must be on loopback"},
 		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, and is left alone"},
+		// No one can make a directory there, not even root.
+		"NotWritable": {slices.Concat(dev[:3], []string{"--cert-dir", "/sys/hookgate"}), "name a directory that can be written with --cert-dir"},
 	} {
 		got := commandtest.ServeBriefly(t, nil, tt.args...)
-		if want := map[bool]int{true: cmdline.ExitFailed, false: cmdline.ExitUsage}[name == "OtherCertificates"]; got.Code != want || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {
+		if want := map[bool]int{true: cmdline.ExitFailed, false: cmdline.ExitUsage}[name == "OtherCertificates" || name == "NotWritable"]; got.Code != want || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {
 			t.Errorf("%s: exit status %d, want %d and %q:\n%s%s", name, got.Code, want, tt.want, got.ErrOut, got.Out)
 		}
 	}

@@ -139,7 +139,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		},
 		Metrics: metricsHandler, Status: statusHandler, Recording: recordings, Console: page, Ready: reg.Ready(),
 		Notices: files.all,
-		Unready: func() string { return reg.Snapshot().Unready() },
+		Unready: o.unready(reg, source),
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			callers.Store(&http)
 			printAddresses(out, http, grpc, diagnostics, health)
@@ -159,6 +159,17 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 	background = append(background, ofMachines...)
 	return runAll(ctx, server, append(background, recorder, changes, source)...)
+}
+
+// unready returns why the gateway is not ready. If the API server needs its webhook before it can list what makes it
+// ready, and no other gateway has one that is ready, nothing keeps it from being ready: see controllers.Source.Alone.
+func (o *serveOptions) unready(reg registry.Snapshots, of source) func() string {
+	return func() string {
+		if cluster, ok := of.(*controllers.Source); ok && o.webhooks.port != 0 && cluster.Alone() {
+			return ""
+		}
+		return reg.Snapshot().Unready()
+	}
 }
 
 // hooksPage returns a function that returns the address with the page of the hooks, or nil if there is none yet.

@@ -133,6 +133,7 @@ type Source struct {
 	rollouts   *rollouts
 	blocks     blocks
 	closed     func() // closes a Discoverer of its own
+	alone      alone
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.
@@ -259,6 +260,9 @@ func (s *Source) Run(ctx context.Context) error {
 		ended <- mgr.Start(running)
 	}()
 	defer s.complain(synced).Stop()
+	if s.mayBeAlone() {
+		go s.lookForConversion(ctx)
+	}
 	select {
 	case err = <-ended:
 	case <-ctx.Done():

@@ -25,6 +25,7 @@ const grpcPort = "grpc"
 type Endpoints struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]*endpointsOf
+	synced   func() bool // nil if they are not followed
 }
 
 // endpointsOf holds the endpoints of one Service.
@@ -40,12 +41,32 @@ func NewEndpoints() *Endpoints {
 
 // Of implements extension.Endpoints.
 func (e *Endpoints) Of(host string) (addresses []netip.AddrPort, changed <-chan struct{}) {
-	name, rest, _ := strings.Cut(host, ".")
-	namespace, _, _ := strings.Cut(rest, ".")
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.of(types.NamespacedName{Namespace: namespace, Name: name})
+	s := e.of(serviceAt(host))
 	return s.addresses(), s.changed
+}
+
+// unserved reports whether it is known that none of the Services with these hosts has an endpoint that serves.
+func (e *Endpoints) unserved(hosts []string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.synced == nil || !e.synced() {
+		return false
+	}
+	for _, host := range hosts {
+		if s := e.services[serviceAt(host)]; s != nil && s.serves() {
+			return false
+		}
+	}
+	return true
+}
+
+// serviceAt returns the Service with a host, name.namespace.svc.
+func serviceAt(host string) types.NamespacedName {
+	name, rest, _ := strings.Cut(host, ".")
+	namespace, _, _ := strings.Cut(rest, ".")
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 // of returns the endpoints of a Service. The caller holds the lock.
@@ -97,6 +118,19 @@ func (s *endpointsOf) addresses() []netip.AddrPort {
 	return slices.Compact(ready)
 }
 
+// serves reports whether an endpoint is ready, or terminates but still serves.
+func (s *endpointsOf) serves() bool {
+	for _, slice := range s.slices {
+		for i := range slice.Endpoints {
+			c := &slice.Endpoints[i].Conditions
+			if c.Ready == nil || *c.Ready || c.Serving != nil && *c.Serving {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // portOf returns the port to call: the only one, or the one named grpc. An EndpointSlice does not say to which port of
 // the Service its ports belong.
 func portOf(slice *discoveryv1.EndpointSlice) (uint16, bool) {
@@ -118,12 +152,18 @@ func (e *Endpoints) follow(ctx context.Context, c cache.Cache) error {
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	following, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { e.set(nil, object) },
 		UpdateFunc: e.set,
 		DeleteFunc: func(object any) { e.set(object, nil) },
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.synced = following.HasSynced
+	return nil
 }
 
 // set replaces an EndpointSlice; nil means none. A slice may move to another Service.

@@ -24,11 +24,14 @@ func deadline(next extension.Caller) extension.Caller {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		result, err := next(ctx, c)
-		if err == nil || hook.KindOf(err) != hook.Timeout || result.Decided {
+		if err == nil || hook.KindOf(err) != hook.Timeout && ctx.Err() == nil || result.Decided {
 			return result, err
 		}
 		if byCaller && timeout < c.Handler.Handler.Timeout*3/4 {
 			result.Inconclusive = true
+		}
+		if hook.KindOf(err) != hook.Timeout { // the name of the host was still being looked up
+			return result, err
 		}
 		// The text must not depend on how much of the caller's deadline was left.
 		text := "no answer before the caller's deadline"

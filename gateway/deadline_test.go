@@ -91,6 +91,28 @@ func TestDeadlinePassesOtherErrors(t *testing.T) {
 	}
 }
 
+// A lookup that outlasts a caller's short deadline says no more about the extension than a timeout does.
+func TestDeadlineDuringALookup(t *testing.T) {
+	c := callTo(t, "BeforeClusterCreate", func(h *registry.Handler) { h.Timeout = 4 * time.Second })
+	for _, left := range []time.Duration{time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			if left != 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, left)
+				defer cancel()
+			}
+			result, err := deadline(func(ctx context.Context, _ extension.Call) (extension.Result, error) {
+				<-ctx.Done()
+				return extension.Result{}, hook.Errorf(hook.Unreachable, "host name lookup timed out")
+			})(ctx, c)
+			if hook.KindOf(err) != hook.Unreachable || result.Inconclusive != (left != 0) {
+				t.Errorf("%s left: got %v, inconclusive %t", left, err, result.Inconclusive)
+			}
+		})
+	}
+}
+
 func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))

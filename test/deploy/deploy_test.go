@@ -346,8 +346,8 @@ func TestGuideRegistersTheGateway(t *testing.T) {
 	}
 }
 
-// expectPorts checks that a container has the ports of the addresses in its flags, by name, and that its probes ask the
-// health port. It returns the ports.
+// expectPorts checks that a container has the ports of the addresses in its flags, by name, that its probes ask the
+// health port, and that a frozen process gets no calls, and is ended, 20 s later. It returns the ports.
 func expectPorts(t *testing.T, c *corev1.Container, want map[string]string) (got map[string]string) {
 	t.Helper()
 	got = map[string]string{}
@@ -357,10 +357,30 @@ func expectPorts(t *testing.T, c *corev1.Container, want map[string]string) (got
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ports of the container differ from its flags (-flags +ports):\n%s", diff)
 	}
-	for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
-		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path ||
+	or := func(value, otherwise int32) int32 {
+		if value == 0 {
+			return otherwise
+		}
+		return value
+	}
+	for _, of := range []struct {
+		path  string
+		probe *corev1.Probe
+	}{{"/readyz", c.StartupProbe}, {"/readyz", c.ReadinessProbe}, {"/healthz", c.LivenessProbe}} {
+		probe := of.probe
+		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != of.path ||
 			probe.HTTPGet.Port != intstr.FromString("health") {
-			t.Errorf("probe %+v, want GET %s on the health port", probe, path)
+			t.Fatalf("probe %+v, want GET %s on the health port", probe, of.path)
+		}
+		// The first probe may come as late as a period after the process froze.
+		seen := or(probe.FailureThreshold, 3)*probe.PeriodSeconds + or(probe.TimeoutSeconds, 1)
+		if grace := probe.TerminationGracePeriodSeconds; probe == c.LivenessProbe && grace != nil {
+			seen += int32(*grace)
+		} else if probe == c.LivenessProbe {
+			t.Error("a frozen process has the whole grace period of its Pod")
+		}
+		if probe != c.StartupProbe && seen > 20 {
+			t.Errorf("GET %s: a process that is frozen is noticed after up to %d s, want 20", of.path, seen)
 		}
 	}
 	return got

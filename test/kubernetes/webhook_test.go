@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -607,7 +609,7 @@ func TestWebhooksDoNotWait(t *testing.T) {
 }
 
 // TestReadyWhenOnlyItCanConvert: an API server can list objects stored as v1alpha1 only with the help of the gateway
-// that lists them.
+// that lists them, and reaches it only while it is ready, as by a Service.
 func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 	config, _ := emptyServer(t, filepath.Join("..", "..", "deploy", "crd", hookgateGroup+"_extensionconfigs.yaml"),
 		filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_extensionpolicies.yaml"))
@@ -636,6 +638,8 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 	}
 	certs, port := t.TempDir(), strconv.Itoa(process.FreePort(t))
 	pair := certificates.In(t, certs)
+	var health atomic.Value // the address of /readyz
+	service := serviceOfReady(t, "127.0.0.1:"+port, &health)
 	x := newExtension(t, "a")
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(hookgateGroup + "/v1beta2")
@@ -657,7 +661,7 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 		}
 		change("v1beta2", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
 			ConversionReviewVersions: []string{"v1"},
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:" + port + "/convert"), CABundle: pair.CAPEM},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://" + service + "/convert"), CABundle: pair.CAPEM},
 		}})
 		for range 20 {
 			time.Sleep(200 * time.Millisecond)
@@ -667,8 +671,9 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 		}
 		return "all can be listed", false
 	})
-	startGateway(t, kubeconfigOf(t, config), certs, "--extension-config-group", hookgateGroup, "--webhook-port", port,
-		"--webhook-cert-dir", certs)
+	g := launchGateway(t, kubeconfigOf(t, config), certs, "--extension-config-group", hookgateGroup, "--webhook-port", port,
+		"--webhook-cert-dir", certs, "--gateway-address", "hookgate.hookgate-system.svc")
+	health.Store(g.health)
 	eventually(t, "all are discovered", func() (string, bool) {
 		if err := c.List(t.Context(), list); err != nil {
 			return err.Error(), false
@@ -681,6 +686,50 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 		}
 		return fmt.Sprintf("%d of %d", n, made), n == made
 	})
+}
+
+// serviceOfReady returns an address that leads to another one while the gateway with the health address is ready.
+func serviceOfReady(t *testing.T, to string, health *atomic.Value) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	forward := func(from net.Conn) {
+		defer func() { _ = from.Close() }()
+		response, err := http.Get(fmt.Sprintf("http://%v/readyz", health.Load()))
+		if err != nil {
+			return
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return
+		}
+		conn, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		running.Go(func() {
+			_, _ = io.Copy(conn, from)
+			_ = conn.Close()
+		})
+		_, _ = io.Copy(from, conn)
+	}
+	running.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { forward(from) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		running.Wait()
+	})
+	return l.Addr().String()
 }
 
 // TestWebhooksThatCannotBeServed: invalid flags end the start with a message that names them.

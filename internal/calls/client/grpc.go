@@ -9,11 +9,13 @@ import (
 	"net/http"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/network/connect"
 )
 
@@ -36,9 +38,22 @@ func (c *Client) exchange(ctx context.Context, h *catalog.Hook, in, out any, opt
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.config.Token)
 	}
 	var header, trailer metadata.MD
-	var rpc connect.RPC
-	err := c.grpc.Invoke(rpc.Watch(ctx), h.Method, in, out,
-		append(options, grpc.Header(&header), grpc.Trailer(&trailer))...)
+	rpc := &connect.RPC{}
+	invoke := func() error {
+		return c.grpc.Invoke(rpc.Watch(ctx), h.Method, in, out,
+			append(options, grpc.Header(&header), grpc.Trailer(&trailer))...)
+	}
+	err := invoke()
+	for c.config.Wait && err != nil && ctx.Err() == nil && rpc.Unsent() {
+		if f := c.grpc.Classify(rpc, err); f == nil || f.Kind != hook.Unreachable || !f.Temporary {
+			break
+		}
+		if !c.grpc.WaitForStateChange(ctx, connectivity.TransientFailure) && ctx.Err() != context.Canceled {
+			return &Response{Failure: c.grpc.Classify(rpc, err)}
+		}
+		rpc = &connect.RPC{}
+		err = invoke()
+	}
 	r := &Response{GRPC: status.Convert(err), Header: http.Header{}}
 	r.Status = "gRPC " + r.GRPC.Code().String()
 	for k, v := range metadata.Join(header, trailer) {
@@ -47,7 +62,7 @@ func (c *Client) exchange(ctx context.Context, h *catalog.Hook, in, out any, opt
 	if err == nil {
 		return r
 	}
-	if r.Failure = c.grpc.Classify(&rpc, err); r.Failure != nil {
+	if r.Failure = c.grpc.Classify(rpc, err); r.Failure != nil {
 		r.Failure = c.failure(ctx, r.Failure)
 	}
 	return r

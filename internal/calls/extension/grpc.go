@@ -156,6 +156,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	case answer.Err != nil:
 		return nil, false, x.fail(hook.BadResponse, "answer is not a message of the contract", answer.Err)
 	case err != nil:
+		x.unresolved = channel.hosts.unresolved(x.rpc)
 		failed, unimplemented := x.refused(ctx, channel.conn, err)
 		return nil, unimplemented, failed
 	}

@@ -33,6 +33,7 @@ const (
 type channel struct {
 	refs
 	conn    *connect.GRPC
+	hosts   *hostResolvers
 	expires time.Time
 	budget  *retryBudget // of the extension: a new channel takes over that of the old one
 	// lacksHealth reports whether the server has no health service; nil before it has answered.
@@ -133,7 +134,7 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	c := &channel{conn: conn}
+	c := &channel{conn: conn, hosts: resolvers}
 	c.init(func() { _ = conn.Close() }) // an error would say that it is closed
 	return c, nil
 }

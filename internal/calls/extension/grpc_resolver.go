@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	grpcresolver "google.golang.org/grpc/resolver"
@@ -42,6 +43,17 @@ type hostResolvers struct {
 	endpoints Endpoints // nil if the host is not a Service's, or its endpoints are not followed
 	lookup    connect.Lookup
 	failures  *connect.Failures
+
+	// pending reports whether the host is looked up and has had no address yet.
+	pending atomic.Bool
+}
+
+// unresolved returns the error of a call that was not sent when its time was over, if the lookup of the host is why.
+func (b *hostResolvers) unresolved(rpc *connect.RPC) error {
+	if rpc.Unsent() && b.pending.Load() {
+		return connect.Unresolved(b.endpoint.Host)
+	}
+	return nil
 }
 
 // Scheme implements grpcresolver.Builder.
@@ -65,6 +77,7 @@ func (b *hostResolvers) Build(
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &hostResolver{hostResolvers: b, cc: cc, host: host, port: port, again: make(chan struct{}, 1), cancel: cancel}
+	b.pending.Store(true)
 	r.running.Go(func() { r.run(ctx) })
 	return r, nil
 }
@@ -130,6 +143,7 @@ func (r *hostResolver) run(ctx context.Context) {
 
 // use sets the addresses that calls take turns on.
 func (r *hostResolver) use(known []netip.AddrPort) {
+	r.pending.Store(false)
 	known = known[:min(len(known), maxAddresses)]
 	addresses := make([]grpcresolver.Address, len(known))
 	for i, a := range known {
@@ -143,6 +157,7 @@ func (r *hostResolver) resolve(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	r.pending.Store(false)
 	if err != nil {
 		r.failures.Set(err)
 		r.cc.ReportError(err)

@@ -6,8 +6,10 @@ package extension
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -35,6 +37,8 @@ type host struct {
 	// dials counts connections, so that each starts at another address of the host.
 	dials   atomic.Uint32
 	failing connect.Failing
+	// dialing counts the connections that are being made, and lookingUp those that wait for the host's addresses.
+	dialing, lookingUp atomic.Int32
 
 	current atomic.Pointer[pool]
 	mu      sync.Mutex // held to change current
@@ -157,5 +161,27 @@ func isService(host string) bool {
 
 // dial connects to addr, which is the host's or its proxy's.
 func (h *host) dial(ctx context.Context, addr string) (net.Conn, error) {
-	return connect.Dial(ctx, h.config.LookupHost, h.config.Allowed, &h.failing, addr, h.dials.Add(1)-1)
+	h.dialing.Add(1)
+	defer h.dialing.Add(-1)
+	return connect.Dial(ctx, h.lookup, h.config.Allowed, &h.failing, addr, h.dials.Add(1)-1)
+}
+
+// lookup is a connect.Lookup.
+func (h *host) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	h.lookingUp.Add(1)
+	defer h.lookingUp.Add(-1)
+	return h.config.LookupHost(ctx, name)
+}
+
+// unresolved returns the error of the lookup for which a request whose time is over, and ended with err, has had no
+// connection; nil if it had none for another reason. Connections are made for all requests: one that waits for a server
+// that does not answer shows that the host has an address.
+func (h *host) unresolved(err error) error {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return dns
+	}
+	if n := h.dialing.Load(); n > 0 && n == h.lookingUp.Load() {
+		return connect.Unresolved(h.endpoint.Host)
+	}
+	return nil
 }

@@ -114,9 +114,11 @@ func (h *http1) await(ctx context.Context) (*http1Conn, error) {
 		return got.conn, got.err
 	case <-ctx.Done():
 		if !h.stopWaiting(w) {
-			if got := <-w; got.conn != nil {
-				h.put(got.conn)
+			got := <-w
+			if got.err != nil {
+				return nil, got.err
 			}
+			h.put(got.conn)
 		}
 		return nil, ctx.Err()
 	}

@@ -104,6 +104,7 @@ func (g *GRPC) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) 
 	case err == nil:
 		return true, nil
 	case ctx.Err() != nil, status.Code(err) == codes.DeadlineExceeded:
+		x.unresolved = channel.hosts.unresolved(rpc)
 		return true, x.ended(ctx, err)
 	}
 	if f := channel.conn.Classify(rpc, err); f != nil && f.Kind == hook.Unreachable {

@@ -33,6 +33,9 @@ type request struct {
 	memory    worker                  // nil bounds nothing
 	work      budget.Work             // with the answer
 
+	// unresolved is why the host had no address when ctx ended; nil if that is not why there was no answer.
+	unresolved error
+
 	callerFirst  bool // the caller's deadline comes before timeout has passed
 	inconclusive bool // the server has found fault with the request
 	connected    bool // the last attempt had a connection
@@ -171,6 +174,8 @@ func (r *request) ended(ctx context.Context, err error) *hook.Error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return r.fail(hook.Canceled, "the caller left", err)
+	case r.unresolved != nil:
+		return r.failed(connect.Classify(r.unresolved), r.unresolved)
 	case r.callerFirst:
 		return r.fail(hook.Timeout, "no answer before the caller's deadline", err)
 	}

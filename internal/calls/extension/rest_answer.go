@@ -194,6 +194,9 @@ func unsaid(m proto.Message) string {
 // unanswered returns the error of a request that got no answer.
 func (x *restRequest) unanswered(ctx context.Context, err error) *hook.Error {
 	if ctx.Err() != nil {
+		if !x.connected {
+			x.unresolved = x.route.host.unresolved(err)
+		}
 		return x.ended(ctx, err)
 	}
 	f := *connect.Classify(err)

@@ -44,6 +44,17 @@ func canonicalHost(host string) string {
 	return strings.TrimSuffix(host, ".cluster.local")
 }
 
+// Services returns the hosts that are Services of a cluster: name.namespace.svc.
+func (a Addresses) Services() []string {
+	var hosts []string
+	for _, own := range a {
+		if strings.HasSuffix(own.host, ".svc") {
+			hosts = append(hosts, own.host)
+		}
+	}
+	return hosts
+}
+
 // Check returns an error if a valid URL leads to this gateway.
 func (a Addresses) Check(raw string) error {
 	if a.has(raw) {

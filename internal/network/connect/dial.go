@@ -17,7 +17,9 @@ const (
 	// dialTimeout bounds the wait for one address. While there are others to try, it is dialTimeoutOfSeveral.
 	dialTimeout          = 10 * time.Second
 	dialTimeoutOfSeveral = 3 * time.Second
-	keepAlive            = 15 * time.Second
+	// lookupTimeout bounds a lookup: with a search list, the system's resolver would try each name for 10 s.
+	lookupTimeout = 10 * time.Second
+	keepAlive     = 15 * time.Second
 )
 
 // ErrNoAddress reports a host name that resolves to no address.
@@ -25,6 +27,11 @@ var ErrNoAddress = errors.New("host name has no address")
 
 // Lookup returns the addresses of a host name.
 type Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+
+// Unresolved returns the error of a caller whose time is over while host is still being looked up.
+func Unresolved(host string) error {
+	return &net.DNSError{Err: "no answer yet", Name: host, IsTimeout: true}
+}
 
 // ForbiddenError is an address at which no extension may be.
 type ForbiddenError struct {
@@ -74,6 +81,8 @@ func (l Lookup) Resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
 	addresses, err := l(ctx, host)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,9 @@ type SideConfig struct {
 	TLS     *tls.Config
 	Handler http.Handler
 	Logger  *slog.Logger
+	// Ending reports whether the process is about to end, so that answers are the last ones of their connections: what a
+	// caller sends on one that is just being closed is lost. Nil means that it never is.
+	Ending func() bool
 }
 
 // Side serves an address besides the fronts, such as that of webhooks. It is safe for concurrent use; call Listen and
@@ -78,7 +81,7 @@ func (s *Side) listenOn(l net.Listener) {
 	s.server = newHTTPServer(handler, s.config.TLS, &http.HTTP2Config{
 		MaxConcurrentStreams: limits.SideStreams, MaxReceiveBufferPerStream: limits.CallOverheadBytes,
 	}, s.config.Logger)
-	s.listener.attach(s.server, func() bool { return false })
+	s.listener.attach(s.server, func() bool { return s.config.Ending != nil && s.config.Ending() })
 }
 
 // Close closes the address and all connections. Run returns nil then.

@@ -23,6 +23,38 @@ import (
 	"github.com/hookgate/hookgate/test/certificates"
 )
 
+// An answer of a process that is about to end is the last one of its connection.
+func TestEndingServerKeepsNoConnection(t *testing.T) {
+	pair := certificates.New(t)
+	ending := false
+	s := NewSide(SideConfig{
+		Name: "webhooks", Address: "127.0.0.1:0", TLS: certificates.Server(t, pair), Logger: slog.New(slog.DiscardHandler),
+		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), Ending: func() bool { return ending },
+	})
+	if err := s.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	transport := &http.Transport{TLSClientConfig: pair.ClientTLS()} // as the API server has: HTTP/1.1
+	defer transport.CloseIdleConnections()
+	for _, ending = range []bool{false, true} {
+		response, err := (&http.Client{Transport: transport}).Get("https://" + s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.Close != ending {
+			t.Errorf("ending: %t; the connection closes: %t", ending, response.Close)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestServerAnswersWhatWasAsked: requests that arrived before the shutdown are answered.
 func TestServerAnswersWhatWasAsked(t *testing.T) {
 	pair := certificates.New(t)

@@ -40,6 +40,13 @@ enableServiceLinks: false
     containerPort: 9443
   - name: health
     containerPort: 9440
+  startupProbe:
+    httpGet:
+      path: /readyz
+      port: health
+    initialDelaySeconds: 2
+    periodSeconds: 1
+    failureThreshold: 3600
   readinessProbe:
     httpGet:
       path: /readyz
@@ -49,7 +56,9 @@ enableServiceLinks: false
     httpGet:
       path: /healthz
       port: health
-    periodSeconds: 10
+    periodSeconds: 4
+    timeoutSeconds: 4
+    terminationGracePeriodSeconds: 1
   resources:
     {{- toYaml $values.resources | nindent 4 }}
   securityContext:
