@@ -29,6 +29,7 @@ type serveOptions struct {
 	httpAddress       string
 	grpcAddress       string
 	certDir           string
+	selfCertificates  []string
 	resync            time.Duration
 	connectionAge     time.Duration
 	preferHTTP2       bool
@@ -91,6 +92,11 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.certDir, "cert-dir", "",
 		"directory with tls.crt and tls.key; with ca.crt, too, callers must show a certificate that it has signed, "+
 			"or a token if the gateway checks tokens; followed while the gateway runs")
+	f.StringSliceVar(&o.selfCertificates, "self-certificates", nil,
+		"make and renew certificates without cert-manager, in Secrets of the gateway's namespace, and write them to "+
+			"--cert-dir and --webhook-cert-dir: "+selfServers+" for those of the gateway and the caBundle of its webhooks, "+
+			selfCallers+" for the CA of callers and their certificates, too, which is otherwise yours, in the Secret "+
+			"hookgate-callers-ca")
 	f.DurationVar(&o.resync, "resync", time.Minute,
 		"how often extensions are asked again which handlers they have; 5s by default with --sidecar")
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
@@ -172,6 +178,9 @@ func (o *serveOptions) check() error {
 	}
 	if o.shutdownDelay < 0 {
 		return cmdline.Usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
+	}
+	if err := o.checkSelfCertificates(); err != nil {
+		return err
 	}
 	if err := o.webhooks.check(!o.wantsCluster()); err != nil {
 		return err

@@ -36,6 +36,11 @@ func newFollowed(logger *slog.Logger) *followed {
 func (f *followed) add(in *inputs, s source, metrics *observe.Metrics) {
 	f.reloads = append(f.reloads, in.certificates.Reload)
 	f.observe("serving", in.certificates.Pair(), metrics)
+	if in.issuer != nil {
+		f.notices = append(f.notices, func() status.Notice {
+			return status.Notice{Name: "self-certificates", Text: in.issuer.Warning()}
+		})
+	}
 	if in.clientCertificate != nil {
 		f.certificate("client", in.clientCertificate, metrics)
 	}

@@ -32,7 +32,7 @@ var serveGroups = []cmdline.FlagGroup{
 	}},
 	{Title: "Development", Flags: []string{"dev", "extension"}},
 	{Title: "Addresses and certificates", Flags: []string{
-		"http-address", "grpc-address", "cert-dir", "tls-min-version", "tls-cipher-suites", "openapi",
+		"http-address", "grpc-address", "cert-dir", "self-certificates", "tls-min-version", "tls-cipher-suites", "openapi",
 	}},
 	{Title: "Who may call", Flags: []string{
 		"callers", "allowed-client-names", "allow-anonymous-callers", "kubernetes-tokens", "kubernetes-token-audiences",

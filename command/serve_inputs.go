@@ -17,11 +17,13 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/network/connect"
+	"github.com/hookgate/hookgate/internal/network/selfcert"
 )
 
 // inputs are the files and servers that the flags of hookgate serve name, opened.
 type inputs struct {
 	tls               certs.Settings
+	issuer            *selfcert.Issuer // nil if others make the certificates
 	certificates      *certs.Server
 	clientCertificate *certs.Pair // nil if there is none
 	cluster           connection
@@ -41,6 +43,9 @@ func (o *serveOptions) open(ctx context.Context, hooks *catalog.Catalog, logger 
 	in := &inputs{}
 	var err error
 	if in.tls, err = o.tls.settings(); err != nil {
+		return nil, err
+	}
+	if in.issuer, err = o.startSelfCertificates(ctx, logger); err != nil {
 		return nil, err
 	}
 	if in.certificates, err = certs.OpenServer(o.certDir, in.tls, logger); err != nil {

@@ -235,6 +235,9 @@ func (o *serveOptions) background(
 	if in.callers != nil {
 		background = append(background, in.callers)
 	}
+	if in.issuer != nil {
+		background = append(background, in.issuer)
+	}
 	memory.SetLimit()
 	if o.sidecar == "" { // which stays small
 		memory.SetPace(os.LookupEnv)

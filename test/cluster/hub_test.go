@@ -63,7 +63,7 @@ func applyFile(t *testing.T, name string) {
 	apply(t, data)
 }
 
-// kustomize renders a kustomization, with what is for cert-manager done.
+// kustomize renders a kustomization, with Secrets in place of Certificates.
 func kustomize(t *testing.T, kustomization string, others map[string][]byte) []byte {
 	t.Helper()
 	dir, err := os.MkdirTemp(filepath.Join(root(t), "bin"), "kustomize-") // deploy/ is ../../deploy
@@ -129,15 +129,28 @@ func install(t *testing.T) {
 	applyFile(t, "kinds.yaml")
 	apply(t, kustomize(t, `
 resources: [components.yaml, ../../deploy/jobs]
-components: [../../deploy/components/jobs]
+components: [../../deploy/components/jobs, ../../deploy/components/self-certificates/hub-beside-core]
 `, map[string][]byte{"components.yaml": components}))
+	rolledOut(t, namespace, "hookgate")
 	applyFile(t, "caller.yaml")
 	secret := func(from, key string) string {
-		return kubectl(t, "-n", namespace, "get", "secret", from, "-o", "jsonpath={.data."+strings.ReplaceAll(key, ".", `\.`)+"}")
+		return kubectl(t, "-n", namespace, "get", "secret", from, "-o", "go-template={{index .data \""+key+"\" | base64decode}}")
 	}
-	apply(t, fmt.Appendf(nil, `{apiVersion: v1, kind: Secret, metadata: {name: client, namespace: callers},
-data: {ca.crt: %s, tls.crt: %s, tls.key: %s}}`, secret("hookgate-serving-cert", "ca.crt"),
-		secret("hookgate-cluster-api-client", "tls.crt"), secret("hookgate-cluster-api-client", "tls.key")))
+	sidecars, err := authority("hookgate-ca") // of which the caller knows the sidecar's
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]string{"name": "client", "namespace": "callers"},
+		"stringData": map[string]string{
+			"ca.crt":  secret("hookgate-serving-cert", "ca.crt") + string(sidecars.PEM),
+			"tls.crt": secret("hookgate-cluster-api-client", "tls.crt"), "tls.key": secret("hookgate-cluster-api-client", "tls.key"),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, client)
 	extension, err := files.ReadFile("testdata/extension.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +159,6 @@ data: {ca.crt: %s, tls.crt: %s, tls.key: %s}}`, secret("hookgate-serving-cert", 
 		t.Fatal(err)
 	}
 	apply(t, extension)
-	rolledOut(t, namespace, "hookgate")
 	rolledOut(t, "acme-system", "acme-extension")
 	applyFile(t, "register.yaml")
 	kubectl(t, "-n", "callers", "wait", "pod/caller", "--for=condition=Ready", "--timeout=60s")

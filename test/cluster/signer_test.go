@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -20,11 +19,22 @@ import (
 	"github.com/hookgate/hookgate/internal/network/devcert"
 )
 
-// authorities are those of all manifests, by the Secret of their Certificate.
+// authorities are those of all manifests of extensions, by the Secret of their Certificate.
 var authorities = map[string]*devcert.Authority{}
 
-// sign replaces what is for cert-manager in manifests, which cannot run here: Secrets in place of Certificates, each signed
-// by the authority that its issuer has, and that authority where an annotation asks for it.
+// authority returns the authority that a Secret would have.
+func authority(secret string) (_ *devcert.Authority, err error) {
+	if authorities[secret] == nil {
+		authorities[secret], err = devcert.NewAuthority(time.Now().Add(lifetime))
+	}
+	return authorities[secret], err
+}
+
+// lifetime is how long all that is signed is valid.
+const lifetime = 24 * time.Hour
+
+// sign replaces the Certificates of extensions, because cert-manager cannot run here, by Secrets, each signed by the
+// authority that its issuer has. The gateway makes its own.
 func sign(manifests []byte) ([]byte, error) {
 	var objects []*unstructured.Unstructured
 	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
@@ -38,15 +48,6 @@ func sign(manifests []byte) ([]byte, error) {
 			objects = append(objects, o)
 		}
 	}
-	end := time.Now().Add(24 * time.Hour)
-	of := func(secret string) (*devcert.Authority, error) {
-		var err error
-		if authorities[secret] == nil {
-			authorities[secret], err = devcert.NewAuthority(end)
-		}
-		return authorities[secret], err
-	}
-	caBundle := ""
 	var out bytes.Buffer
 	write := func(o any) error {
 		data, err := yamlout.Marshal(o)
@@ -75,11 +76,11 @@ func sign(manifests []byte) ([]byte, error) {
 		if spec.IsCA {
 			name = spec.SecretName
 		}
-		a, err := of(name)
+		a, err := authority(name)
 		if err != nil {
 			return nil, err
 		}
-		pair, err := a.Issue(end, spec.DNSNames...)
+		pair, err := a.Issue(time.Now().Add(lifetime), spec.DNSNames...)
 		if err != nil {
 			return nil, err
 		}
@@ -88,16 +89,10 @@ func sign(manifests []byte) ([]byte, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: spec.SecretName, Namespace: o.GetNamespace()}, Type: corev1.SecretTypeTLS,
 			Data: map[string][]byte{"ca.crt": pair.CAPEM, "tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM},
 		})
-		if spec.SecretName == "hookgate-webhook-cert" {
-			caBundle = base64.StdEncoding.EncodeToString(pair.CAPEM)
-		}
 	}
 	for _, o := range objects {
 		if o.GetAPIVersion() == "cert-manager.io/v1" {
 			continue
-		}
-		if _, ok := o.GetAnnotations()["cert-manager.io/inject-ca-from"]; ok {
-			inject(o.Object, caBundle)
 		}
 		if err := write(o.Object); err != nil {
 			return nil, err
@@ -109,22 +104,4 @@ func sign(manifests []byte) ([]byte, error) {
 		}
 	}
 	return out.Bytes(), nil
-}
-
-// inject sets the authority in each clientConfig.
-func inject(value any, caBundle string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, member := range v {
-			if config, ok := member.(map[string]any); ok && name == "clientConfig" {
-				config["caBundle"] = caBundle
-			} else if name != "schema" {
-				inject(member, caBundle)
-			}
-		}
-	case []any:
-		for _, element := range v {
-			inject(element, caBundle)
-		}
-	}
 }

@@ -121,7 +121,7 @@ func TestClusterAPIGetsItsCertificate(t *testing.T) {
 		}
 	}
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: hookgate-system}\n"))
-	want("hookgate: there is no Secret hookgate-system/hookgate-cluster-api-client: cert-manager makes it where the gateway is installed; for "+
+	want("hookgate: there is no Secret hookgate-system/hookgate-cluster-api-client: cert-manager, or the gateway itself, makes it where the gateway is installed; for "+
 		"another namespace, give --namespace\n", true)
 	pair := certificates.New(t)
 	certificate := &corev1.Secret{

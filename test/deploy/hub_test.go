@@ -232,7 +232,7 @@ type server struct {
 
 const account = "system:serviceaccount:" + namespace + ":hookgate"
 
-func newServer(t *testing.T) *server {
+func newServer(t *testing.T, options ...func(*envtest.APIServer)) *server {
 	t.Helper()
 	dir := t.TempDir()
 	s := &server{kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
@@ -243,6 +243,9 @@ func newServer(t *testing.T) *server {
 	var err error
 	if s.audit, err = rights.Audit(s.ControlPlane.GetAPIServer(), dir); err != nil {
 		t.Fatal(err)
+	}
+	for _, option := range options {
+		option(s.ControlPlane.GetAPIServer())
 	}
 	// Without streamed lists, clients list and watch, as with older API servers.
 	s.ControlPlane.GetAPIServer().Configure().Set("feature-gates", "WatchList=false")

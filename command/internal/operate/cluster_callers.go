@@ -60,7 +60,7 @@ func NewCallersCommand() *cobra.Command {
 			"CA of callers has signed: copy its Secret into their namespaces, and add a volume and the flags\n" +
 			"--runtime-extension-client-cert-file and --runtime-extension-client-key-file to their Deployments. It says\n" +
 			"what it changes, and changes nothing twice. Run it again after each upgrade of Cluster API, which replaces\n" +
-			"the Deployments, and after cert-manager has made another certificate.",
+			"the Deployments, and after another certificate has been made.",
 		Example: "  hookgate callers --context management --dry-run\n  hookgate callers --context management",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,8 +97,8 @@ func (o *clusterCallersOptions) run(ctx context.Context, out io.Writer) error {
 	key := client.ObjectKey{Namespace: o.namespace, Name: callerSecret}
 	switch err := c.Get(ctx, key, certificate); {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no Secret %s: cert-manager makes it where the gateway is installed; for another "+
-			"namespace, give --namespace", key)
+		return fmt.Errorf("there is no Secret %s: cert-manager, or the gateway itself, makes it where the gateway is "+
+			"installed; for another namespace, give --namespace", key)
 	case err != nil:
 		return fmt.Errorf("get Secret %s: %w", key, err)
 	case len(certificate.Data[corev1.TLSCertKey]) == 0 || len(certificate.Data[corev1.TLSPrivateKeyKey]) == 0:

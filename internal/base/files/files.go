@@ -3,7 +3,8 @@
 
 // Package files reads files and directories that the gateway follows, which anything may happen to while it runs: a
 // pipe in their place, a device, a mount whose server does not answer, a file that never ends. A read gives up after
-// Timeout, and never reads more than it was asked for. It leaves to others how often to read, and what content means.
+// Timeout, and never reads more than it was asked for. Replace writes such a file. It leaves to others how often to
+// read, and what content means.
 package files
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -134,3 +136,27 @@ func read(name string, limit int64, timeout time.Duration) ([]byte, error) {
 }
 
 func tooLarge(limit int64) error { return fmt.Errorf("larger than %d bytes", limit) }
+
+// Replace writes a file beside path and renames it to path, for those who follow it.
+func Replace(path string, data []byte, mode os.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -23,6 +23,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/base/files"
 )
 
 // The names of the files that WriteDir writes. The CA is not in ca.crt: with a file of that name in the gateway's
@@ -183,33 +185,9 @@ func (p *Pair) WriteDir(dir string) error {
 		{KeyFile, p.KeyPEM, 0o600},
 		{CertFile, p.CertPEM, 0o644},
 	} {
-		if err := replace(filepath.Join(dir, f.name), f.data, f.mode); err != nil {
+		if err := files.Replace(filepath.Join(dir, f.name), f.data, f.mode); err != nil {
 			return fmt.Errorf("write development certificates: %w", err)
 		}
 	}
 	return nil
-}
-
-// replace writes a file beside path and renames it to path.
-func replace(path string, data []byte, mode os.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

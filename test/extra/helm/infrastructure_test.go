@@ -56,11 +56,15 @@ func TestInfrastructureEqualsKustomize(t *testing.T) {
 		}},
 	}
 	for name, tt := range map[string]struct {
-		set  values
-		more map[string]any
-	}{"defaults": {nil, nil}, "settings": {set, same}} {
+		set        values
+		more       map[string]any
+		components []string
+	}{
+		"defaults": {nil, nil, nil}, "settings": {set, same, nil},
+		"certificates of its own": {values{"certificates": "self"}, nil, []string{"components/self-certificates/infrastructure"}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			want := build(t, kustomization{resources: []string{"infrastructure"}, more: tt.more})
+			want := build(t, kustomization{resources: []string{"infrastructure"}, components: tt.components, more: tt.more})
 			delete(want, "v1 Namespace <nil>/"+namespace) // it exists before the chart is installed
 			got := render(t, loadInfrastructure(t), namespace, tt.set)
 			keepDefinitions(t, got)

@@ -132,6 +132,13 @@ func makeCases() []chartCase {
 		add(", a CA of one's own", installation, values{"callers": "own"}, "components/client-certificates")
 		add(", anonymous callers", installation, values{"callers": "anonymous"}, "components/anonymous-callers")
 		add(", settings", installation, settings).more = settingsOfKustomize
+		self := "components/self-certificates/without-webhooks"
+		if slices.Contains(hubs, installation) {
+			self = "components/self-certificates/" + installation
+		}
+		add(", certificates of its own", installation, values{"certificates": "self"}, self)
+		add(", certificates of its own for anonymous callers", installation, values{"certificates": "self", "callers": "anonymous"},
+			"components/anonymous-callers", self)
 	}
 	for _, installation := range hubs {
 		add(", one namespace", installation, values{"oneNamespace": true}, "components/one-namespace")
@@ -258,7 +265,9 @@ func keepDefinitions(t *testing.T, all objects) {
 		if isDefinition := object["kind"] == "CustomResourceDefinition"; isDefinition != (annotations[policy] == "keep") {
 			t.Errorf("%s: the annotation %s is %v", key, policy, annotations[policy])
 		}
-		delete(annotations, policy)
+		if delete(annotations, policy); len(annotations) == 0 {
+			delete(object["metadata"].(map[string]any), "annotations")
+		}
 	}
 }
 
@@ -268,14 +277,18 @@ func TestEveryManifestIsCompared(t *testing.T) {
 		"overlays/sidecar":   "a template of a team's own extension",
 		"components/sidecar": "compared with the chart hookgate-sidecar",
 		"components/cluster": "part of the overlays of hubs",
-		"infrastructure":     "compared with the chart hookgate-infrastructure",
+
+		"components/self-certificates":                "has a component for each overlay",
+		"components/self-certificates/hub":            "part of the components of hubs",
+		"components/self-certificates/infrastructure": "compared with the chart hookgate-infrastructure",
+		"infrastructure":                              "compared with the chart hookgate-infrastructure",
 	}
 	for _, c := range cases {
 		for _, name := range append(c.resources, c.components...) {
 			compared[name] = "compared"
 		}
 	}
-	for _, pattern := range []string{"overlays/*", "components/*", "infrastructure", "monitoring", "upgrade-guard"} {
+	for _, pattern := range []string{"overlays/*", "components/*", "components/self-certificates/*", "infrastructure", "monitoring", "upgrade-guard"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d, %v", pattern, len(found), err)

@@ -12,7 +12,12 @@ links below files/ are what keeps the chart equal to the manifests of kustomize.
 {{- $object := fromYaml $document }}
 {{- if not $object.kind }}{{ fail (printf "files/%s has a document without a kind" $.file) }}{{ end }}
 {{- $metadata := $object.metadata }}
-{{- if not (has (printf "%s/%s" $object.kind $metadata.name) ($.without | default list)) }}
+{{- $self := eq $.root.Values.certificates "self" }}
+{{- if $self }}
+{{- $annotations := omit ($metadata.annotations | default dict) "cert-manager.io/inject-ca-from" }}
+{{- if $annotations }}{{ $_ := set $metadata "annotations" $annotations }}{{ else }}{{ $_ := unset $metadata "annotations" }}{{ end }}
+{{- end }}
+{{- if not (or (has (printf "%s/%s" $object.kind $metadata.name) ($.without | default list)) (and $self (eq $object.kind "Certificate"))) }}
 {{- if $.labelled }}
 {{- $_ := set $metadata "labels" (merge (dict "cluster.x-k8s.io/provider" "runtime-extension-hookgate") ($metadata.labels | default dict)) }}
 {{- end }}
