@@ -14,11 +14,11 @@ import (
 // TestPodIsRestricted reads from the kernel what the processes of the gateway may do.
 func TestPodIsRestricted(t *testing.T) {
 	hub(t)
-	gateways := pids(t, "/hookgate serve")
-	if len(gateways) != 2 {
-		t.Fatalf("there are %d processes of gateways, want 2", len(gateways))
+	found := gateways(t)
+	if len(found) != 2 {
+		t.Fatalf("there are %d processes of gateways, want 2", len(found))
 	}
-	for _, pid := range gateways {
+	for _, pid := range found {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -220,6 +221,13 @@ func load(t *testing.T, rate int, duration time.Duration, args ...string) func()
 		t.Logf("%d calls, %d failed, %d answered wrongly; the slowest took %s", c.Calls, c.Failed, c.Wrong, c.Slowest)
 		return c
 	}
+}
+
+// gateways returns the processes of the hub.
+func gateways(t *testing.T) []int {
+	t.Helper()
+	all, beside := pids(t, "/hookgate serve"), pids(t, sidecarCommand)
+	return slices.DeleteFunc(all, func(pid int) bool { return slices.Contains(beside, pid) })
 }
 
 // pids returns the processes of containers whose command line begins with this.

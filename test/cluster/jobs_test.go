@@ -34,5 +34,5 @@ func TestHookJobs(t *testing.T) {
 		}
 	}
 	answers("BeforeClusterUpgrade", "upgrade.yaml", "backed up")
-	answers("AfterClusterUpgrade", "upgraded.yaml", "ImagePullBackOff")
+	answers("AfterClusterUpgrade", "upgraded.yaml", `container "absent" cannot start: ImagePullBackOff`)
 }

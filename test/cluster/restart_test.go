@@ -29,7 +29,7 @@ func TestKilledGateway(t *testing.T) {
 	hub(t)
 	end := load(t, 20, 50*time.Second, "-kept")
 	time.Sleep(2 * time.Second) // so that there are calls before and after it
-	if err := syscall.Kill(pids(t, "/hookgate serve")[0], syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(gateways(t)[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if c := end(); c.Failed > 3 || c.Wrong > 0 {

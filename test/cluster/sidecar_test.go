@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// sidecarCommand is how the command line of the gateway beside an extension begins.
+const sidecarCommand = "/hookgate serve --cert-dir=/etc/hookgate/certs --sidecar=unix"
+
 // TestSidecar runs an extension over a Unix socket with a gateway in its Pod, and kills either.
 func TestSidecar(t *testing.T) {
 	hub(t)
@@ -33,7 +36,7 @@ images: [{name: ghcr.io/hookgate/hookgate, newTag: `+release+`}]
 	if err := retry(calls); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"/extension", "/hookgate serve --cert-dir=/etc/hookgate/certs --sidecar=unix"} {
+	for _, command := range []string{"/extension", sidecarCommand} {
 		end := load(t, 20, 6*time.Second, args...)
 		time.Sleep(time.Second) // so that there are calls before and after it
 		found := pids(t, command)

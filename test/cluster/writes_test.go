@@ -57,7 +57,7 @@ func TestWritesDuringARestart(t *testing.T) {
 func TestFrozenGateway(t *testing.T) {
 	hub(t)
 	const status = `jsonpath={range .items[*]}{.status.containerStatuses[0].ready}:{.status.containerStatuses[0].restartCount} {end}`
-	frozen := pids(t, "/hookgate serve")[0]
+	frozen := gateways(t)[0]
 	if err := syscall.Kill(frozen, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
