@@ -16,9 +16,9 @@
 // A lifecycle hook without a handler goes to all extensions that match, and the gateway merges their answers. Any other
 // hook goes to the one handler that matches. A method returns an answer only if its status is Success.
 //
-// Over gRPC, a call waits until its deadline for a gateway that cannot be connected to for now, such as one that is being
-// rolled out, and is then Unreachable. What does not pass by itself, such as a certificate that is not trusted, fails the
-// call at once; and so does any error over JSON, where each call connects by itself.
+// Over gRPC, a call waits until its deadline for a gateway that cannot be connected to for now, such as one that is
+// being rolled out, and is then Unreachable. What does not pass by itself, such as a certificate that is not trusted,
+// fails the call at once; and so does any error over JSON, where each call connects by itself.
 //
 // Calls are made once: a call whose request cannot have been processed is sent again by gRPC or net/http, and nothing
 // else is. A controller tries again, as it does after any error.

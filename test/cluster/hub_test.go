@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -67,7 +68,7 @@ func applyFile(t *testing.T, name string) {
 // kustomize renders a kustomization, with Secrets in place of Certificates.
 func kustomize(t *testing.T, kustomization string, others map[string][]byte) []byte {
 	t.Helper()
-	dir, err := os.MkdirTemp(filepath.Join(root(t), "bin"), "kustomize-") // deploy/ is ../../deploy
+	dir, err := os.MkdirTemp(filepath.Join(root(t), "bin"), "kustomize-") //nolint:usetesting // deploy/ is ../../deploy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func load(t *testing.T, rate int, duration time.Duration, args ...string) func()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		out, err = pod(append([]string{"load", "-rate", fmt.Sprint(rate), "-for", duration.String()}, args...)...)
+		out, err = pod(append([]string{"load", "-rate", strconv.Itoa(rate), "-for", duration.String()}, args...)...)
 	}()
 	return func() counts {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -50,7 +51,7 @@ func missing() string {
 			return err.Error()
 		}
 	}
-	if out, err := exec.Command("unshare", append(namespaces, "true")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("unshare", slices.Concat(namespaces, []string{"true"})...).CombinedOutput(); err != nil {
 		return fmt.Sprintf("unshare cannot make namespaces: %v: %s", err, out)
 	}
 	return ""
@@ -73,8 +74,8 @@ func outside() int {
 		return 1
 	}
 	// The first process adopts those of containers, and has to reap them: bash does.
-	args := append(namespaces, "bash", "-c", `"$@" & wait $!`, "init", self)
-	cmd := exec.Command("unshare", append(args, os.Args[1:]...)...)
+	args := slices.Concat(namespaces, []string{"bash", "-c", `"$@" & wait $!`, "init", self}, os.Args[1:])
+	cmd := exec.Command("unshare", args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), dirVariable+"="+dir, cgroupVariable+"="+cgroup)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -118,9 +119,9 @@ func removeCgroups(groups []string) error {
 			}
 			return nil
 		})
-		for i := len(all) - 1; i >= 0; i-- {
-			if err := retry(func() error { return syscall.Rmdir(all[i]) }); err != nil {
-				left = errors.Join(left, fmt.Errorf("%s: %w", all[i], err))
+		for _, path := range slices.Backward(all) {
+			if err := retry(func() error { return syscall.Rmdir(path) }); err != nil {
+				left = errors.Join(left, fmt.Errorf("%s: %w", path, err))
 			}
 		}
 	}

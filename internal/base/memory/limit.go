@@ -49,8 +49,8 @@ func budgetOf(cgroup, machine, limit int64) (bytes int64, limited bool) {
 	return min(machine/unlimitedPart, MaxUnlimited), false
 }
 
-// SetLimit makes the collector work harder as the heap comes near what the process may use, unless GOMEMLIMIT makes it do
-// so earlier.
+// SetLimit makes the collector work harder as the heap comes near what the process may use, unless GOMEMLIMIT makes it
+// do so earlier.
 func SetLimit() {
 	if limit := available(memlimit.FromCgroup, memlimit.FromSystem); limit != math.MaxInt64 {
 		debug.SetMemoryLimit(min(heapOf(limit), goLimit()))

@@ -39,8 +39,8 @@ type Config struct {
 	Token string
 	// Dial makes the connections. By default, they are made directly, or over HTTP through the proxy of the environment.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Wait makes calls over gRPC wait, until their deadlines, for a server that cannot be connected to for now. By default,
-	// they fail at once, also while gRPC pauses before it connects again.
+	// Wait makes calls over gRPC wait, until their deadlines, for a server that cannot be connected to for now. By
+	// default, they fail at once, also while gRPC pauses before it connects again.
 	Wait bool
 	// Idle is the number of idle connections to keep, and thus of concurrent calls that need no new ones.
 	Idle int

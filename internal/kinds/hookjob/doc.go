@@ -7,6 +7,6 @@
 //
 // The batch/v1 Job is the state. Its name is derived from the value of once, so that replicas, restarts and repeated
 // calls make one. It is made suspended, gets its Secret, and only then starts. What keeps its Pod from succeeding is
-// written to it, as the Pod may be gone when the Job fails. When it has ended, its message is written to it; its success
-// is recorded before it is answered or the Job may be removed. See Cluster.
+// written to it, as the Pod may be gone when the Job fails. When it has ended, its message is written to it; its
+// success is recorded before it is answered or the Job may be removed. See Cluster.
 package hookjob

@@ -94,7 +94,8 @@ func newest(a, b *corev1.Pod) int {
 
 // note writes to a Job what keeps its last Pod from succeeding, if that has changed. It stays until a Pod runs.
 func (c *Cluster) note(ctx context.Context, job *batchv1.Job, last *corev1.Pod) error {
-	found, before := "", job.Annotations[problemAnnotation]
+	var found string
+	before := job.Annotations[problemAnnotation]
 	switch {
 	case last != nil:
 		if found = problem(last, time.Now()); found == "" && last.Status.Phase != corev1.PodRunning {

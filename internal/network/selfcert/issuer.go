@@ -22,6 +22,8 @@ import (
 )
 
 // The Secrets, as deploy/ and those who read them name them.
+//
+//nolint:gosec // they are names
 const (
 	authoritySecret             = "hookgate-ca"
 	servingSecret               = "hookgate-serving-cert"

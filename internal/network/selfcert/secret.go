@@ -68,13 +68,14 @@ func (i *Issuer) get(ctx context.Context, name string) (*pair, error) {
 		p.own = p.own && !strings.HasPrefix(annotation, certManagerPrefix)
 	}
 	if bundle := secret.Data[caKey]; len(bundle) > 0 {
-		if p.bundle, p.bad = cert.ParseCertsPEM(bundle); p.bad != nil {
-			return p, nil
-		}
+		p.bundle, p.bad = cert.ParseCertsPEM(bundle)
 	}
-	read, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		p.bad = err
+	if p.bad != nil {
+		return p, nil
+	}
+	read, bad := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if bad != nil {
+		p.bad = bad
 		return p, nil
 	}
 	p.cert = read.Leaf
