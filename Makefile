@@ -162,7 +162,8 @@ test-skew: test-extension skew-binaries $(READY)
 test-kubernetes: kubernetes-binaries $(READY) $(BIN)/kustomize ## Run the gateway and the manifests of deploy/ against a real API server
 	@$(SUITE) $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/machines ./test/deploy
 test-cluster: build kubernetes-binaries cluster-binaries cluster-image release-generator $(BIN)/kustomize $(BIN)/gotestsum ## Run the product in Pods, in a cluster of one node whose network has no way out; needs root
-	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_CLUSTER_BIN=$(BIN)/cluster HOOKGATE_POD_PROGRAMS=$(BIN)/pods \
+	@rm -f $(BIN)/not-checked.log
+	@$(SUITE) HOOKGATE_NOT_CHECKED=$(BIN)/not-checked.log HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_CLUSTER_BIN=$(BIN)/cluster HOOKGATE_POD_PROGRAMS=$(BIN)/pods \
 		HOOKGATE_IMAGE=$(BIN)/cluster-image/image.tar $(PLAINTEST) ./test/cluster
 # Install, upgrade, move and delete a release with clusterctl, on real API servers
 test-clusterctl: clusterctl kubernetes-binaries release-generator $(READY) $(BIN)/kustomize

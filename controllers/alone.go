@@ -35,7 +35,8 @@ type alone struct {
 
 // Alone reports whether the ExtensionConfigs can be listed only once this replica is ready. An API server that has
 // some in an older version converts them with the webhook of a gateway, which it reaches by a Service: of ready ones.
-// If none is ready, this one has to be, before it has read anything; if another is, the webhook fails for another reason.
+// If none is ready, this one has to be, before it has read anything; if another is, the webhook fails for another
+// reason.
 func (s *Source) Alone() bool {
 	a := &s.alone
 	a.mu.Lock()

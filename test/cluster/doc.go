@@ -5,6 +5,6 @@
 // and ends. All of it, and what calls it, is in namespaces of the kernel that go with the test's process: of processes, of
 // mounts, and of a network that has no way out. On the machine it needs root, unshare and ip, and leaves nothing behind.
 //
-// The tests are skipped unless HOOKGATE_CLUSTER_BIN names the directory that scripts/build-cluster fills. Where a namespace
-// cannot be made they are skipped, too, also in `make test-all`, which then says NOT CHECKED.
+// The tests are skipped unless HOOKGATE_CLUSTER_BIN names the directory that scripts/build-cluster fills, and where the
+// namespaces cannot be made. `make test-cluster` then writes why to bin/not-checked.log, which .ci/run prints last.
 package cluster

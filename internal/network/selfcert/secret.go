@@ -71,12 +71,12 @@ func (i *Issuer) get(ctx context.Context, name string) (*pair, error) {
 		p.bundle, p.bad = cert.ParseCertsPEM(bundle)
 	}
 	if p.bad != nil {
-		return p, nil
+		return p, nil //nolint:nilerr // it is in the pair
 	}
-	read, bad := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if bad != nil {
-		p.bad = bad
-		return p, nil
+	read, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		p.bad = err
+		return p, nil //nolint:nilerr // as above
 	}
 	p.cert = read.Leaf
 	p.key, _ = read.PrivateKey.(crypto.Signer)
