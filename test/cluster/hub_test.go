@@ -101,6 +101,9 @@ func root(t *testing.T) string {
 var (
 	installed sync.Once
 	complete  bool
+	// before are the objects of the cluster before the hub's.
+	before       map[string]bool
+	hubManifests []byte
 )
 
 // hub installs the components of a release with HookJobs, an extension behind a Service that is registered with it, and a
@@ -129,10 +132,12 @@ func install(t *testing.T) {
 	// As clusterctl does, without a value of anybody.
 	components = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`).ReplaceAll(components, []byte("$1"))
 	applyFile(t, "kinds.yaml")
-	apply(t, kustomize(t, `
+	before = objects(t)
+	hubManifests = kustomize(t, `
 resources: [components.yaml, ../../deploy/jobs]
 components: [../../deploy/components/jobs, ../../deploy/components/self-certificates/hub-beside-core]
-`, map[string][]byte{"components.yaml": components}))
+`, map[string][]byte{"components.yaml": components})
+	apply(t, hubManifests)
 	rolledOut(t, namespace, "hookgate")
 	applyFile(t, "caller.yaml")
 	secret := func(from, key string) string {

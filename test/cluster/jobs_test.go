@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,23 +17,21 @@ var asCaller = []string{"--server", "https://hookgate.hookgate-system.svc:443", 
 func TestHookJobs(t *testing.T) {
 	hub(t)
 	applyFile(t, "jobs.yaml")
-	call := func(hook, file string) string {
-		out, _ := hookgate(append([]string{"call", hook, "-f", "/requests/" + file}, asCaller...)...)
-		return out
-	}
-	answers := func(hook, file, want string) {
-		t.Helper()
-		last := ""
-		err := retry(func() error {
-			if last = call(hook, file); !strings.Contains(last, want) {
-				return fmt.Errorf("the answer has no %q: %s", want, last)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
+	answers(t, "BeforeClusterUpgrade", "upgrade.yaml", "backed up")
+	answers(t, "AfterClusterUpgrade", "upgraded.yaml", `container "absent" cannot start: ImagePullBackOff`)
+}
+
+// answers calls a hook until the answer has a text.
+func answers(t *testing.T, hook, file, want string, flags ...string) {
+	t.Helper()
+	args := slices.Concat([]string{"call", hook, "-f", "/requests/" + file}, asCaller, flags)
+	err := retry(func() error {
+		if last, _ := hookgate(args...); !strings.Contains(last, want) { // an answer may be an error
+			return fmt.Errorf("the answer has no %q: %s", want, last)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	answers("BeforeClusterUpgrade", "upgrade.yaml", "backed up")
-	answers("AfterClusterUpgrade", "upgraded.yaml", `container "absent" cannot start: ImagePullBackOff`)
 }

@@ -151,7 +151,7 @@ contexts: [{name: test, context: {cluster: test, user: test}}]}
 func (n *Node) start(name string, args ...string) error {
 	path := filepath.Join(os.Getenv(binVariable), name)
 	if _, err := os.Stat(path); err != nil {
-		path = filepath.Join(os.Getenv(assetsVariable), name)
+		path = filepath.Join(assets(), name)
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = n.dir
@@ -250,7 +250,7 @@ func (n *Node) awaitWith(program string, try func() error) error {
 }
 
 func (n *Node) kubectlArgs(args ...string) []string {
-	return append([]string{filepath.Join(os.Getenv(assetsVariable), "kubectl"), "--kubeconfig", n.kubeconfig}, args...)
+	return append([]string{filepath.Join(assets(), "kubectl"), "--kubeconfig", n.kubeconfig}, args...)
 }
 
 func (n *Node) ctr(args ...string) error {
@@ -269,6 +269,9 @@ func (n *Node) file(name string) string {
 	}
 	return path
 }
+
+// assets is the directory of the programs of the control plane.
+func assets() string { return os.Getenv(assetsVariable) }
 
 // run runs a command. Its output is in the error.
 func run(args ...string) error {

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,8 +43,22 @@ func TestKilledGateway(t *testing.T) {
 // and the kernel does not end it.
 func TestSmallMemory(t *testing.T) {
 	hub(t)
-	kubectl(t, "-n", namespace, "patch", "deployment/hookgate", "--patch", `{"spec": {"template": {"spec": {"containers": [{"name": "manager",
-		"env": [{"name": "GOMEMLIMIT", "$patch": "delete"}], "resources": {"limits": {"memory": "64Mi"}, "requests": {"memory": "64Mi"}}}]}}}}`)
+	withMemory(t, 64)
+}
+
+// TestMemory is TestSmallMemory with more.
+func TestMemory(t *testing.T) {
+	whole(t)
+	for _, limit := range []int{512, 128} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) { withMemory(t, limit) })
+	}
+}
+
+func withMemory(t *testing.T, limit int) {
+	t.Helper()
+	kubectl(t, "-n", namespace, "patch", "deployment/hookgate", "--patch", fmt.Sprintf(`{"spec": {"template": {"spec": {"containers": [{
+		"name": "manager", "env": [{"name": "GOMEMLIMIT", "$patch": "delete"}],
+		"resources": {"limits": {"memory": "%[1]dMi"}, "requests": {"memory": "%[1]dMi"}}}]}}}}`, limit))
 	rolledOut(t, namespace, "hookgate")
 	out, err := pod("large", "-callers", "20", "-bytes", "15728640", "-times", "3")
 	t.Log(out)

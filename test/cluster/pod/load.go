@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ type target struct {
 	certs       string // a directory with ca.crt, tls.crt and tls.key
 	token       string // a file; in place of the certificate
 	hook        string // over HTTPS
+	address     string // to connect to over HTTPS, in place of the URL's
 }
 
 const group = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
@@ -40,6 +42,7 @@ func (t *target) flags(flags *flag.FlagSet) {
 	flags.StringVar(&t.grpc, "grpc", "grpcs://hookgate.hookgate-system.svc:9090", "URL for calls over gRPC; none if empty")
 	flags.StringVar(&t.certs, "certs", "/certs", "directory with ca.crt, tls.crt and tls.key")
 	flags.StringVar(&t.token, "token-file", "", "file with a token, in place of the certificate")
+	flags.StringVar(&t.address, "address", "", "host:port to connect to over HTTPS, in place of the URL's")
 	flags.StringVar(&t.hook, "hook", "BeforeClusterCreate", "hook to call over HTTPS: BeforeClusterCreate or BeforeClusterUpgrade")
 }
 
@@ -50,6 +53,11 @@ func (t *target) client(keep bool) (*http.Client, error) {
 		return nil, err
 	}
 	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: !keep, ForceAttemptHTTP2: keep}
+	if t.address != "" {
+		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, t.address)
+		}
+	}
 	return &http.Client{Transport: transport, Timeout: time.Minute}, nil
 }
 

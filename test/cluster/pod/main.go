@@ -5,11 +5,13 @@
 //
 //	pod pause             wait to be ended; also the container that holds the namespaces of a Pod
 //	pod finish CODE TEXT  leave TEXT as the container's message, and end with CODE
+//	pod fill              use memory until there is none left
 //	pod load …            call hooks at a steady rate, and print what the calls got
 //	pod large …           have many callers send large requests at once
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/signal"
@@ -39,6 +41,11 @@ func run(args []string) error {
 		}
 		os.Exit(code)
 		return nil
+	case len(args) == 1 && args[0] == "fill":
+		var all [][]byte
+		for {
+			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+		}
 	case len(args) > 0 && args[0] == "load":
 		return load(args[1:])
 	case len(args) > 0 && args[0] == "large":

@@ -1,0 +1,80 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRemoval removes the hub as docs/deploy.md says, then installs and removes each other overlay: nothing is left of any.
+// It is the last test, because it takes away what the others use.
+func TestRemoval(t *testing.T) {
+	whole(t)
+	kubectl(t, "delete", "namespace", "callers", "acme-system", "beside", "--ignore-not-found")
+	kubectl(t, "delete", "clusterrolebinding", "callers")
+	t.Run("release", func(t *testing.T) { remove(t, hubManifests) })
+	for overlay, component := range map[string]string{
+		"hub-beside-core": "hub-beside-core", "hub-alone": "hub-alone", "reader-beside-core": "without-webhooks", "directory": "without-webhooks",
+	} {
+		t.Run(overlay, func(t *testing.T) {
+			manifests := kustomize(t, `
+resources: [../../deploy/overlays/`+overlay+`]
+components: [../../deploy/components/self-certificates/`+component+`]
+images: [{name: ghcr.io/hookgate/hookgate, newTag: `+release+`}]
+`, nil)
+			if overlay == "reader-beside-core" {
+				core := filepath.Join(root(t), "deploy", "crd", "runtime.cluster.x-k8s.io_extensionconfigs.yaml")
+				kubectl(t, "apply", "--server-side", "-f", core)
+				defer kubectl(t, "delete", "-f", core)
+			}
+			apply(t, manifests)
+			rolledOut(t, namespace, "hookgate")
+			remove(t, manifests)
+		})
+	}
+}
+
+// remove removes what manifests have installed, and expects the objects from before.
+func remove(t *testing.T, manifests []byte) {
+	t.Helper()
+	begun := time.Now()
+	kubectl(t, "-n", namespace, "delete", "deployment", "hookgate", "--cascade=foreground")
+	kubectlWith(t, manifests, "delete", "--ignore-not-found", "-f", "-")
+	t.Logf("removed in %s", time.Since(begun).Round(time.Second))
+	if err := retry(func() error {
+		left := objects(t)
+		maps.DeleteFunc(left, func(name string, _ bool) bool { return before[name] })
+		if len(left) > 0 {
+			return fmt.Errorf("%d objects are left: %s", len(left), strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// objects lists all objects of the cluster, but for those that Kubernetes makes as it runs.
+func objects(t *testing.T) map[string]bool {
+	t.Helper()
+	var kinds []string
+	for _, kind := range strings.Fields(kubectl(t, "api-resources", "--verbs=list", "-o", "name")) {
+		switch kind {
+		case "events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses":
+		default:
+			kinds = append(kinds, kind)
+		}
+	}
+	all := map[string]bool{}
+	list := kubectl(t, "get", strings.Join(kinds, ","), "-A", "--no-headers", "-o", "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name")
+	for line := range strings.Lines(list) {
+		all[strings.Join(strings.Fields(line), "/")] = true
+	}
+	return all
+}
