@@ -337,7 +337,7 @@ func (w *fixture) startMachinesGateway() {
 		"components/cluster/rbac.yaml", "overlays/hub-beside-core/rbac.yaml", "components/machines/rbac.yaml",
 	} {
 		for _, o := range read(w.t, filepath.Join(deploy, file)) {
-			if o.GetKind() == "Role" || o.GetKind() == "RoleBinding" {
+			if slices.Contains([]string{"Role", "RoleBinding", "ServiceAccount"}, o.GetKind()) {
 				o.SetNamespace(ownNamespace) // as kustomize does
 			}
 			w.create(o)
