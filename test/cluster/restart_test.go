@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,7 +51,7 @@ func TestSmallMemory(t *testing.T) {
 func TestMemory(t *testing.T) {
 	whole(t)
 	for _, limit := range []int{512, 128} {
-		t.Run(fmt.Sprint(limit), func(t *testing.T) { withMemory(t, limit) })
+		t.Run(strconv.Itoa(limit), func(t *testing.T) { withMemory(t, limit) })
 	}
 }
 

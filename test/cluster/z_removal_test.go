@@ -64,7 +64,7 @@ func remove(t *testing.T, manifests []byte) {
 func objects(t *testing.T) map[string]bool {
 	t.Helper()
 	var kinds []string
-	for _, kind := range strings.Fields(kubectl(t, "api-resources", "--verbs=list", "-o", "name")) {
+	for kind := range strings.FieldsSeq(kubectl(t, "api-resources", "--verbs=list", "-o", "name")) {
 		switch kind {
 		case "events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses":
 		default:
