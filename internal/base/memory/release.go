@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -28,16 +30,8 @@ type Releaser struct {
 
 // Run releases memory until ctx is done, and returns nil.
 func (r *Releaser) Run(ctx context.Context) error {
-	ticker := time.NewTicker(releaseInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			r.look()
-		}
-	}
+	wait.UntilWithContext(ctx, func(context.Context) { r.look() }, releaseInterval)
+	return nil
 }
 
 // look releases memory if a burst is over.

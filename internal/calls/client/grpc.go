@@ -45,11 +45,12 @@ func (c *Client) exchange(ctx context.Context, h *catalog.Hook, in, out any, opt
 	}
 	err := invoke()
 	for c.config.Wait && err != nil && ctx.Err() == nil && rpc.Unsent() {
-		if f := c.grpc.Classify(rpc, err); f == nil || f.Kind != hook.Unreachable || !f.Temporary {
+		f := c.grpc.Classify(rpc, err)
+		if f == nil || f.Kind != hook.Unreachable || !f.Temporary {
 			break
 		}
 		if !c.grpc.WaitForStateChange(ctx, connectivity.TransientFailure) && ctx.Err() != context.Canceled {
-			return &Response{Failure: c.grpc.Classify(rpc, err)}
+			return &Response{Failure: f}
 		}
 		rpc = &connect.RPC{}
 		err = invoke()

@@ -45,8 +45,8 @@ func (p *pool) dialHTTP1(ctx context.Context, config *tls.Config) (*tlsConn, err
 // tlsConn is a TLS connection that sends a large body in few system calls: package tls writes every record, of 16 KiB,
 // by itself, which costs a system call and wakes up the peer each time.
 //
-// Without it, a call of 250 KB takes 10 to 16 % more CPU time, and one of 5 MB 2 to 8 %. It makes no difference for
-// 4 KB.
+// Without it, a call of 250 KB takes 12 % more CPU time over HTTP/1.1 and 7 % more over HTTP/2, and one of 5 MB 4 and
+// 14 %. It makes no difference for 4 KB.
 type tlsConn struct {
 	*tls.Conn
 	records *recordConn

@@ -82,7 +82,7 @@ func (c *Cluster) message(ctx context.Context, job *batchv1.Job, succeeded bool)
 	for i := range job.Status.Conditions {
 		if f := &job.Status.Conditions[i]; f.Type == batchv1.JobFailed {
 			said := strings.TrimSuffix(cmp.Or(f.Message, f.Reason), ".")
-			return bounded(strings.Join(slices.DeleteFunc([]string{said, why}, isEmpty), ": ")), nil
+			return bounded(strings.Trim(said+": "+why, ": ")), nil
 		}
 	}
 	return bounded(why), nil
@@ -107,8 +107,6 @@ func terminated(pod *corev1.Pod, succeeded bool) string {
 	}
 	return ""
 }
-
-func isEmpty(s string) bool { return s == "" }
 
 func bounded(message string) string {
 	return text.Cut(strings.TrimSpace(strings.ToValidUTF8(message, "�")), limits.JobMessageBytes)

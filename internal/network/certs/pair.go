@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/limits"
 )
@@ -113,16 +115,8 @@ func (p *Pair) Run(ctx context.Context) error { return follow(ctx, p.look) }
 
 // follow calls look at every interval until ctx is done.
 func follow(ctx context.Context, look func()) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			look()
-		}
-	}
+	wait.UntilWithContext(ctx, func(context.Context) { look() }, interval)
+	return nil
 }
 
 // Reload reads the files at once, and logs what is wrong with them.

@@ -125,18 +125,12 @@ func (i *Issuer) ready() bool {
 
 // Run looks at everything again and again, until ctx is done.
 func (i *Issuer) Run(ctx context.Context) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			if err := i.Sync(ctx); ctx.Err() == nil {
-				i.note(err)
-			}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := i.Sync(ctx); ctx.Err() == nil {
+			i.note(err)
 		}
-	}
+	}, interval)
+	return nil
 }
 
 // note logs an error once.
@@ -344,7 +338,7 @@ func (i *Issuer) issue(
 	}
 	now := i.c.Now()
 	ours := l.bad == nil && authority.signed(l.cert)
-	// A new CA signs early only what nobody would accept otherwise.
+	// A new CA waits until callers know it, unless they would refuse the present certificate anyway.
 	if l.bad != nil || ours && (isDue(l.cert, now) || !hasNames(l.cert, l.template)) || !ours && mayReplace {
 		var err error
 		if l.key, err = newKey(); err != nil {

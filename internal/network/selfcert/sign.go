@@ -36,7 +36,8 @@ func isDue(c *x509.Certificate, now time.Time) bool {
 // newKey returns a key.
 func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// newAuthority returns a CA with a key, which may be that of the CA before it: what that one has signed stays valid.
+// newAuthority returns a CA for a key. With the key of the CA before it, the certificates which that one signed stay
+// valid.
 func newAuthority(name string, key crypto.Signer, now time.Time) (*x509.Certificate, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, IsCA: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
