@@ -94,6 +94,7 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	})
 	transport := extension.NewProtocols(extension.Config{
 		Catalog: allHooks, Codec: mandated, Propagator: Propagator(), Gateway: f.id, Memory: memory,
+		RestartWait: 1, // none
 	})
 	t.Cleanup(transport.Close)
 	f.transport = transport

@@ -34,6 +34,10 @@ const (
 	Attempts    = 3
 	RetryPart   = 10
 	RetryCredit = 10
+	// RestartWait is how long calls wait, counted from the first that was refused, for an extension that takes no
+	// connections: longer than a process takes to restart, and short enough for the workers of a controller that calls an
+	// extension which stays away.
+	RestartWait = 5 * time.Second
 	// FailingTime is how long an address that could not be connected to is tried last.
 	FailingTime = 10 * time.Second
 	// Addresses is the number of addresses of a host, or of endpoints of a Service, that are used over gRPC.

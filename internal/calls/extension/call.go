@@ -77,6 +77,8 @@ type Result struct {
 	// Connected means that a connection had been made when the call failed, so that the server of the extension is there:
 	// the failure is one of the handler.
 	Connected bool
+	// Waited means that the call waited for an extension that took no connections.
+	Waited bool
 	// Audited is what a handler that only audits would have answered; nil if that is a success without more.
 	Audited *Audited
 	// Refused means that a circuit is open, so that the call was not made.

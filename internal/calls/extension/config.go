@@ -45,6 +45,9 @@ type Config struct {
 	// MaxIdleConnections is how many idle connections to a host are kept, so that as many calls at the same time need no
 	// handshake. 0 means limits.IdleConnections.
 	MaxIdleConnections int
+	// RestartWait is how long calls wait for an extension that takes no connections, all together from the first that had
+	// none. 0 means limits.RestartWait.
+	RestartWait time.Duration
 	// Proxy chooses the proxy for JSON, but never for extensions in the cluster. Nil means http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Allowed are the hosts that may be called; a proxy, too, must be one of them. Nil means all.
@@ -100,6 +103,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.MaxIdleConnections == 0 {
 		c.MaxIdleConnections = limits.IdleConnections
+	}
+	if c.RestartWait == 0 {
+		c.RestartWait = limits.RestartWait
 	}
 	if c.Proxy == nil {
 		c.Proxy = http.ProxyFromEnvironment

@@ -85,7 +85,7 @@ func TestConnectionsThatFail(t *testing.T) {
 func TestARefusedConnectionIsTriedAgain(t *testing.T) {
 	s := newServer(t, newAuthority(t), answer(success), nil)
 	var lookups atomic.Int32
-	r := newREST(t, Config{LookupHost: func(context.Context, string) ([]netip.Addr, error) {
+	r := newREST(t, Config{RestartWait: patience, LookupHost: func(context.Context, string) ([]netip.Addr, error) {
 		if lookups.Add(1) <= 2 {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.9")}, nil // the server is not there
 		}

@@ -61,6 +61,7 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	result := Result{
 		Response: out, Sent: x.rpc.Sent.Load(), Received: x.rpc.Received.Load(),
 		Inconclusive: x.isInconclusive(failed), Connected: !x.rpc.Unsent(), Decided: x.decided, Misspelt: x.misspelt,
+		Waited: x.waits.waited,
 	}
 	if failed != nil {
 		return result, failed.WithHandler(c.Handler.Name)
@@ -192,6 +193,7 @@ func (g *GRPC) check(x *request, out proto.Message) error {
 // after its GOAWAY, are repeated by grpc.
 func (g *GRPC) send(ctx context.Context, c *channel, x *request, in wire.Sized) (*wire.Message, error) {
 	again := newRetries(c.budget)
+	x.waits.outage, x.waits.most = c.outage, g.config.RestartWait
 	for {
 		answer := &wire.Message{
 			Message: x.hook.Response.New().Interface(), Max: g.config.BodyBytes, Reserve: x.reserve, Work: x.begin(ctx),
@@ -200,20 +202,27 @@ func (g *GRPC) send(ctx context.Context, c *channel, x *request, in wire.Sized) 
 		if answer.Size > 0 {
 			x.rpc.Received.Store(int64(answer.Size)) // gRPC has seen it compressed
 		}
+		if !x.rpc.Unsent() {
+			c.outage.end()
+		}
 		if err == nil || answer.Err != nil || ctx.Err() != nil {
 			return answer, err
+		}
+		if f := c.conn.Classify(x.rpc, err); f != nil {
+			if !x.rpc.Unsent() || f.Kind != hook.Unreachable || !f.Temporary || !x.again(ctx, &again, false) {
+				return answer, err
+			}
+			x.rpc = &connect.RPC{} // the old one may be written to after its attempt has ended
+			continue
 		}
 		after, asked := retryInfo(err)
 		if kind, decided := decidedReason(err); decided && kind == hook.Unreachable {
 			asked = false // a gateway answers so at once, and not to be waited for
 		}
-		if f := c.conn.Classify(x.rpc, err); f != nil {
-			after, asked = 0, x.rpc.Unsent() && f.Kind == hook.Unreachable && f.Temporary
-		}
 		if !asked || !again.wait(ctx, after) {
 			return answer, err
 		}
-		x.rpc = &connect.RPC{} // the old one may be written to after its attempt has ended
+		x.rpc = &connect.RPC{}
 	}
 }
 

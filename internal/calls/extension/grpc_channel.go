@@ -35,7 +35,9 @@ type channel struct {
 	conn    *connect.GRPC
 	hosts   *hostResolvers
 	expires time.Time
-	budget  *retryBudget // of the extension: a new channel takes over that of the old one
+	// budget and outage are those of the extension: a new channel takes over those of the old one.
+	budget *retryBudget
+	outage *outage
 	// lacksHealth reports whether the server has no health service; nil before it has answered.
 	lacksHealth atomic.Pointer[bool]
 }
@@ -63,9 +65,9 @@ func (cs *channels) get(cc registry.ClientConfig, now time.Time) (*channel, erro
 	if err != nil {
 		return nil, err
 	}
-	c.expires, c.budget = now.Add(cs.config.MaxConnectionAge), &retryBudget{}
+	c.expires, c.budget, c.outage = now.Add(cs.config.MaxConnectionAge), &retryBudget{}, &outage{}
 	if old != nil {
-		c.budget = old.budget
+		c.budget, c.outage = old.budget, old.outage
 	}
 	if cs.byKey == nil {
 		cs.byKey = map[routeKey]*channel{}

@@ -4,6 +4,7 @@
 package extension
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -191,6 +192,7 @@ func withHooks(config Config) Config {
 		config.Catalog = catalog.New()
 	}
 	config.Codec = codec.New(config.Catalog)
+	config.RestartWait = cmp.Or(config.RestartWait, 1) // none, in tests of something else
 	return config
 }
 

@@ -44,6 +44,7 @@ func (r *REST) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) 
 	if err != nil {
 		return true, x.unanswered(ctx, err)
 	}
+	x.route.outage.end()
 	p.http1.put(newHTTP1Conn(c))
 	return true, nil
 }
@@ -60,6 +61,7 @@ func (x *restRequest) handshake(ctx context.Context, p *pool) error {
 	if err := tls.Client(raw, config).HandshakeContext(ctx); err != nil {
 		return x.unanswered(ctx, err)
 	}
+	x.route.outage.end()
 	return nil
 }
 
@@ -102,6 +104,7 @@ func (g *GRPC) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) 
 	case err == nil && answer.GetStatus() == healthv1.HealthCheckResponse_NOT_SERVING:
 		return true, x.fail(hook.Unreachable, "the server says that it is not serving", nil)
 	case err == nil:
+		channel.outage.end()
 		return true, nil
 	case ctx.Err() != nil, status.Code(err) == codes.DeadlineExceeded:
 		x.unresolved = channel.hosts.unresolved(rpc)
@@ -110,6 +113,7 @@ func (g *GRPC) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) 
 	if f := channel.conn.Classify(rpc, err); f != nil && f.Kind == hook.Unreachable {
 		return true, x.failed(f, err)
 	}
+	channel.outage.end()
 	return true, nil // the server answered
 }
 

@@ -41,6 +41,8 @@ type request struct {
 	connected    bool // the last attempt had a connection
 	decided      bool // a gateway has decided the error
 
+	patient  bool // it waits for an extension that takes no connections
+	waits    waits
 	misspelt []string     // members of the answer
 	rpc      *connect.RPC // the last attempt, over gRPC
 }
@@ -59,13 +61,22 @@ func (r *request) spell(m codec.Misspelling) {
 func callRequest(c Call) request {
 	return request{
 		operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout, via: c.Via,
-		reserve: c.Memory.Reserve(), memory: c.Memory,
+		reserve: c.Memory.Reserve(), memory: c.Memory, patient: true,
 	}
+}
+
+// again waits before the next attempt of a request that the extension cannot have processed, or reports false at once.
+// connected says that the server is there.
+func (r *request) again(ctx context.Context, retries *retries, connected bool) bool {
+	if r.patient && !connected {
+		return r.waits.wait(ctx)
+	}
+	return retries.wait(ctx, 0)
 }
 
 // isInconclusive reports whether err, which may be nil, says nothing about the extension.
 func (r *request) isInconclusive(err *hook.Error) bool {
-	return r.inconclusive || err != nil && err.Kind == hook.Timeout && r.work.Waited()
+	return r.inconclusive || err != nil && err.Kind == hook.Timeout && (r.work.Waited() || r.waits.waited)
 }
 
 // worker is what takes part in turns with heavy work.

@@ -39,15 +39,17 @@ func NewREST(config Config) *REST {
 //   - Timeout, Canceled: ctx ended
 //   - Internal: a request that is not a message of the catalog
 //
-// If the extension cannot have processed the request, because there was no connection or it broke before the end of the
-// request, or if the extension asks for it with status code 503 and a Retry-After, Call sends the request again: up to
-// three times, within the deadline, and not for more than one call in ten.
+// While the extension takes no connections, Call waits for it: for half of the time that is left, and not for longer than
+// limits.RestartWait from the first call that had none. If a connection broke before the end of the request, or if the
+// extension asks for it with status code 503 and a Retry-After, Call sends the request again: up to three times, within
+// the deadline, and not for more than one call in ten.
 func (r *REST) Call(ctx context.Context, c Call) (Result, error) {
 	x := &restRequest{request: callRequest(c), handler: c.Handler.Handler.Name, encoded: c.Body}
 	answer, err := r.do(ctx, c.Handler.Registration.ClientConfig, x, c.Request)
 	result := Result{
 		Response: answer, Sent: x.sent, Received: x.received,
 		Inconclusive: x.isInconclusive(err), Connected: x.connected, Decided: x.decided, Misspelt: x.misspelt,
+		Waited: x.waits.waited,
 	}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)

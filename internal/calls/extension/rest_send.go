@@ -108,11 +108,14 @@ func (r *REST) encode(x *restRequest, in proto.Message) (codec.Body, *hook.Error
 // it has closed the answer's body.
 func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http.Response, *pool, error) {
 	again := newRetries(&x.route.budget)
+	x.waits.outage, x.waits.most = &x.route.outage, r.config.RestartWait
 	for {
 		p := x.route.host.acquire(r.now())
 		a := &attempt{}
 		resp, err := r.roundTrip(ctx, x, body, p, a)
-		x.connected = a.connected.Load()
+		if x.connected = a.connected.Load(); x.connected {
+			x.waits.outage.end()
+		}
 		if err == nil {
 			x.route.host.answered(p)
 			after, asked := retryAfter(resp, r.now())
@@ -137,7 +140,7 @@ func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http
 				// Perhaps a server that speaks HTTP/2 alone and does not say so; perhaps it has seen the request.
 				x.route.host.refusedHTTP1(p)
 			}
-			if !a.unsent(err) || !connect.Classify(err).Temporary || !again.wait(ctx, 0) {
+			if !a.unsent(err) || !connect.Classify(err).Temporary || !x.again(ctx, &again, x.connected) {
 				return nil, nil, err
 			}
 		}

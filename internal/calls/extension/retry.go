@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxAttempts bounds the attempts of one call. They are over within a third of a second: an extension that is away
-	// for longer is its caller's to try again.
+	// maxAttempts bounds the attempts of one call that the extension has refused, or may have begun to read, and of
+	// discovery. They are over within a third of a second. For a connection, calls wait longer: see waits.
 	maxAttempts = limits.Attempts
 	// retryDelay is the pause before the second attempt; the third one waits four times as long. Both vary by a fifth.
 	retryDelay = 50 * time.Millisecond
@@ -83,14 +83,7 @@ func (r *retries) wait(ctx context.Context, least time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause || ctx.Err() != nil || !r.budget.spend() {
 		return false
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, pause)
 }
 
 // retryAfter returns how long a server asks to wait before the same request is sent again, and reports whether it asks

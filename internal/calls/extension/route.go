@@ -15,9 +15,10 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// route is where one ClientConfig leads: a host, and a prefix of all paths there. Only its budget changes.
+// route is where one ClientConfig leads: a host, and a prefix of all paths there. Only its budget and its outage change.
 type route struct {
 	budget    retryBudget
+	outage    outage
 	host      *host
 	authority string // with the port, if the URL has one
 	prefix    string // empty, or begins with a slash and does not end with one

@@ -57,8 +57,8 @@ func (b *breaker) outcomesOf(result extension.Result, err error) outcomes {
 	switch {
 	case err == nil:
 		return outcomes{circuit.Success, circuit.Success}
-	case !result.IsFailure(err):
-		return outcomes{}
+	case !result.IsFailure(err), result.Waited && !result.Connected:
+		return outcomes{} // calls that no longer wait find out whether the extension stays away
 	case kind == hook.BadResponse, kind == hook.Timeout && result.Connected:
 		return outcomes{circuit.Failure, circuit.Success}
 	case result.Connected:

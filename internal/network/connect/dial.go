@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// dialTimeout bounds the wait for one address. While there are others to try, it is dialTimeoutOfSeveral.
-	dialTimeout          = 10 * time.Second
+	// dialTimeout bounds the wait for one address: a system tries three times until then. Another attempt may lead to
+	// another endpoint of a Service. While there are others to try, it is dialTimeoutOfSeveral.
+	dialTimeout          = 4 * time.Second
 	dialTimeoutOfSeveral = 3 * time.Second
 	// lookupTimeout bounds a lookup: with a search list, the system's resolver would try each name for 10 s.
 	lookupTimeout = 10 * time.Second

@@ -151,7 +151,7 @@ func unreachable(err error) *Failure {
 	case errors.Is(err, syscall.ENETUNREACH):
 		return &Failure{Text: "network is unreachable", Temporary: true}
 	case isTimeout(err):
-		return &Failure{Text: "connection timed out"}
+		return &Failure{Text: "connection timed out", Temporary: true}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), IsClosedIdle(err):
 		return &Failure{Reason: Broken, Text: "connection closed without an answer", Temporary: true}
 	}

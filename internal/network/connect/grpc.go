@@ -31,7 +31,7 @@ import (
 // redial says when an address that does not answer is tried again: soon, for a server that restarts.
 var redial = grpc.ConnectParams{
 	Backoff: backoff.Config{
-		BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second,
+		BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
 	},
 	MinConnectTimeout: TLSTimeout,
 }

@@ -74,6 +74,9 @@ func (o *Observer) Handlers() extension.Link {
 				span.AddEvent("audited", trace.WithAttributes(attribute.String("answer", result.Audited.String())))
 				o.logAudited(ctx, c, result.Audited, took)
 			}
+			if result.Waited {
+				m.waits.WithLabelValues(h, name, map[bool]string{true: "served", false: "failed"}[result.Connected]).Inc()
+			}
 			if len(result.Lost) > 0 {
 				m.lostMembers.WithLabelValues(h, name).Add(float64(len(result.Lost)))
 				o.logLost(ctx, c, result.Lost)

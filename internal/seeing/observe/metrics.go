@@ -37,6 +37,7 @@ type Metrics struct {
 	lostMembers          *prometheus.CounterVec
 	deprecatedCalls      *prometheus.CounterVec
 	nearTimeout          *prometheus.CounterVec
+	waits                *prometheus.CounterVec
 	cacheAnswers         *prometheus.CounterVec
 	audited              *prometheus.CounterVec
 	changedAnswers       *prometheus.CounterVec
@@ -154,6 +155,10 @@ func NewMetrics(
 		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
 			"Calls to handlers that took eight tenths of the handler's timeout or more, answered or not.",
 			"hook", "handler"),
+		waits: d.counter("hookgate_handler_restart_waits_total",
+			"Calls to handlers that waited for an extension which took no connections, as while it restarts. result is "+
+				"served (they were sent) or failed (it did not come back in time).",
+			"hook", "handler", "result"),
 		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
 			"Calls to handlers whose policy has a cache. result is hit (an answer that was kept), shared (the answer to "+
 				"an identical call that was in flight) or miss (the handler was called). Only misses count as calls to "+
@@ -194,7 +199,7 @@ func NewMetrics(
 	m.series = &handlerSeries{snapshots: snapshots}
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
 		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers,
-		m.audited, m.changedAnswers)
+		m.audited, m.changedAnswers, m.waits)
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
