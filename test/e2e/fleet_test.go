@@ -63,7 +63,7 @@ type spent struct {
 }
 
 // TestFleet restarts Cluster API's core, which then reconciles each Cluster and asks for its patches: an extension, the
-// gateway in front of it, the gateway with a cache, and with a rollout that compares.
+// gateway in front of it, the gateway with a cache, and with a rollout that compares. Then it restarts the extension.
 func TestFleet(t *testing.T) {
 	w := begin(t, false)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // of more Clusters than those of the other tests
@@ -108,6 +108,8 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	reportFleet(t, ways)
+	e.cpu.Store(0)
+	w.restartExtension(e, port)
 }
 
 // patcher is an extension that takes CPU time for GeneratePatches, and counts. It is safe for concurrent use.

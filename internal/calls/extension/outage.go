@@ -18,23 +18,35 @@ const (
 	longestPause = 500 * time.Millisecond
 )
 
-// outage is the time for which an extension has taken no connections. Its zero value is none. It is safe for concurrent
-// use.
-type outage struct{ since atomic.Pointer[time.Time] }
+// outage is whether an extension takes no connections, and since when. Its zero value is that it does. It is safe for
+// concurrent use.
+type outage struct{ current atomic.Pointer[downtime] }
 
-// begin records that the extension takes no connections now, and returns since when that is so.
-func (o *outage) begin(now time.Time) time.Time {
-	o.since.CompareAndSwap(nil, &now)
-	if since := o.since.Load(); since != nil {
-		return *since
-	}
-	return now // it has ended meanwhile
+type downtime struct {
+	since time.Time
+	over  chan struct{} // closed when there is a connection
 }
 
-// end records that the extension took a connection.
+// begin records that the extension takes no connections now, and returns since when that is so.
+func (o *outage) begin(now time.Time) *downtime {
+	begun := &downtime{since: now, over: make(chan struct{})}
+	for {
+		if d := o.current.Load(); d != nil {
+			return d
+		}
+		if o.current.CompareAndSwap(nil, begun) {
+			return begun
+		}
+	}
+}
+
+// end records that the extension took a connection. The calls that wait for it try again at once.
 func (o *outage) end() {
-	if o.since.Load() != nil { // most calls only look
-		o.since.Store(nil)
+	if o.current.Load() == nil { // as for most calls
+		return
+	}
+	if d := o.current.Swap(nil); d != nil {
+		close(d.over)
 	}
 }
 
@@ -42,41 +54,35 @@ func (o *outage) end() {
 type waits struct {
 	outage *outage
 	most   time.Duration // from the first call that was refused
-	until  time.Time     // zero before the first
+	until  time.Time     // the call keeps the rest of its time for its answer; zero before the first wait
 	delays *backoff.ExponentialBackOff
 	waited bool
 }
 
-// wait waits before the next attempt to connect. All calls together wait for a few seconds from the first that was refused;
-// after that, they fail at once until a connection is made, by a call or by a probe, so that an extension that stays
-// away does not keep its callers busy. A call keeps half of its time for its answer. wait reports false, at once, if
-// there is nothing to wait for.
+// wait waits before the next attempt to connect. All calls together wait for a few seconds from the first that was
+// refused; after that, they fail at once until a connection is made, by a call or by a probe, so that an extension that
+// stays away does not keep its callers busy. A call keeps half of its time for its answer. wait reports false, at once,
+// if there is nothing to wait for.
 func (w *waits) wait(ctx context.Context) bool {
 	now := time.Now()
 	if w.until.IsZero() {
-		w.until = w.outage.begin(now).Add(w.most)
-		if deadline, ok := ctx.Deadline(); ok {
-			if half := now.Add(deadline.Sub(now) / 2); half.Before(w.until) {
-				w.until = half
-			}
-		}
+		deadline, _ := ctx.Deadline() // every call has one
+		w.until = now.Add(deadline.Sub(now) / 2)
 		w.delays = backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
 			backoff.WithRandomizationFactor(0.2), backoff.WithMaxInterval(longestPause))
 	}
-	pause := w.delays.NextBackOff()
-	if now.Add(pause).After(w.until) {
+	d := w.outage.begin(now)
+	again := now.Add(w.delays.NextBackOff())
+	if again.After(w.until) || again.After(d.since.Add(w.most)) {
 		return false
 	}
 	w.waited = true
-	return sleep(ctx, pause)
-}
-
-// sleep waits, and reports whether ctx has not ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(again.Sub(now))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-d.over:
 		return true
 	case <-ctx.Done():
 		return false

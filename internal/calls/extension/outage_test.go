@@ -84,7 +84,7 @@ func TestCallsWaitForARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer channel.release()
-		process.Eventually(t, "a call was refused", func() bool { return channel.outage.since.Load() != nil })
+		process.Eventually(t, "a call was refused", func() bool { return channel.outage.current.Load() != nil })
 		serveGRPC(t, listen(t, "unix", socket), &author{
 			create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 				requests.Add(1)

@@ -83,7 +83,14 @@ func (r *retries) wait(ctx context.Context, least time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause || ctx.Err() != nil || !r.budget.spend() {
 		return false
 	}
-	return sleep(ctx, pause)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // retryAfter returns how long a server asks to wait before the same request is sent again, and reports whether it asks
