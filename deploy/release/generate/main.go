@@ -33,6 +33,7 @@ const (
 	registerFile       = "register.yaml"
 	documentFile       = "hooks.openapi.json"
 	providerFile       = "infrastructure.openapi.json"
+	machinesFile       = "machines.openapi.json"
 	checksumsFile      = "SHA256SUMS"
 )
 
@@ -102,6 +103,7 @@ func (o *options) files() (map[string][]byte, error) {
 	files := map[string][]byte{
 		metadataFile: metadata, registerFile: register,
 		documentFile: []byte(openapi.Document), providerFile: []byte(openapi.Infrastructure),
+		machinesFile: []byte(openapi.Machines),
 	}
 	if files[componentsFile], err = o.render(o.source); err != nil {
 		return nil, err
