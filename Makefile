@@ -33,6 +33,9 @@ EVERY := github.com/hookgate/hookgate/...
 MODULES := . cmd/hookgate-render examples/go sdk test/e2e test/extra test/infrastructure test/skew tools
 PINNED := gen/go tools/clusterctl tools/coredns tools/kubernetes
 
+# The protos that keep what a release has: the contract, and that of the example of hooks of your own.
+RELEASED_PROTOS := proto examples/own-hooks/proto
+
 # What recipes call. The Kubernetes tests need kube-apiserver, etcd, kubectl and kube-controller-manager in KUBEBUILDER_ASSETS.
 GENERATORS := controller-gen protoc-gen-go protoc-gen-go-grpc
 TOOLS := actionlint gotestsum govulncheck gremlins kustomize oapi-codegen $(GENERATORS)
@@ -330,10 +333,10 @@ lint: $(BIN)/golangci-lint ## Run the linters, the rules of import directions am
 verify-proto: $(BUF)
 	@$(BUF) lint
 	@$(BUF) format -d --exit-code
-	@$(BUF) breaking proto --against proto/released.binpb
-# Write proto/released.binpb, with which changes of the contract are compared from now on; once for each release
+	@for module in $(RELEASED_PROTOS); do $(BUF) breaking $$module --against $$module/released.binpb; done
+# Write released.binpb, with which changes of the protos are compared from now on; once for each release
 release-contract: $(BUF)
-	@$(BUF) build proto --exclude-source-info -o proto/released.binpb
+	@for module in $(RELEASED_PROTOS); do $(BUF) build $$module --exclude-source-info -o $$module/released.binpb; done
 # Check that generated files are up to date
 verify-generated: generate
 	@scripts/verify-generated
