@@ -117,7 +117,7 @@ func TestRegisterPointsAtTheGateway(t *testing.T) {
 func TestReleaseIsReproducible(t *testing.T) {
 	first, second := released(t, "v0.1.0"), released(t, "v0.1.0")
 	files := []string{
-		componentsFile, infrastructureFile, "metadata.yaml", "register.yaml", "hooks.openapi.json",
+		componentsFile, infrastructureFile, "metadata.yaml", "register.yaml", "jobs.yaml", "hooks.openapi.json",
 		"infrastructure.openapi.json", "machines.openapi.json", "hookgate-0.1.0.tgz",
 		"hookgate-infrastructure-0.1.0.tgz", "hookgate-sidecar-0.1.0.tgz", "hookgate-man-pages.tar.gz", "SHA256SUMS",
 		"cluster-template.yaml", "cluster-template-machinepool.yaml", "cluster-template-topology.yaml",
