@@ -209,6 +209,14 @@ test-packages-typescript: build packages-typescript
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/typescript/test-package out/packages/hookgate-sdk-*.tgz
 test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python examples-ec2 clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && $(E2E) HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...
+# The older releases of Cluster API that the gateway is for, the lowest first.
+OLDER_CLUSTER_API ?= v1.12.0 v1.13.0
+# Run one lifecycle with each older release of Cluster API, before a release of the gateway
+test-e2e-older: build kubernetes-binaries $(OLDER_CLUSTER_API:%=$(BIN)/e2e-%/core)
+	@for version in $(OLDER_CLUSTER_API); do \
+		(cd test/e2e && $(E2E) HOOKGATE_E2E_BIN=$(BIN)/e2e-$$version HOOKGATE_E2E_SOURCES=$(BIN)/e2e-$$version/sources \
+			$(GO) test -vet=off -count=1 -v -timeout 20m -run '^TestLifecycle$$' .); \
+	done
 # Have the Cluster Autoscaler scale machines from zero and back; AUTOSCALER_REPOSITORY has its source, which no module proxy has
 test-autoscaler: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud $(BIN)/cluster-autoscaler
 	@cd test/e2e && $(E2E) HOOKGATE_AUTOSCALER=$(BIN)/cluster-autoscaler $(GO) test -vet=off -count=1 -v -timeout 30m -run '^TestAutoscaler$$' .
@@ -264,6 +272,8 @@ $(BIN)/cluster-autoscaler: scripts/build-cluster-autoscaler
 	@scripts/build-cluster-autoscaler $@ '$(AUTOSCALER_REPOSITORY)'
 $(BIN)/e2e/core: test/e2e/go.mod test/e2e/go.sum
 	@scripts/build-cluster-api $(@D)
+$(BIN)/e2e-%/core: scripts/build-cluster-api
+	@scripts/build-cluster-api $(@D) $*
 $(BUF): tools/buf/package.json tools/buf/package-lock.json
 	@scripts/install-buf $@
 $(AXE): tools/axe/package-lock.json
