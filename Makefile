@@ -33,6 +33,9 @@ EVERY := github.com/hookgate/hookgate/...
 MODULES := . cmd/hookgate-render examples/go sdk test/e2e test/extra test/infrastructure test/skew tools
 PINNED := gen/go tools/clusterctl tools/coredns tools/kubernetes
 
+# The protos that keep what a release has: the contract, and that of the example of hooks of your own.
+RELEASED_PROTOS := proto examples/own-hooks/proto
+
 # What recipes call. The Kubernetes tests need kube-apiserver, etcd, kubectl and kube-controller-manager in KUBEBUILDER_ASSETS.
 GENERATORS := controller-gen protoc-gen-go protoc-gen-go-grpc
 TOOLS := actionlint gotestsum govulncheck gremlins kustomize oapi-codegen $(GENERATORS)
@@ -206,6 +209,14 @@ test-packages-typescript: build packages-typescript
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/typescript/test-package out/packages/hookgate-sdk-*.tgz
 test-e2e: build render kubernetes-binaries e2e-binaries skew-binaries examples-python examples-ec2 clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && $(E2E) HOOKGATE_RENDER_BIN=$(BIN)/hookgate-render $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 50m ./...
+# The older releases of Cluster API that the gateway is for, the lowest first.
+OLDER_CLUSTER_API ?= v1.12.0 v1.13.0
+# Run one lifecycle with each older release of Cluster API, before a release of the gateway
+test-e2e-older: build kubernetes-binaries $(OLDER_CLUSTER_API:%=$(BIN)/e2e-%/core)
+	@for version in $(OLDER_CLUSTER_API); do \
+		(cd test/e2e && $(E2E) HOOKGATE_E2E_BIN=$(BIN)/e2e-$$version HOOKGATE_E2E_SOURCES=$(BIN)/e2e-$$version/sources \
+			$(GO) test -vet=off -count=1 -v -timeout 20m -run '^TestLifecycle$$' .); \
+	done
 # Have the Cluster Autoscaler scale machines from zero and back; AUTOSCALER_REPOSITORY has its source, which no module proxy has
 test-autoscaler: build kubernetes-binaries e2e-binaries infrastructure-go fake-cloud $(BIN)/cluster-autoscaler
 	@cd test/e2e && $(E2E) HOOKGATE_AUTOSCALER=$(BIN)/cluster-autoscaler $(GO) test -vet=off -count=1 -v -timeout 30m -run '^TestAutoscaler$$' .
@@ -261,6 +272,8 @@ $(BIN)/cluster-autoscaler: scripts/build-cluster-autoscaler
 	@scripts/build-cluster-autoscaler $@ '$(AUTOSCALER_REPOSITORY)'
 $(BIN)/e2e/core: test/e2e/go.mod test/e2e/go.sum
 	@scripts/build-cluster-api $(@D)
+$(BIN)/e2e-%/core: scripts/build-cluster-api
+	@scripts/build-cluster-api $(@D) $*
 $(BUF): tools/buf/package.json tools/buf/package-lock.json
 	@scripts/install-buf $@
 $(AXE): tools/axe/package-lock.json
@@ -330,10 +343,10 @@ lint: $(BIN)/golangci-lint ## Run the linters, the rules of import directions am
 verify-proto: $(BUF)
 	@$(BUF) lint
 	@$(BUF) format -d --exit-code
-	@$(BUF) breaking proto --against proto/released.binpb
-# Write proto/released.binpb, with which changes of the contract are compared from now on; once for each release
+	@for module in $(RELEASED_PROTOS); do $(BUF) breaking $$module --against $$module/released.binpb; done
+# Write released.binpb, with which changes of the protos are compared from now on; once for each release
 release-contract: $(BUF)
-	@$(BUF) build proto --exclude-source-info -o proto/released.binpb
+	@for module in $(RELEASED_PROTOS); do $(BUF) build $$module --exclude-source-info -o $$module/released.binpb; done
 # Check that generated files are up to date
 verify-generated: generate
 	@scripts/verify-generated

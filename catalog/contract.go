@@ -26,6 +26,7 @@ func With(more ...Source) (*Catalog, error) { return Build(releases(), append(so
 func releases() []Release {
 	return []Release{
 		{Version: "v0.1.0", Date: "2026-11-22"},
+		{Version: "v0.2.0"},
 	}
 }
 

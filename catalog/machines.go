@@ -17,6 +17,7 @@ func Machines() []Source {
 	return []Source{
 		{
 			Group: hook.MachinesGroup, Version: hook.MachinesVersion,
+			Lifetime: Lifetime{Introduced: "v0.2.0"},
 			Files: []protoreflect.FileDescriptor{
 				machinesv1alpha1.File_hookgate_machines_v1alpha1_discovery_proto,
 				machinesv1alpha1.File_hookgate_machines_v1alpha1_lifecycle_proto,

@@ -5,6 +5,7 @@ package catalog
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -37,13 +38,20 @@ func StatusOf(m proto.Message) (Status, bool) {
 	return r.Get(field).Enum(), true
 }
 
-// FailureOf returns the message of an answer, and reports whether its status is Failure. Nil is no answer.
+// noMessage is the text of a Failure that has none.
+const noMessage = "answered Failure without a message"
+
+// FailureOf returns the message of an answer, and reports whether its status is Failure. A Failure without a message
+// gets a text that says so. Nil is no answer.
 func FailureOf(m proto.Message) (message string, failed bool) {
 	if m == nil {
 		return "", false
 	}
 	status, _ := StatusOf(m)
-	return MessageOf(m), status == Failure
+	if message = MessageOf(m); status == Failure && strings.TrimSpace(message) == "" {
+		message = noMessage
+	}
+	return message, status == Failure
 }
 
 // MessageOf returns the message of an answer, which explains its status to people.

@@ -16,20 +16,22 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Release is a release of the gateway.
+// Release is a release of the gateway, or of another program with groups of hooks of its own.
 type Release struct {
 	Version string // "v0.1.0"
 	Date    string // "2026-11-21"; empty for the next release
 }
 
-// Lifetime holds the releases of the gateway that introduced, deprecated and removed a version. An empty one is still
-// to come.
+// Lifetime holds the releases of the gateway, or of the program that the group belongs to, that introduced, deprecated
+// and removed a version. An empty one is still to come.
 type Lifetime struct{ Introduced, Deprecated, Removed string }
 
 // Version is one version of a group of hooks.
 type Version struct {
 	Group, Name string
 	Lifetime    Lifetime
+	// Releases are those of the program that the group belongs to, oldest first. Nil means those of the gateway.
+	Releases []Release
 
 	hooks   []*Hook
 	instead string
@@ -52,6 +54,8 @@ func (v *Version) Instead() string { return v.instead }
 type Source struct {
 	Group, Version string
 	Lifetime       Lifetime
+	// Releases are those that Lifetime names, oldest first, if the group belongs to another program than the gateway.
+	Releases []Release
 	// Files contain the services of the version. A removed version has none.
 	Files []protoreflect.FileDescriptor
 	// FailOnly means that errors of the hooks, except for lifecycle hooks, are never ignored, because an answer without a
@@ -66,7 +70,7 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	var errs []error
 	var groups []string // that have hooks
 	for _, s := range sources {
-		v := &Version{Group: s.Group, Name: s.Version, Lifetime: s.Lifetime}
+		v := &Version{Group: s.Group, Name: s.Version, Lifetime: s.Lifetime, Releases: s.Releases}
 		if _, ok := c.Version(v.Group, v.Name); ok {
 			errs = append(errs, fmt.Errorf("version %s: occurs twice in the catalog", v.APIVersion()))
 			continue

@@ -112,7 +112,7 @@ func (o *serveOptions) machinesControllers(
 	election := &o.cluster.leaderElection
 	all, err := o.machines.New(machines.Config{
 		REST: at.rest, Catalog: hooks, Hooks: gateway.NewInProcess(d, "hookgate machines"), Registry: reg,
-		Metrics: metrics, Logger: logger, WatchFilter: o.cluster.watchFilter,
+		Metrics: metrics, Logger: logger, Namespace: o.cluster.namespace, WatchFilter: o.cluster.watchFilter,
 		LeaderElection: machines.LeaderElection{
 			Enabled: true, Namespace: at.namespace, LeaseDuration: election.leaseDuration,
 			RenewDeadline: election.renewDeadline, RetryPeriod: election.retryPeriod,

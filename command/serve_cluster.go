@@ -134,9 +134,10 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
 	f.StringVar(&o.namespace, "namespace", "",
-		"the only namespace whose Secrets and EndpointSlices are watched; all by default")
+		"the only namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; all by default")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
-		"watch only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
+		"watch only ExtensionConfigs, objects of hookgate.dev and Machines whose label cluster.x-k8s.io/watch-filter has "+
+			"this value")
 	f.IntVar(&o.concurrency, "extensionconfig-concurrency", controllers.DefaultConcurrency,
 		"how many ExtensionConfigs are reconciled at the same time")
 	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")

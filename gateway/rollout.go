@@ -165,13 +165,13 @@ func (d *Dispatcher) compareWith(
 	}
 	comparer := answerdiff.Comparer{Codec: d.config.Codec, Guard: bounds.Guard(ctx), Release: callFrom(ctx).memory.Shrink}
 	differences, err := comparer.Compare(r.Message, stable, result.Response)
-	switch failure, failed := catalog.FailureOf(result.Response); {
+	switch _, failed := catalog.FailureOf(result.Response); {
 	case err != nil && hook.KindOf(err) == hook.Overloaded:
 		return err
 	case err != nil:
 		compared.Unproven = "the answers cannot be compared: " + err.Error()
 	case len(differences) == 0 && failed:
-		compared.Unproven = "Failure: " + failure
+		compared.Unproven = "Failure: " + cmp.Or(catalog.MessageOf(result.Response), "it does not say why")
 	}
 	compared.Omitted = max(0, len(differences)-limits.RolloutDifferences)
 	for _, f := range differences[:len(differences)-compared.Omitted] {

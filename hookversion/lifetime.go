@@ -6,6 +6,7 @@ package hookversion
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,16 +52,25 @@ func trackOf(name string) track {
 //   - rule #4: a deprecated GA version stays for 12 months and 3 releases, a beta version for 6 months and 2 releases.
 //     An alpha version need not stay.
 //
-// It takes a release without a date to come out today.
+// Every group is held against the releases of its program. A release without a date is taken to come out today.
 func CheckLifetimes(hooks *catalog.Catalog, today time.Time) error {
-	versions := make([]lifetime, len(hooks.Versions()))
-	for i, v := range hooks.Versions() {
-		versions[i] = lifetime{Lifetime: v.Lifetime, group: v.Group, name: v.Name}
+	versions := map[string][]lifetime{} // by group
+	releases := map[string][]catalog.Release{}
+	for _, v := range hooks.Versions() {
+		l := lifetime{Lifetime: v.Lifetime, group: v.Group, name: v.Name}
 		for _, h := range v.Hooks() {
-			versions[i].hooks = append(versions[i].hooks, h.Hook)
+			l.hooks = append(l.hooks, h.Hook)
+		}
+		versions[v.Group] = append(versions[v.Group], l)
+		if releases[v.Group] = v.Releases; v.Releases == nil {
+			releases[v.Group] = hooks.Releases()
 		}
 	}
-	return checkLifetimes(hooks.Releases(), versions, today)
+	var errs []error
+	for _, group := range slices.Sorted(maps.Keys(versions)) {
+		errs = append(errs, checkLifetimes(releases[group], versions[group], today))
+	}
+	return errors.Join(errs...)
 }
 
 // lifetime holds the parts of a version that the rules use.

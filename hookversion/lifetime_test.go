@@ -4,16 +4,79 @@
 package hookversion
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
+
 	"github.com/hookgate/hookgate/catalog"
 )
 
+// own returns the catalog of all groups that the gateway has.
+func own(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	hooks, err := catalog.With(catalog.Own()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hooks
+}
+
 func TestLifetimesOfTheContractKeepTheRules(t *testing.T) {
-	if err := CheckLifetimes(catalog.New(), time.Now()); err != nil {
+	if err := CheckLifetimes(own(t), time.Now()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReleasedVersionsAreCompared wants every version of a release in what `buf breaking` compares the protos with, and no
+// other: its protos may still change.
+func TestReleasedVersionsAreCompared(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "proto", "released.binpb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := &descriptorpb.FileDescriptorSet{}
+	if err := proto.Unmarshal(data, released); err != nil {
+		t.Fatal(err)
+	}
+	hooks := own(t)
+	for _, v := range hooks.Versions() {
+		i := slices.IndexFunc(hooks.Releases(), func(r catalog.Release) bool { return r.Version == v.Lifetime.Introduced })
+		if i < 0 {
+			t.Fatalf("%s: no release %q", v.APIVersion(), v.Lifetime.Introduced)
+		}
+		for _, h := range v.Hooks() {
+			compared := slices.ContainsFunc(released.GetFile(), func(f *descriptorpb.FileDescriptorProto) bool {
+				return f.GetName() == h.Service.ParentFile().Path()
+			})
+			if dated := hooks.Releases()[i].Date != ""; dated != compared {
+				t.Errorf("%s came with %s, which is released: %t; buf compares it: %t. Run make release-contract once for a release",
+					h, v.Lifetime.Introduced, dated, compared)
+			}
+		}
+	}
+}
+
+// TestLifetimesOfAnotherProgram holds a group against the releases of its own program, and the others against the gateway's.
+func TestLifetimesOfAnotherProgram(t *testing.T) {
+	infrastructure := catalog.Infrastructure()[0]
+	other := catalog.Source{
+		Group: "other.example", Version: "v1", Files: infrastructure.Files,
+		Lifetime: catalog.Lifetime{Introduced: "v7.0.0", Deprecated: "v7.1.0"},
+		Releases: []catalog.Release{{Version: "v7.0.0", Date: "2026-01-01"}, {Version: "v7.1.0"}},
+	}
+	hooks, err := catalog.With(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "version other.example/v1: rule #3: deprecated in v7.1.0, when there was no newer version that is at least as stable"
+	if err := CheckLifetimes(hooks, time.Now()); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

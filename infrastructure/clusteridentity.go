@@ -34,7 +34,12 @@ func (r *identities) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	desired := i.DeepCopy()
-	if !i.DeletionTimestamp.IsZero() {
+	cause := pausedBy(nil, i)
+	setPaused(desired, cause)
+	switch {
+	case cause != "":
+		return reconcile.Result{}, r.write(ctx, i, desired)
+	case !i.DeletionTimestamp.IsZero():
 		return r.delete(ctx, i, desired)
 	}
 	controllerutil.AddFinalizer(desired, infrav1.IdentityFinalizer)

@@ -105,7 +105,10 @@ func (r *remediation) Reconcile(ctx context.Context, req reconcile.Request) (rec
 		return reconcile.Result{}, err
 	}
 	s, err := r.subjectOf(ctx, m)
-	if err != nil || s.paused() {
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if paused, err := r.pause(ctx, o, s); err != nil || paused {
 		return reconcile.Result{}, err
 	}
 	state := decision{status: *o.Status.DeepCopy()}

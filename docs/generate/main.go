@@ -24,6 +24,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
+// lifecyclePicture is the picture of the lifecycle, seen from the pages. The program has it, for its page of the hooks.
+var lifecyclePicture = filepath.Join("..", "internal", "contract", "openapi", "page", "lifecycle.svg")
+
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: generate DIR")
@@ -46,6 +49,7 @@ func main() {
 		"metrics.md":              metrics,
 		"errors.md":               errorKinds,
 		"infrastructure-kinds.md": kinds(filepath.Join(os.Args[1], "..", "deploy", "crd", "infrastructure")),
+		lifecyclePicture:          picture,
 	} {
 		var b bytes.Buffer
 		if err := document(&b); err != nil {

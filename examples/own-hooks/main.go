@@ -21,6 +21,8 @@ func dns() gateway.Group {
 	return gateway.Group{
 		Versions: []catalog.Source{{
 			Group: "dns.acme.example", Version: "v1alpha1",
+			Lifetime: catalog.Lifetime{Introduced: "v0.1.0"},
+			Releases: []catalog.Release{{Version: "v0.1.0", Date: "2026-11-22"}}, // of this program
 			Files:    []protoreflect.FileDescriptor{dnsv1alpha1.File_acme_dns_v1alpha1_dns_proto},
 			FailOnly: true, // a record that may not exist must not count as published
 		}},

@@ -20,9 +20,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
@@ -44,6 +47,17 @@ func own(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	return cmd
+}
+
+// TestLifetimes holds the versions of all groups of the program against the rules of deprecation.
+func TestLifetimes(t *testing.T) {
+	hooks, _, err := gateway.Hooks(gateway.Infrastructure(), gateway.Machines(), dns())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hookversion.CheckLifetimes(hooks, time.Now()); err != nil {
+		t.Error(err)
+	}
 }
 
 // fixture is a gateway with the group, and an extension over each protocol.

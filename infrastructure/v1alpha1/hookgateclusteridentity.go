@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether the credentials can be used"
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="The reason of the condition Ready"
 // +kubebuilder:printcolumn:name="Movable",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='CredentialsMovable')].status",description="Whether clusterctl move takes the Secret along"
+// +kubebuilder:printcolumn:name="Paused",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Paused')].status",description="Whether the object is paused"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation"
 type HookgateClusterIdentity struct {
 	metav1.TypeMeta `json:",inline"`
@@ -53,7 +54,7 @@ type HookgateClusterIdentitySpec struct {
 
 // HookgateClusterIdentityStatus is what was seen of the credentials of an identity.
 type HookgateClusterIdentityStatus struct {
-	// conditions holds the conditions Ready and CredentialsMovable.
+	// conditions holds the conditions Ready, CredentialsMovable and Paused.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32

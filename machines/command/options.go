@@ -7,10 +7,14 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/machines"
 )
+
+// allNamespaces is what --machines-namespace says for Machines of all namespaces.
+const allNamespaces = "*"
 
 // Options are the flags about the controllers.
 type Options struct {
@@ -25,7 +29,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "machines", false,
 		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; one of "+
 			"several replicas does, whatever --leader-elect says")
-	f.StringVar(&o.namespace, "machines-namespace", "", "the only namespace whose Machines have hooks; all by default")
+	f.StringVar(&o.namespace, "machines-namespace", "",
+		"the only namespace whose Machines have hooks, or * for all; that of --namespace by default")
 	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
 		"how long handlers may hold a Machine that is being deleted, before it is drained, and again before it is "+
 			"terminated; it goes on after that, whatever they say; 0 holds it until they let go")
@@ -47,8 +52,15 @@ func (o *Options) Check(wantsCluster bool) error {
 	return nil
 }
 
-// New returns the controllers that c and the flags describe.
+// New returns the controllers that c and the flags describe. The namespace of c counts unless a flag names another.
 func (o *Options) New(c machines.Config) (*machines.Controllers, error) {
-	c.Namespace, c.MaxHold, c.Concurrency = o.namespace, o.maxHold, o.concurrency
+	switch o.namespace {
+	case "":
+	case allNamespaces:
+		c.Namespace = metav1.NamespaceAll
+	default:
+		c.Namespace = o.namespace
+	}
+	c.MaxHold, c.Concurrency = o.maxHold, o.concurrency
 	return machines.New(c)
 }

@@ -18,6 +18,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Phase",type="string",JSONPath=".status.phase",description="What the remediation is at"
 // +kubebuilder:printcolumn:name="Attempt",type="integer",JSONPath=".status.attempt",description="The attempt, from 1"
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type=='Remediating')].message",description="What it waits for"
+// +kubebuilder:printcolumn:name="Paused",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Paused')].status",description="Whether the object is paused"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation"
 type HookgateRemediation struct {
 	metav1.TypeMeta `json:",inline"`
@@ -89,7 +90,7 @@ const RemediatingCondition = "Remediating"
 
 // HookgateRemediationStatus says how far a remediation is.
 type HookgateRemediationStatus struct {
-	// conditions holds the condition Remediating.
+	// conditions holds the conditions Remediating and Paused.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32

@@ -15,12 +15,19 @@ import (
 // downloadURL matches a file of a release, or its latest one as clusterctl and as GitHub write it.
 var downloadURL = regexp.MustCompile(`github\.com/hookgate/hookgate/releases/(?:latest/download|latest|download/[^/\s]+)/([\w.-]+)`)
 
-// TestDownloadsOfTheDocsAreReleased compares what the pages tell people to download with the files of a release.
+// artifact matches the names that only files of a release have, wherever a page has them.
+var artifact = regexp.MustCompile(`[a-z]+\.openapi\.json|\bhookgate(?:-infrastructure|-sidecar|-man-pages)?(?:-\d[\d.]*\d)?\.(?:tgz|tar\.gz)` +
+	`|\bhookgate(?:-render)?-(?:linux|darwin)-\w+`)
+
+// TestDownloadsOfTheDocsAreReleased compares what the pages tell people to download, and the files of a release that they
+// name, with those that a release has.
 func TestDownloadsOfTheDocsAreReleased(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range platforms(t) {
-		if err := os.WriteFile(filepath.Join(programs, "hookgate-"+name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
+		for _, program := range []string{"hookgate-", "hookgate-render-"} {
+			if err := os.WriteFile(filepath.Join(programs, program+name), []byte(name), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	dir, stderr, err := release(t, "v0.1.0", "-binaries", programs)
@@ -47,14 +54,19 @@ func TestDownloadsOfTheDocsAreReleased(t *testing.T) {
 	}
 	named := 0
 	for _, page := range append(pages, filepath.Join("..", "..", "README.md")) {
-		for _, match := range downloadURL.FindAllStringSubmatch(string(read(t, page)), -1) {
-			named++
-			if !slices.Contains(files, match[1]) {
-				t.Errorf("%s names %s, which no release has: it has %v", page, match[1], files)
+		text := string(read(t, page))
+		names := artifact.FindAllString(text, -1)
+		for _, match := range downloadURL.FindAllStringSubmatch(text, -1) {
+			names = append(names, match[1])
+		}
+		for _, name := range names {
+			if !slices.Contains(files, name) {
+				t.Errorf("%s names %s, which no release has: it has %v", page, name, files)
 			}
 		}
+		named += len(names)
 	}
-	if named < 5 {
+	if named < 20 {
 		t.Errorf("the pages name %d downloads, and there are more", named)
 	}
 }

@@ -10,7 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // TestGenerateProvider checks the objects that clusterctl would install.
@@ -26,10 +30,10 @@ func TestGenerateProvider(t *testing.T) {
 		}
 		for _, o := range raw {
 			g := pick(t, got, o.GetKind(), o.GetName())
-			labels := g.GetLabels()
-			if _, ok := labels["clusterctl.cluster.x-k8s.io"]; !ok ||
-				labels["cluster.x-k8s.io/provider"] != providerLabel {
-				t.Errorf("%s %s: labels are %v", o.GetKind(), o.GetName(), labels)
+			has := g.GetLabels()
+			if _, ok := has["clusterctl.cluster.x-k8s.io"]; !ok ||
+				has["cluster.x-k8s.io/provider"] != providerLabel {
+				t.Errorf("%s %s: labels are %v", o.GetKind(), o.GetName(), has)
 			}
 			if o.GetKind() != "CustomResourceDefinition" {
 				continue
@@ -42,7 +46,11 @@ func TestGenerateProvider(t *testing.T) {
 		settings(t, got, map[string]string{
 			"--log-level": "info", "--resync": "1m", "--diagnostics-address": ":8443", "--insecure-diagnostics": "false",
 			"--otlp-insecure": "false", "HOOKGATE_OTLP_ENDPOINT": "", "HOOKGATE_WATCH_FILTER": "",
+			"--machines": "false", "HOOKGATE_HOOK_JOBS_NAMESPACE": "",
 		})
+		if rules := optional(t, got); len(rules) != 0 {
+			t.Errorf("nothing is turned on, and the gateway has the rights of %v", rules)
+		}
 	})
 	t.Run("Overridden", func(t *testing.T) {
 		configured := newRepository(t, false, "v0.1.0")
@@ -52,13 +60,22 @@ func TestGenerateProvider(t *testing.T) {
 		env := []string{
 			"HOOKGATE_LOG_LEVEL=debug", "HOOKGATE_DIAGNOSTICS_ADDRESS=127.0.0.1:8443",
 			"HOOKGATE_OTLP_ENDPOINT=collector.observability.svc:4317", "HOOKGATE_OTLP_INSECURE=true",
+			"HOOKGATE_MACHINES=true", "HOOKGATE_HOOK_JOBS_NAMESPACE=hookgate-jobs",
 		}
 		got := decode(t, []byte(configured.must(t, env, "generate", "provider", "--runtime-extension",
 			"hookgate:v0.1.0")))
 		settings(t, got, map[string]string{
 			"--log-level": "debug", "--resync": "5m", "--otlp-insecure": "true", "--diagnostics-address": "127.0.0.1:8443",
 			"HOOKGATE_OTLP_ENDPOINT": "collector.observability.svc:4317", "HOOKGATE_WATCH_FILTER": "true",
+			"--machines": "true", "HOOKGATE_HOOK_JOBS_NAMESPACE": "hookgate-jobs",
 		})
+		want := []string{namespace + "-hookgate-hookjobs", namespace + "-hookgate-machines"}
+		if diff := cmp.Diff(want, optional(t, got)); diff != "" {
+			t.Errorf("roles whose rights the gateway has (-want +got):\n%s", diff)
+		}
+		for _, name := range []string{"hookgateremediations", "hookgateremediationtemplates"} {
+			pick(t, got, "CustomResourceDefinition", name+".machines.hookgate.dev")
+		}
 	})
 	t.Run("Describe", func(t *testing.T) {
 		got := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:v0.1.0", "--describe")
@@ -110,6 +127,35 @@ func TestTargetNamespace(t *testing.T) {
 	if served, _, err := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames"); err != nil || !slices.Contains(served, host) || port != "9090" {
 		t.Errorf("the provider calls %q, and the gateway has the names %q, %v", address, served, err)
 	}
+}
+
+// optional returns the names of the ClusterRoles that the one for what variables turn on consists of, by its selectors as
+// the API server's aggregation reads them.
+func optional(t testing.TB, objects []*unstructured.Unstructured) []string {
+	t.Helper()
+	whole := &rbacv1.ClusterRole{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(
+		pick(t, objects, "ClusterRole", namespace+"-hookgate-optional").Object, whole); err != nil {
+		t.Fatal(err)
+	}
+	binding := pick(t, objects, "ClusterRoleBinding", namespace+"-hookgate-optional")
+	if role, _, err := unstructured.NestedString(binding.Object, "roleRef", "name"); err != nil || role != whole.Name {
+		t.Errorf("the binding of %s is of %q, %v", whole.Name, role, err)
+	}
+	var roles []string
+	for _, o := range objects {
+		for i := range whole.AggregationRule.ClusterRoleSelectors {
+			selector, err := metav1.LabelSelectorAsSelector(&whole.AggregationRule.ClusterRoleSelectors[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.GetKind() == "ClusterRole" && selector.Matches(labels.Set(o.GetLabels())) {
+				roles = append(roles, o.GetName())
+			}
+		}
+	}
+	slices.Sort(roles)
+	return roles
 }
 
 // names returns the kinds and names of objects.

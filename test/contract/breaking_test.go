@@ -72,6 +72,8 @@ func TestBreakingEdits(t *testing.T) {
 		"file removed":    {[]edit{{"upgrade_plan.proto", "", ""}}, `Previously present file "hookgate/hooks/v1alpha1/upgrade_plan.proto" was deleted`},
 		"service renamed": {[]edit{{topology, "service TopologyMutationHooksService {", "service TopologyService {"}}, `Previously present service "TopologyMutationHooksService" was deleted`},
 
+		"of infrastructure": {[]edit{{"../../infrastructure/v1alpha1/machine.proto", "  string provider_id = ", "  string providerid = "}}, `changed`},
+
 		"nothing":     {nil, ""},
 		"field added": {[]edit{{lifecycle, "  string from_kubernetes_version = 4;\n", "  string from_kubernetes_version = 4;\n  string reason = 40;\n"}}, ""},
 		"rpc added": {[]edit{{topology, "  rpc ValidateTopology(ValidateTopologyRequest) returns (ValidateTopologyResponse);\n",

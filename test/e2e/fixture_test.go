@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -56,6 +57,8 @@ const (
 	featureGates = "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true,MachineTaintPropagation=true"
 	// ownGroup is where the gateway looks for ExtensionConfigs. Cluster API does not look there.
 	ownGroup = "runtime.hookgate.dev"
+	// olderSources is the variable that names the folder with the sources of the older Cluster API that is tested, if any.
+	olderSources = "HOOKGATE_E2E_SOURCES"
 )
 
 // fixture holds all running processes.
@@ -149,7 +152,11 @@ func (w *fixture) startManagement(inMemory, own bool) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	provider := func(name, module, dir string, flags ...string) *server {
 		s := w.manager(name, filepath.Join(programs, name), flags...)
-		i := w.manifests(kubectl, filepath.Join(moduleDir(t, module), dir, "config", "default"), s.port)
+		root := moduleDir(t, module)
+		if _, err := os.Stat(filepath.Join(root, dir)); err != nil {
+			dir = "" // where core was until v1.13
+		}
+		i := w.manifests(kubectl, filepath.Join(root, dir, "config", "default"), s.port)
 		objects, crds = append(objects, i.objects...), append(crds, i.crds...)
 		s.kubeconfig = w.as(i.account.Namespace, i.account.Name)
 		return s
@@ -481,9 +488,13 @@ func folder(t *testing.T, variable string) string {
 	return path
 }
 
-// moduleDir returns where the sources of a module of go.mod are. It downloads them, unless they are in Go's cache.
+// moduleDir returns where the sources of a module of go.mod are, or those of the older Cluster API that is tested. It
+// downloads them, unless they are in Go's cache.
 func moduleDir(t *testing.T, module string) string {
 	t.Helper()
+	if older := os.Getenv(olderSources); older != "" {
+		return filepath.Join(older, path.Base(module))
+	}
 	out, err := exec.Command("go", "mod", "download", "-json", module).Output()
 	var found struct{ Dir string }
 	if e := json.Unmarshal(out, &found); e != nil || err != nil {

@@ -22,12 +22,9 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// TestReleaseCommand runs hookgate machines release as the chart's Job does, while a gateway works: it refuses, then
-// scales the gateway down, waits for its Lease to end, and takes the annotations off.
-func TestReleaseCommand(t *testing.T) {
-	t.Parallel()
-	program := process.Program(t, "HOOKGATE_BIN")
-	w := newFixture(t)
+// operator returns the path of a kubeconfig with which everything is allowed.
+func operator(t *testing.T) string {
+	t.Helper()
 	user, err := shared.server.AddUser(envtest.User{Name: "operator", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +37,16 @@ func TestReleaseCommand(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return kubeconfig
+}
+
+// TestReleaseCommand runs hookgate machines release as the chart's Job does, while a gateway works: it refuses, then
+// scales the gateway down, waits for its Lease to end, and takes the annotations off.
+func TestReleaseCommand(t *testing.T) {
+	t.Parallel()
+	program := process.Program(t, "HOOKGATE_BIN")
+	w := newFixture(t)
+	kubeconfig := operator(t)
 	labels := map[string]string{"app": "hookgate"}
 	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},

@@ -57,6 +57,18 @@ func (w *fixture) remediates(name string, phase remediationv1.Phase, message str
 	return o
 }
 
+// paused waits until a remediation has the condition Paused.
+func (w *fixture) paused(o *remediationv1.HookgateRemediation, status metav1.ConditionStatus, message string) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%s says Paused %s: %s", o.Name, status, message), func() (string, bool) {
+		if err := w.client.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err.Error(), false
+		}
+		c := meta.FindStatusCondition(o.Status.Conditions, clusterv1.PausedCondition)
+		return fmt.Sprintf("%+v", c), c != nil && c.Status == status && c.Message == message
+	})
+}
+
 // ownerRemediates reports whether the owner of a Machine is asked to remediate it.
 func (w *fixture) ownerRemediates(name string) bool {
 	c := meta.FindStatusCondition(w.get(name).Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
@@ -169,8 +181,9 @@ func TestRemediationPauses(t *testing.T) {
 	w.says("RemediateMachine", waits("reboots"))
 	w.register("RemediateMachine")
 	patch(t, w, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "c"}}, `{"spec":{"paused":true}}`)
-	w.unhealthy("m", remediationv1.HookgateRemediationSpec{})
+	o := w.unhealthy("m", remediationv1.HookgateRemediationSpec{})
 	w.start()
+	w.paused(o, metav1.ConditionTrue, "spec.paused of the Cluster is true")
 	other := newFixture(t) // works at the same time, and so the first does nothing for a while
 	other.says("RemediateMachine", waits("reboots"))
 	other.register("RemediateMachine")
@@ -184,7 +197,21 @@ func TestRemediationPauses(t *testing.T) {
 		t.Errorf("RemediateMachine was called %d times though the Cluster is paused", n)
 	}
 	patch(t, w, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "c"}}, `{"spec":{"paused":false}}`)
-	o := w.remediates("m", remediationv1.Remediating, "remediate.acme: reboots")
+	w.remediates("m", remediationv1.Remediating, "remediate.acme: reboots")
+	w.paused(o, metav1.ConditionFalse, "")
+	pause := `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`
+	patch(t, w, o, pause)
+	w.paused(o, metav1.ConditionTrue, "the object has the annotation cluster.x-k8s.io/paused")
+	patch(t, w, w.get("m"), pause)
+	w.paused(o, metav1.ConditionTrue, "the Machine has the annotation cluster.x-k8s.io/paused, and the object has the annotation "+
+		"cluster.x-k8s.io/paused")
+	if c := meta.FindStatusCondition(o.Status.Conditions, remediationv1.RemediatingCondition); c == nil || o.Status.Attempt != 1 {
+		t.Errorf("a paused remediation has lost its status: %+v", o.Status)
+	}
+	for _, paused := range []client.Object{o, w.get("m")} {
+		patch(t, w, paused, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
+	}
+	w.paused(o, metav1.ConditionFalse, "")
 	if err := w.client.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

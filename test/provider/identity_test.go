@@ -148,6 +148,27 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestPausedIdentity leaves a paused identity, and its Secret, as they are until it is no longer paused.
+func TestPausedIdentity(t *testing.T) {
+	w, other := newTenant(t)
+	w.setToken(other, "secret")
+	i := newIdentity("paused-"+w.namespace, w.namespace)
+	i.Spec.CredentialsRef.Name = other.Name
+	i.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	w.create(i)
+	eventually(w, i, "paused", func(i *infrav1.HookgateClusterIdentity) bool {
+		return has(i, infrav1.PausedCondition, metav1.ConditionTrue, "", "annotation "+clusterv1.PausedAnnotation)
+	})
+	if len(i.Finalizers) != 0 || len(i.Status.Conditions) != 1 {
+		t.Errorf("a paused identity has the finalizers %v and the conditions %s", i.Finalizers, conditionsOf(i))
+	}
+	update(w, i, func(i *infrav1.HookgateClusterIdentity) { i.Annotations = nil })
+	eventually(w, i, "ready", func(i *infrav1.HookgateClusterIdentity) bool {
+		return has(i, infrav1.ReadyCondition, metav1.ConditionTrue, "", "") &&
+			has(i, infrav1.PausedCondition, metav1.ConditionFalse, "", "")
+	})
+}
+
 // TestIdentityOfOthers uses an identity in a namespace that it is not for: nothing is called, and nothing deleted, until
 // the namespace is allowed. An identity that does not exist is waited for.
 func TestIdentityOfOthers(t *testing.T) {

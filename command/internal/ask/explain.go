@@ -4,6 +4,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,7 +199,8 @@ func failureOf(h *catalog.Hook, x *gateway.Explanation) error {
 	}
 	var common struct{ Status, Message string }
 	if err := json.Unmarshal(x.Answer.Response, &common); err == nil && common.Status == "Failure" {
-		return fmt.Errorf("call %s: the extension answered Failure: %s", h.Hook, common.Message)
+		return fmt.Errorf("call %s: the extension answered Failure: %s", h.Hook,
+			cmp.Or(common.Message, "it does not say why"))
 	}
 	return nil
 }

@@ -31,8 +31,10 @@ const (
 	infrastructureFile = "infrastructure-components.yaml"
 	metadataFile       = "metadata.yaml"
 	registerFile       = "register.yaml"
+	jobsFile           = "jobs.yaml"
 	documentFile       = "hooks.openapi.json"
 	providerFile       = "infrastructure.openapi.json"
+	machinesFile       = "machines.openapi.json"
 	checksumsFile      = "SHA256SUMS"
 )
 
@@ -102,6 +104,10 @@ func (o *options) files() (map[string][]byte, error) {
 	files := map[string][]byte{
 		metadataFile: metadata, registerFile: register,
 		documentFile: []byte(openapi.Document), providerFile: []byte(openapi.Infrastructure),
+		machinesFile: []byte(openapi.Machines),
+	}
+	if files[jobsFile], err = o.jobs(); err != nil {
+		return nil, err
 	}
 	if files[componentsFile], err = o.render(o.source); err != nil {
 		return nil, err
@@ -141,6 +147,20 @@ func (o *options) files() (map[string][]byte, error) {
 		}
 	}
 	return files, nil
+}
+
+// jobs returns the namespace of the Jobs of HookJobs and what the gateway may do there. clusterctl allows one namespace
+// among the components, and none of their objects in another.
+func (o *options) jobs() ([]byte, error) {
+	var parts [][]byte
+	for _, name := range []string{"namespace.yaml", "rbac.yaml"} {
+		part, err := os.ReadFile(filepath.Join(o.source, "..", "jobs", name))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return bytes.Join(parts, []byte("---\n")), nil
 }
 
 // programs adds the programs to the files.

@@ -4,6 +4,7 @@
 package extension
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -197,7 +198,7 @@ func (r *request) ended(ctx context.Context, err error) *hook.Error {
 func (r *request) discovered(c *catalog.Catalog, answer proto.Message) (Discovered, *hook.Error) {
 	if status, _ := catalog.StatusOf(answer); status != catalog.Success {
 		return Discovered{}, r.fail(hook.BadResponse,
-			"the extension answered Failure: "+cut(catalog.MessageOf(answer)), nil)
+			"the extension answered Failure: "+cmp.Or(cut(catalog.MessageOf(answer)), "it does not say why"), nil)
 	}
 	d, err := discovered(c, r.hook, catalog.HandlersOf(answer))
 	if err != nil {

@@ -4,8 +4,14 @@
 package offer
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // The timeout that Discovery announces leaves room for the margin, in whole seconds and never more than 30.
@@ -18,5 +24,34 @@ func TestOuterTimeoutAtItsLimits(t *testing.T) {
 		if got := outerTimeout(timeout); got != want {
 			t.Errorf("for a handler of %s, discovery has a timeout of %s, want %s", timeout, got, want)
 		}
+	}
+}
+
+// TestOldestClusterAPI wants each release of Cluster API to know all hooks that are offered without any extension, from the
+// one on that the page about clusterctl names: a core refuses an answer with a hook that it does not know.
+func TestOldestClusterAPI(t *testing.T) {
+	hooks := catalog.New()
+	asked, _ := hooks.ByName("Discovery")
+	answer := Offers{Catalog: hooks}.Discovery(registry.New(hooks.Merged()...).Snapshot(), asked, "")
+	oldest := ""
+	for _, release := range catalog.ClusterAPIReleases() {
+		knows := true
+		for _, h := range catalog.HandlersOf(answer) {
+			_, known := release.Hook(h.GetRequestHook().GetHook())
+			knows = knows && known
+		}
+		switch {
+		case knows && oldest == "":
+			oldest = release.Name
+		case !knows && oldest != "":
+			t.Errorf("%s knows fewer hooks than %s", release.Name, oldest)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "clusterctl.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "needs Cluster API " + oldest + " or\nlater"; oldest == "" || !strings.Contains(string(page), want) {
+		t.Errorf("docs/clusterctl.md does not say %q", want)
 	}
 }

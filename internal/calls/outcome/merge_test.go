@@ -150,8 +150,11 @@ func TestMergeOfSeveralFailures(t *testing.T) {
 
 // Several Failures are one, which does not hold its caller.
 func TestMergeOfFailures(t *testing.T) {
-	got, err := merged(t, "BeforeClusterCreate", refusal("no"), agreed("yes", 3), refusal("never"), Answer{})
-	want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: `handler "v.a": no; handler "v.c": never`}
+	got, err := merged(t, "BeforeClusterCreate", refusal("no"), agreed("yes", 3), refusal("never"), Answer{}, refusal(" "))
+	want := &hooksv1alpha1.BeforeClusterCreateResponse{
+		Status:  failure,
+		Message: `handler "v.a": no; handler "v.c": never; handler "v.e": answered Failure without a message`,
+	}
 	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); err != nil || diff != "" {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}

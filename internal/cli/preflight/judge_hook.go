@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/hook"
 )
 
 // hookFindings returns the findings about the hook that a handler implements, and its version.
@@ -32,7 +31,7 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 	case !known:
 		return broken(ruleHookUnknown, "no release of the gateway has hooks of "+h.Hook.APIVersion(),
 			"take the handler out of the extension, or let it implement "+t.newest(h))
-	case t.reached(version.Lifetime.Removed):
+	case t.reached(version, version.Lifetime.Removed):
 		return broken(ruleHookRemoved,
 			fmt.Sprintf("release %s of the gateway has removed hooks of %s",
 				version.Lifetime.Removed, h.Hook.APIVersion()),
@@ -43,11 +42,7 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 		return broken(ruleHookUnknown,
 			fmt.Sprintf("hooks of %s have no %s with handlers", h.Hook.APIVersion(), h.Hook.Hook),
 			"take the handler out of the extension")
-	case version.Lifetime.Introduced == "" && t.Gateway != "" && isOwn(version.Group):
-		return broken(ruleHookUnknown,
-			fmt.Sprintf("no release of the gateway has hooks of %s yet, and the target is %s", h.Hook.APIVersion(), release),
-			"keep a gateway that has them, or take the handler out of the extension")
-	case version.Lifetime.Introduced != "" && !t.reached(version.Lifetime.Introduced):
+	case version.Lifetime.Introduced != "" && !t.reached(version, version.Lifetime.Introduced):
 		return broken(ruleHookUnknown,
 			fmt.Sprintf("hooks of %s came with release %s of the gateway, and the target is %s",
 				h.Hook.APIVersion(), version.Lifetime.Introduced, release),
@@ -60,7 +55,7 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 	if f, ok := t.converted(x, h, described); ok {
 		findings = append(findings, f)
 	}
-	if t.reached(version.Lifetime.Deprecated) {
+	if t.reached(version, version.Lifetime.Deprecated) {
 		f := about(x, h, Warn, ruleDeprecated)
 		f.Problem = fmt.Sprintf("hooks of %s are deprecated since release %s of the gateway",
 			h.Hook.APIVersion(), version.Lifetime.Deprecated)
@@ -68,11 +63,6 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 		findings = append(findings, f)
 	}
 	return findings
-}
-
-// isOwn reports whether a group of hooks is one of Hookgate's releases. Others are built into a gateway beside these.
-func isOwn(group string) bool {
-	return slices.Contains([]string{hook.Group, hook.InfrastructureGroup, hook.MachinesGroup}, group)
 }
 
 // converted returns a finding, and true, if Cluster API calls the hook in another version than the handler implements,

@@ -225,11 +225,11 @@ func TestJudge(t *testing.T) {
 			want:     []string{"break hook-unknown newer", "warn hook-deprecated old"},
 			problem:  "hooks of hooks.test.hookgate.dev/v1beta1 came with release v0.3.0 of the gateway, and the target is v0.2.3",
 		},
-		"InNoRelease": {
+		"InALaterRelease": {
 			reason: "a release does not have what comes later", targets: []string{"hookgate=v0.1.0"}, hooks: ownHooks,
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("drain", "BeforeMachineDrain", ofMachines)},
 			want:     []string{"break hook-unknown drain", "ok ok create"},
-			problem:  "no release of the gateway has hooks of hooks.machines.hookgate.dev/v1alpha1 yet, and the target is v0.1.0",
+			problem:  "hooks of hooks.machines.hookgate.dev/v1alpha1 came with release v0.2.0 of the gateway, and the target is v0.1.0",
 		},
 		"GatewayStays": {
 			reason: "the gateway that has them stays", targets: []string{"cluster-api=v1.14.0"}, hooks: ownHooks,

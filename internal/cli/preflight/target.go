@@ -100,10 +100,11 @@ func (t *Target) release() string {
 	return t.Gateway
 }
 
-// reached reports whether the gateway's release is at or after the release of an event in a lifetime.
-func (t *Target) reached(event string) bool {
-	if event == "" {
-		return false
+// reached reports whether the gateway's release is at or after the release of an event in the lifetime of a version.
+// What belongs to another program is as the program at hand has it.
+func (t *Target) reached(v *catalog.Version, event string) bool {
+	if event == "" || v.Releases != nil {
+		return event != ""
 	}
 	at, err := semver.ParseTolerant(t.release())
 	when, err2 := semver.ParseTolerant(event)

@@ -76,6 +76,7 @@ func New(next http.Handler, first Document, more ...Document) (*Handler, error) 
 	h := &Handler{next: next, files: map[string]*file{}, pages: map[string]string{}}
 	for name, contentType := range map[string]string{
 		"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8",
+		"lifecycle.svg": "image/svg+xml",
 	} {
 		content, err := page.ReadFile("page/" + name)
 		if err != nil {
@@ -119,7 +120,7 @@ func (h *Handler) addDocuments(documents []Document) error {
 			base, folder = "../", Prefix+links[i].Folder
 		}
 		var text bytes.Buffer
-		err := pages.Execute(&text, map[string]any{"Base": base, "Group": d.Group, "Links": links})
+		err := pages.Execute(&text, map[string]any{"Base": base, "Group": d.Group, "Links": links, "First": i == 0})
 		if err != nil {
 			return err
 		}

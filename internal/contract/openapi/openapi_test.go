@@ -58,6 +58,7 @@ func TestEveryFileIsServedPlainAndCompressed(t *testing.T) {
 		Prefix + otherGroup + "/index.html": {"text/html; charset=utf-8", `src="../page.js"`},
 		Prefix + "page.js":                  {"text/javascript; charset=utf-8", "SwaggerUIBundle("},
 		Prefix + "page.css":                 {"text/css; charset=utf-8", "margin"},
+		Prefix + "lifecycle.svg":            {"image/svg+xml", "BeforeClusterCreate"},
 		Prefix + "swagger-ui-bundle.js":     {"text/javascript; charset=utf-8", "SwaggerUIBundle"},
 		Prefix + "swagger-ui.css":           {"text/css; charset=utf-8", ".swagger-ui"},
 		Prefix + "favicon-32x32.png":        {"image/png", "PNG"},
