@@ -419,7 +419,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		following.Go(func() { s.places.record(ctx, r.events) })
 		following.Go(func() { jobs.sweep(ctx, s.Leads) })
 		following.Go(func() { _ = s.rollouts.engine.Run(ctx) }) // ends with ctx, without an error
-		following.Go(func() { s.rollouts.sweep(ctx) })
+		following.Go(func() { s.rollouts.sweep(ctx, o.cache) })
 		following.Go(func() { s.rollouts.collect(ctx) })
 		following.Go(func() { s.rollouts.record(ctx, o.cache, r.events) })
 		following.Go(func() { s.blocks.record(ctx, mgr.GetAPIReader(), o.cache, r.events, s.config.Logger) })
@@ -436,7 +436,10 @@ func (s *Source) newOwn(
 	mgr manager.Manager, r *reconciler, jobs *hookjob.Cluster, problems *watchProblems,
 ) (*own, error) {
 	// What gateways write has not the filter's label.
-	byObject := map[client.Object]cache.ByObject{&v1alpha1.ExtensionRolloutRecord{}: {Label: labels.Everything()}}
+	byObject := map[client.Object]cache.ByObject{
+		&v1alpha1.ExtensionRolloutRecord{}: {Label: labels.Everything()},
+		&v1alpha1.ClusterRecord{}:          {Label: labels.Everything()},
+	}
 	if s.config.OwnNamespace != "" {
 		byObject[&appsv1.ControllerRevision{}] = lastValidIn(s.config.OwnNamespace)
 	}
@@ -465,7 +468,9 @@ func (s *Source) newOwn(
 			WithPlaces(s.places),
 		Jobs: hookjob.NewCompiler(s.config.Catalog, s.compiler, s.types, &s.config.HookJobs, jobs),
 	})
-	o.kinds = append(o.kinds, newRolloutRecords(s.rollouts.engine, o))
+	ofClusters := newRecords(clusterRecordKind, o)
+	s.places.use(ofClusters)
+	o.kinds = append(o.kinds, newRolloutRecords(s.rollouts.engine, o), ofClusters)
 	for i, of := range s.sets {
 		if of.InCluster && jobs == nil {
 			continue // they are not watched

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/notify"
 )
@@ -50,14 +52,17 @@ func (r *rollouts) forget(cluster types.NamespacedName, uid types.UID) {
 	}
 }
 
-// sweep looks for records of Clusters that were deleted while no replica ran, when this one begins to lead and now and
-// then, until ctx is done.
-func (r *rollouts) sweep(ctx context.Context) {
+// sweep looks for records of Clusters that were deleted while no replica ran, and for those that have come back from a
+// backup without an owner, when this one begins to lead and now and then, until ctx is done.
+func (r *rollouts) sweep(ctx context.Context, cache client.Reader) {
 	defer r.gone.queue.ShutDown()
 	again := time.NewTicker(limits.RolloutSweep)
 	defer again.Stop()
 	for {
 		if r.leads() && r.clusters.synced() {
+			if err := r.ownAll(ctx, cache); err != nil && ctx.Err() == nil {
+				r.logger.Warn("record of a Cluster has no owner, which is tried again", "error", err)
+			}
 			for _, cluster := range r.engine.Recorded() {
 				if _, _, known := r.clusters.ClusterMetadata(cluster.Namespace, cluster.Name); !known {
 					r.gone.queue.Add(goneCluster{name: cluster})
@@ -71,6 +76,28 @@ func (r *rollouts) sweep(ctx context.Context) {
 		case <-r.gone.began.C():
 		}
 	}
+}
+
+// ownAll makes Clusters the owners of their records.
+func (r *rollouts) ownAll(ctx context.Context, cache client.Reader) error {
+	list := &v1alpha1.ExtensionRolloutRecordList{}
+	if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.Cluster == nil || ownerCluster(&list.Items[i]) != "" {
+			continue
+		}
+		record := list.Items[i].DeepCopy()
+		err := r.own(ctx, record)
+		if err == nil && ownerCluster(record) != "" {
+			err = r.client.Update(ctx, record)
+		}
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // collect deletes the records of the Clusters in the queue until it is shut down.
@@ -100,19 +127,16 @@ func (r *rollouts) collect(ctx context.Context) {
 // deleteRecords deletes the records of a Cluster, unless the API server still has it. If it has another one of the
 // name, the records from before that are deleted.
 func (r *rollouts) deleteRecords(ctx context.Context, of goneCluster) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(clusterKind)
-	err := r.live.List(ctx, list, client.InNamespace(of.name.Namespace),
-		client.MatchingFields{"metadata.name": of.name.Name})
+	found, err := r.find(ctx, of.name)
 	if err != nil {
-		return fmt.Errorf("read Cluster: %w", err)
+		return err
 	}
 	var other *metav1.Time
-	if len(list.Items) > 0 {
-		if of.uid == "" || list.Items[0].UID == of.uid {
+	if found != nil {
+		if of.uid == "" || found.UID == of.uid {
 			return nil
 		}
-		other = &list.Items[0].CreationTimestamp
+		other = &found.CreationTimestamp
 	}
 	for _, record := range r.engine.Gone(of.name) {
 		if other != nil && other.Before(&record.CreationTimestamp) {

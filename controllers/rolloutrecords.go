@@ -6,39 +6,23 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
-// rolloutRecords follows the ExtensionRolloutRecords. They have no verdicts.
+// rolloutRecords follows the ExtensionRolloutRecords.
 type rolloutRecords struct {
-	engine   *rollout.Engine
-	cache    cache.Cache
-	isSynced func() bool // the engine has all of them
-	missing  chan struct{}
-	once     sync.Once
-}
+	*records
 
-var _ followed = (*rolloutRecords)(nil)
+	engine *rollout.Engine
+}
 
 func newRolloutRecords(engine *rollout.Engine, shared *own) *rolloutRecords {
-	return &rolloutRecords{engine: engine, cache: shared.cache, missing: make(chan struct{})}
-}
-
-func (*rolloutRecords) isKind(name string) bool         { return name == rollout.RecordKind }
-func (r *rolloutRecords) setAbsent()                    { r.once.Do(func() { close(r.missing) }) }
-func (r *rolloutRecords) absent() <-chan struct{}       { return r.missing }
-func (r *rolloutRecords) synced() bool                  { return r.isSynced() }
-func (*rolloutRecords) judge() map[string]kinds.Verdict { return nil }
-
-func (*rolloutRecords) write(context.Context, map[string]kinds.Verdict) (refused bool) {
-	return false
+	return &rolloutRecords{records: newRecords(rollout.RecordKind, shared), engine: engine}
 }
 
 // follow gives the records to the engine as they come and go. Only one that says that no more Clusters move changes a

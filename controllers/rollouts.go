@@ -4,12 +4,15 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
@@ -23,9 +26,11 @@ type rollouts struct {
 	clusters *clusters
 	logger   *slog.Logger
 	readOnly bool
-	leads    func() bool
-	events   *pendingEvents[rolloutChange, string]
-	gone     *goneClusters
+	// namespace is where records about no Cluster are.
+	namespace string
+	leads     func() bool
+	events    *pendingEvents[rolloutChange, string]
+	gone      *goneClusters
 
 	// Set before the registry is filled.
 	live   client.Reader
@@ -37,7 +42,8 @@ var _ rollout.Store = (*rollouts)(nil)
 func newRollouts(of *clusters, leads func() bool, c *Config) *rollouts {
 	r := &rollouts{
 		clusters: of, logger: c.Logger, readOnly: c.ReadOnly, leads: leads,
-		events: newRolloutEvents(), gone: newGoneClusters(),
+		namespace: c.OwnNamespace,
+		events:    newRolloutEvents(), gone: newGoneClusters(),
 	}
 	config := rollout.Config{
 		Logger: c.Logger, Shared: c.LeaderElection.Enabled, Clusters: of, IsNew: r.isNew, Compared: c.RolloutCompared,
@@ -52,7 +58,13 @@ func newRollouts(of *clusters, leads func() bool, c *Config) *rollouts {
 
 // Put implements rollout.Store.
 func (r *rollouts) Put(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error {
+	if record.Namespace == "" {
+		record.Namespace = cmp.Or(r.namespace, metav1.NamespaceDefault)
+	}
 	var err error
+	if err = r.own(ctx, record); err != nil {
+		return err
+	}
 	if record.ResourceVersion == "" {
 		err = r.client.Create(ctx, record)
 	} else {
@@ -62,6 +74,33 @@ func (r *rollouts) Put(ctx context.Context, record *v1alpha1.ExtensionRolloutRec
 		return fmt.Errorf("%w: %w", rollout.ErrChanged, err)
 	}
 	return err
+}
+
+// own makes the Cluster of a record its owner, unless it has one or there is no such Cluster.
+func (r *rollouts) own(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error {
+	of := record.Spec.Cluster
+	if of == nil || ownerCluster(record) != "" {
+		return nil
+	}
+	found, err := r.find(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
+	if err == nil && found != nil {
+		setOwnerCluster(record, of.Name, found.UID)
+	}
+	return err
+}
+
+// find asks the API server for a Cluster, of which it returns the metadata, or nil if it does not exist.
+func (r *rollouts) find(ctx context.Context, of types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(clusterKind)
+	err := r.live.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{"metadata.name": of.Name})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read Cluster: %w", err)
+	case len(list.Items) == 0:
+		return nil, nil
+	}
+	return &list.Items[0], nil
 }
 
 // isNew reports whether a Cluster is there and has neither infrastructure nor a control plane yet: the topology

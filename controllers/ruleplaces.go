@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
@@ -25,21 +27,28 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// placeAttempts is how often a replica writes places that others write at the same time.
+// placeAttempts is how often a replica tries to write a place that others write at the same time.
 const placeAttempts = 20
 
-// rulePlaces keeps the places of HookRules in their status, under the lock of the resource version, before it gives
-// one out. So neither a restart nor another replica loses or doubles one.
+// rulePlaces keeps the places of HookRules in ClusterRecords, before it gives one out, so that neither a restart nor a
+// move loses one.
+//
+// No replica gives out the last place twice. A Cluster first has a record without since, and gets its place by an
+// update of that, for which a list that was made after it counts the places and the records without since that are
+// older. Of two Clusters for one place, one thus sees the other. The order is that of resource versions.
 type rulePlaces struct {
 	params   *ruleParams
 	logger   *slog.Logger
 	readOnly bool
-	lifts    *pendingEvents[lift, string]        // holds that an annotation has lifted, with what the rules say
-	seen     atomic.Pointer[map[string]seenRule] // by name; may be behind the API server
+	lifts    *pendingEvents[lift, string] // holds that an annotation has lifted, with what the rules say
+	rules    atomic.Pointer[map[string]seenRule]
 
 	// Set before the registry is filled.
 	live   client.Reader
 	client client.Client
+	// cached returns the records of places of a rule, of all rules if it is empty; they may be behind the API server, and
+	// do not change. It reports whether they are known.
+	cached func(ctx context.Context, rule string) ([]v1alpha1.ClusterRecord, bool)
 
 	mu    sync.Mutex
 	locks map[string]chan struct{} // by rule, so that calls of one replica are in no conflict with each other
@@ -47,9 +56,8 @@ type rulePlaces struct {
 
 var _ hookrule.Places = (*rulePlaces)(nil)
 
-// seenRule is what the cache has shown of a rule. It does not change.
+// seenRule is a rule that there is.
 type seenRule struct {
-	places []v1alpha1.HookRulePlace
 	// ended means that the rule in effect has no concurrency, so that nothing needs its places.
 	ended bool
 }
@@ -61,13 +69,66 @@ func newRulePlaces(params *ruleParams, readOnly bool, logger *slog.Logger) *rule
 	}
 }
 
+// use makes records the source of what is cached.
+func (p *rulePlaces) use(records *records) {
+	p.cached = func(ctx context.Context, rule string) ([]v1alpha1.ClusterRecord, bool) {
+		if !records.synced() {
+			return nil, false
+		}
+		all, err := placesIn(ctx, records.cache, rule, client.UnsafeDisableDeepCopy)
+		return all, err == nil
+	}
+}
+
+// ruleLabel of a ClusterRecord is the name of the HookRule that its place is of.
+const ruleLabel = "hookgate.dev/hook-rule"
+
+// placesIn lists the records of places of a rule, or of all rules if it is empty.
+func placesIn(
+	ctx context.Context, from client.Reader, rule string, options ...client.ListOption,
+) ([]v1alpha1.ClusterRecord, error) {
+	options = append(options, client.HasLabels{ruleLabel})
+	if rule != "" {
+		options = append(options, client.MatchingLabels{ruleLabel: rule})
+	}
+	list := &v1alpha1.ClusterRecordList{}
+	err := from.List(ctx, list, options...)
+	return slices.DeleteFunc(list.Items, func(r v1alpha1.ClusterRecord) bool {
+		return r.Spec.Place == nil || !r.DeletionTimestamp.IsZero()
+	}), err
+}
+
+// placeOf returns the place of a record.
+func placeOf(r *v1alpha1.ClusterRecord) hookrule.Place {
+	return hookrule.Place{
+		Namespace: r.Namespace, Name: r.Spec.ClusterName, UID: string(ownerCluster(r)), Per: r.Spec.Place.Per,
+		TopologyVersion: r.Spec.Place.TopologyVersion, Since: r.Spec.Place.Since,
+	}
+}
+
+// placesOf returns the places of records that are meant.
+func placesOf(records []v1alpha1.ClusterRecord, isMeant func(*v1alpha1.ClusterRecord) bool) []hookrule.Place {
+	places := make([]hookrule.Place, 0, len(records))
+	for i := range records {
+		if isMeant(&records[i]) {
+			places = append(places, placeOf(&records[i]))
+		}
+	}
+	return places
+}
+
+func isAny(*v1alpha1.ClusterRecord) bool { return true }
+
+// isGiven reports whether a place has been given out.
+func isGiven(r *v1alpha1.ClusterRecord) bool { return !r.Spec.Place.Since.IsZero() }
+
 // Take implements hookrule.Places.
 func (p *rulePlaces) Take(
-	ctx context.Context, rule string, want v1alpha1.HookRulePlace, limit int, beyond bool,
+	ctx context.Context, rule string, want hookrule.Place, limit int, beyond bool,
 ) (hookrule.Allocation, error) {
-	// Clusters that wait ask again and again: if none was free when the rule was last seen, they wait on.
-	if known, ok := p.lastSeen()[rule]; ok {
-		if _, is := hookrule.Allocate(known.places, want, limit, beyond); !is.OK {
+	// Clusters that wait ask again and again: if none was free when the places were last seen, they wait on.
+	if known, ok := p.cached(ctx, rule); ok {
+		if _, is := hookrule.Allocate(placesOf(known, isAny), want, limit, beyond); !is.OK {
 			return is, nil
 		}
 	}
@@ -75,64 +136,139 @@ func (p *rulePlaces) Take(
 	if problem := p.params.problem([]hookrule.Reference{hookrule.ClusterReference()}); problem != "" {
 		return hookrule.Allocation{}, hook.Errorf(hook.NotReady, "HookRule %q gives out no places: %s", rule, problem)
 	}
-	var is hookrule.Allocation
-	err := p.update(ctx, rule, func(places []v1alpha1.HookRulePlace) (next []v1alpha1.HookRulePlace) {
-		next, is = hookrule.Allocate(places, want, limit, beyond)
-		return next
-	})
+	unlock, err := p.lock(ctx, rule)
 	if err != nil {
-		return hookrule.Allocation{}, err
+		return hookrule.Allocation{}, placesFail(rule, err)
 	}
-	return is, nil
+	defer unlock()
+	for range placeAttempts {
+		var is hookrule.Allocation
+		var done bool
+		is, done, err = p.take(ctx, rule, want, limit, beyond)
+		switch {
+		case err == nil && done:
+			return is, nil
+		case err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err):
+			return hookrule.Allocation{}, placesFail(rule, err)
+		}
+	}
+	return hookrule.Allocation{}, placesFail(rule, cmp.Or(err, errors.New("others write them all the time")))
+}
+
+// placesFail returns the error of a call, which is err if that says itself what is wrong.
+func placesFail(rule string, err error) error {
+	if _, says := errors.AsType[*hook.Error](err); says {
+		return err
+	}
+	return hook.Errorf(hook.NotReady, "the places of HookRule %q cannot be read or written: try again", rule).
+		WithCause(err)
+}
+
+// take does one step towards a place by what the API server has now, and reports whether it is the last one.
+func (p *rulePlaces) take(
+	ctx context.Context, rule string, want hookrule.Place, limit int, beyond bool,
+) (is hookrule.Allocation, done bool, err error) {
+	records, err := placesIn(ctx, p.live, rule)
+	if err != nil {
+		return is, false, err
+	}
+	i := slices.IndexFunc(records, func(r v1alpha1.ClusterRecord) bool {
+		return r.Namespace == want.Namespace && r.Spec.ClusterName == want.Name
+	})
+	if i < 0 {
+		if _, is = hookrule.Allocate(placesOf(records, isAny), want, limit, beyond); !is.OK {
+			return is, true, nil
+		}
+		return is, false, p.announce(ctx, rule, want)
+	}
+	own := &records[i]
+	next := own.DeepCopy()
+	next.Spec.Place.TopologyVersion = want.TopologyVersion
+	switch uid := string(ownerCluster(own)); {
+	case uid != "" && want.UID != "" && uid != want.UID: // of a Cluster that is gone
+		return is, false, p.remove(ctx, own)
+	case isGiven(own) && own.Spec.Place.TopologyVersion == want.TopologyVersion:
+		return hookrule.Allocation{OK: true}, true, nil
+	case isGiven(own): // it goes on with another upgrade
+		is.OK = true
+	default:
+		rivals := placesOf(records, func(r *v1alpha1.ClusterRecord) bool {
+			return r.UID != own.UID && (isGiven(r) || !isBefore(own, r))
+		})
+		if _, is = hookrule.Allocate(rivals, want, limit, beyond); !is.OK {
+			return is, true, p.remove(ctx, own)
+		}
+		next.Spec.Place.Per, next.Spec.Place.Since = want.Per, want.Since
+	}
+	if p.readOnly {
+		return is, false, writesNothing(rule)
+	}
+	return is, true, p.client.Update(ctx, next)
+}
+
+// isBefore reports whether a record was written before another one.
+func isBefore(a, b *v1alpha1.ClusterRecord) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order < 0
+}
+
+func writesNothing(rule string) error {
+	return hook.Errorf(hook.NotReady, "HookRule %q has concurrency, and this gateway writes nothing (--read-only)", rule)
+}
+
+// announce makes the record of a place that is not given out yet.
+func (p *rulePlaces) announce(ctx context.Context, rule string, want hookrule.Place) error {
+	if p.readOnly {
+		return writesNothing(rule)
+	}
+	cluster, err := p.params.get(ctx, hookrule.ClusterReference(),
+		types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
+	switch {
+	case err != nil:
+		return err
+	case cluster == nil:
+		return errors.New("there is no such Cluster")
+	}
+	record := &v1alpha1.ClusterRecord{Spec: v1alpha1.ClusterRecordSpec{
+		ClusterName: want.Name,
+		Place:       &v1alpha1.ClusterPlace{Rule: rule, Per: want.Per, TopologyVersion: want.TopologyVersion},
+	}}
+	record.Namespace, record.Name = want.Namespace, placeName(rule, want.Name)
+	record.Labels = map[string]string{ruleLabel: rule}
+	setOwnerCluster(record, want.Name, cluster.GetUID())
+	return p.client.Create(ctx, record)
+}
+
+// placeName returns the name of the record of a place.
+func placeName(rule, cluster string) string { return "rule." + rule + "." + cluster }
+
+// remove deletes a record as it was read.
+func (p *rulePlaces) remove(ctx context.Context, r *v1alpha1.ClusterRecord) error {
+	if p.readOnly {
+		return writesNothing(r.Spec.Place.Rule)
+	}
+	return p.client.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 }
 
 // Free implements hookrule.Places.
 func (p *rulePlaces) Free(ctx context.Context, rule string, cluster types.NamespacedName) error {
-	return p.update(ctx, rule, func(places []v1alpha1.HookRulePlace) []v1alpha1.HookRulePlace {
-		return hookrule.Free(places, cluster)
-	})
-}
-
-// update writes what change makes of the places of a rule, as they are now, if that is something else.
-func (p *rulePlaces) update(
-	ctx context.Context, rule string, change func([]v1alpha1.HookRulePlace) []v1alpha1.HookRulePlace,
-) error {
-	fails := func(err error) error {
-		return hook.Errorf(hook.NotReady, "the places of HookRule %q cannot be read or written: try again", rule).
-			WithCause(err)
+	if cluster.Namespace == "" {
+		return nil // no Cluster
 	}
-	unlock, err := p.lock(ctx, rule)
-	if err != nil {
-		return fails(err)
-	}
-	defer unlock()
 	for range placeAttempts {
-		list := &v1alpha1.HookRuleList{} // a list, because the gateway has no right to get rules
-		if err = p.live.List(ctx, list, client.MatchingFields{"metadata.name": rule}); err != nil {
-			return fails(err)
+		records, err := placesIn(ctx, p.live, rule, client.InNamespace(cluster.Namespace))
+		i := slices.IndexFunc(records, func(r v1alpha1.ClusterRecord) bool { return r.Spec.ClusterName == cluster.Name })
+		if err == nil && i >= 0 {
+			err = p.remove(ctx, &records[i])
 		}
-		if len(list.Items) != 1 {
-			return fails(errors.New("there is no such HookRule any more"))
-		}
-		now := &list.Items[0]
-		next := change(now.Status.Places)
-		if slices.Equal(next, now.Status.Places) {
+		if !apierrors.IsConflict(err) {
+			if err = client.IgnoreNotFound(err); err != nil {
+				return placesFail(rule, err)
+			}
 			return nil
 		}
-		if p.readOnly {
-			return hook.Errorf(hook.NotReady, "HookRule %q has concurrency, and this gateway writes nothing (--read-only)", rule)
-		}
-		before := now.DeepCopy()
-		now.Status.Places = next
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err = p.client.Status().Patch(ctx, now, patch); !apierrors.IsConflict(err) {
-			break
-		}
 	}
-	if err != nil {
-		return fails(err)
-	}
-	return nil
+	return placesFail(rule, errors.New("others write them all the time"))
 }
 
 // lock waits until no other call of this replica writes the places of a rule.
@@ -152,19 +288,18 @@ func (p *rulePlaces) lock(ctx context.Context, rule string) (unlock func(), err 
 	}
 }
 
-// see takes note of the rules as the cache has them. inEffect may have earlier generations of them, and lacks those
-// that have never been valid.
+// see takes note of the rules that there are. inEffect may have earlier generations of them, and lacks those that have
+// never been valid.
 func (p *rulePlaces) see(rules []*v1alpha1.HookRule, inEffect []registry.Registration) {
 	seen := make(map[string]seenRule, len(rules))
 	for _, rule := range rules {
-		seen[rule.Name] = seenRule{places: slices.Clone(rule.Status.Places)} // writing the condition changes the rule
+		seen[rule.Name] = seenRule{}
 	}
 	for i := range inEffect {
-		name := inEffect[i].Name
 		rule, _ := inEffect[i].InProcess.(*hookrule.Rule)
-		seen[name] = seenRule{places: seen[name].places, ended: rule != nil && !rule.TakesPlaces()}
+		seen[inEffect[i].Name] = seenRule{ended: rule != nil && !rule.TakesPlaces()}
 	}
-	p.seen.Store(&seen)
+	p.rules.Store(&seen)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.locks, func(name string, lock chan struct{}) bool {
@@ -173,20 +308,24 @@ func (p *rulePlaces) see(rules []*v1alpha1.HookRule, inEffect []registry.Registr
 	})
 }
 
-// lastSeen returns the rules that see was called with, by name.
-func (p *rulePlaces) lastSeen() map[string]seenRule {
-	if seen := p.seen.Load(); seen != nil {
-		return *seen
-	}
-	return nil
-}
-
 // shownIn returns rules with their places, as far as there is room for them.
 func (p *rulePlaces) shownIn(rules []status.InProcess) []status.InProcess {
-	seen, room := p.lastSeen(), limits.HeldClusters
+	room := limits.HeldClusters
+	byRule := map[string][]hookrule.Place{}
+	if p.cached != nil { // the source runs
+		records, _ := p.cached(context.Background(), "")
+		for i := range records {
+			if of := records[i].Spec.Place.Rule; isGiven(&records[i]) {
+				byRule[of] = append(byRule[of], placeOf(&records[i]))
+			}
+		}
+	}
 	shown := slices.Clone(rules)
 	for i := range shown {
-		places := seen[shown[i].Name].places
+		places := byRule[shown[i].Name]
+		slices.SortFunc(places, func(a, b hookrule.Place) int {
+			return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
 		n := min(len(places), room)
 		shown[i].MissedPlaces = len(places) - n
 		room -= n
@@ -214,44 +353,63 @@ func (p *rulePlaces) run(ctx context.Context, leads func() bool) {
 }
 
 // sweep frees the places whose Clusters are gone or are to have another version, and those of rules without
-// concurrency.
+// concurrency, and makes Clusters own the places that have come back from a backup.
 func (p *rulePlaces) sweep(ctx context.Context) {
-	for name, rule := range p.lastSeen() {
-		over := rule.places
-		if !rule.ended {
-			over = slices.DeleteFunc(slices.Clone(over), func(place v1alpha1.HookRulePlace) bool {
-				return !p.isOver(ctx, &place)
-			})
+	records, known := p.cached(ctx, "")
+	rules := p.rules.Load()
+	if !known || rules == nil {
+		return
+	}
+	for i := range records {
+		r := &records[i]
+		rule, there := (*rules)[r.Spec.Place.Rule]
+		age := time.Since(r.CreationTimestamp.Time)
+		over, err := rule.ended || !isGiven(r) && age > limits.PlaceAnnounced, error(nil)
+		switch {
+		case over:
+		case !there && age > limits.PlaceUnknown:
+			over, err = p.hasNoRule(ctx, r)
+		default:
+			over, err = p.look(ctx, r, age)
 		}
-		if len(over) == 0 {
-			continue
+		if over {
+			err = p.remove(ctx, r)
 		}
-		err := p.update(ctx, name, func(places []v1alpha1.HookRulePlace) []v1alpha1.HookRulePlace {
-			return slices.DeleteFunc(slices.Clone(places), func(place v1alpha1.HookRulePlace) bool {
-				return slices.Contains(over, place) // as it was when its Cluster was looked at
-			})
-		})
-		if err != nil && ctx.Err() == nil {
-			p.logger.Warn("places of a HookRule that are no longer needed stay taken, which is tried again",
-				"hookRule", name, "error", errors.Unwrap(err))
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			p.logger.Warn("place of a HookRule cannot be looked after, which is tried again",
+				"hookRule", r.Spec.Place.Rule, "namespace", r.Namespace, "cluster", r.Spec.ClusterName, "error", err)
 		}
 	}
 }
 
-// isOver reports whether a place is no longer needed. What the cache shows is confirmed by the API server: the place
-// may be newer than the cache.
-func (p *rulePlaces) isOver(ctx context.Context, place *v1alpha1.HookRulePlace) bool {
-	cluster := types.NamespacedName{Namespace: place.Namespace, Name: place.Name}
-	if now, known := p.params.lookUp(hookrule.ClusterReference(), cluster); !known || !hookrule.Over(place, now) {
-		return false
+// hasNoRule reports whether the rule of a place does not exist: another gateway may be for it.
+func (p *rulePlaces) hasNoRule(ctx context.Context, r *v1alpha1.ClusterRecord) (bool, error) {
+	list := &v1alpha1.HookRuleList{} // a list, because the gateway has no right to get rules
+	err := p.live.List(ctx, list, client.MatchingFields{"metadata.name": r.Spec.Place.Rule})
+	return err == nil && len(list.Items) == 0, err
+}
+
+// look reports whether a place is no longer needed, and makes its Cluster own it if none does. What the cache shows is
+// confirmed by the API server: the place may be newer than the cache. Clusters may come back from a backup after their
+// places.
+func (p *rulePlaces) look(ctx context.Context, r *v1alpha1.ClusterRecord, age time.Duration) (over bool, err error) {
+	cluster := types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.ClusterName}
+	place, owned := placeOf(r), ownerCluster(r) != ""
+	now, known := p.params.lookUp(hookrule.ClusterReference(), cluster)
+	if !known || owned && !hookrule.Over(&place, now) {
+		return false, nil
 	}
 	o, err := p.params.get(ctx, hookrule.ClusterReference(), cluster)
-	if err != nil {
-		return false
+	switch {
+	case err != nil:
+		return false, err
+	case o == nil:
+		return owned || age > limits.PlaceUnknown, nil
+	case !owned:
+		next := r.DeepCopy()
+		setOwnerCluster(next, o.GetName(), o.GetUID())
+		return false, p.client.Update(ctx, next)
 	}
-	if o == nil {
-		return true
-	}
-	_, now, err := compact(o)
-	return err == nil && hookrule.Over(place, now)
+	_, now, err = compact(o)
+	return err == nil && hookrule.Over(&place, now), err
 }

@@ -4,10 +4,12 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
@@ -17,26 +19,30 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
-// unconnected returns places without an API server, as they are in rules that were seen.
+// unconnected returns places without an API server, as they were seen.
 func unconnected(taken map[string]int) *rulePlaces {
 	p := newRulePlaces(&ruleParams{watches: map[hookrule.Reference]*paramWatch{}}, false, slog.New(slog.DiscardHandler))
-	var rules []*v1alpha1.HookRule
-	for name, n := range taken {
-		rule := &v1alpha1.HookRule{}
-		rule.Name = name
-		for i := range n {
-			rule.Status.Places = append(rule.Status.Places, v1alpha1.HookRulePlace{Namespace: "n", Name: fmt.Sprint("c", i)})
+	p.cached = func(_ context.Context, rule string) (all []v1alpha1.ClusterRecord, known bool) {
+		for name, n := range taken {
+			for i := range n {
+				if rule == "" || rule == name {
+					record := v1alpha1.ClusterRecord{Spec: v1alpha1.ClusterRecordSpec{
+						ClusterName: fmt.Sprint("c", i), Place: &v1alpha1.ClusterPlace{Rule: name, Since: metav1.Now()},
+					}}
+					record.Namespace = "n"
+					all = append(all, record)
+				}
+			}
 		}
-		rules = append(rules, rule)
+		return all, true
 	}
-	p.see(rules, nil)
 	return p
 }
 
 // A Cluster that waits costs the API server nothing, and none gets a place while the Clusters are not known.
 func TestPlacesOfUnknownClusters(t *testing.T) {
 	p := unconnected(map[string]int{"r": 2})
-	want := v1alpha1.HookRulePlace{Namespace: "n", Name: "other"}
+	want := hookrule.Place{Namespace: "n", Name: "other"}
 	if is, err := p.Take(t.Context(), "r", want, 2, false); err != nil || is.OK {
 		t.Errorf("all places are taken: got %+v, %v", is, err)
 	}
@@ -45,7 +51,7 @@ func TestPlacesOfUnknownClusters(t *testing.T) {
 		"an operator lifts it":  func() (hookrule.Allocation, error) { return p.Take(t.Context(), "r", want, 2, true) },
 		"the rule was not seen": func() (hookrule.Allocation, error) { return p.Take(t.Context(), "new", want, 2, false) },
 		"the Cluster has one": func() (hookrule.Allocation, error) {
-			return p.Take(t.Context(), "r", v1alpha1.HookRulePlace{Namespace: "n", Name: "c0"}, 2, false)
+			return p.Take(t.Context(), "r", hookrule.Place{Namespace: "n", Name: "c0"}, 2, false)
 		},
 	} {
 		if is, err := take(); hook.KindOf(err) != hook.NotReady || is.OK {

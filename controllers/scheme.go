@@ -32,7 +32,9 @@ type ownKind struct{ name, wanted string }
 
 // ownKinds returns all of them; the first that a text names is meant.
 func ownKinds() []ownKind {
-	own := []ownKind{{rollout.RecordKind, rollout.Description.Wanted}}
+	own := []ownKind{
+		{rollout.RecordKind, rollout.Description.Wanted}, {clusterRecordKind, "rules with concurrency, or jobs"},
+	}
 	for _, k := range allkinds.Own() {
 		own = append(own, ownKind{k.Name, k.Wanted})
 	}
@@ -63,7 +65,11 @@ func newMapper(group string) meta.RESTMapper {
 	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: extensionconfig.Kind},
 		meta.RESTScopeRoot)
 	for _, k := range ownKinds() {
-		mapper.Add(v1alpha1.GroupVersion.WithKind(k.name), meta.RESTScopeRoot)
+		scope := meta.RESTScopeRoot
+		if k.name == rollout.RecordKind || k.name == clusterRecordKind {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.Add(v1alpha1.GroupVersion.WithKind(k.name), scope)
 	}
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)
 	mapper.Add(controlPlaneKind, meta.RESTScopeNamespace)

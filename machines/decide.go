@@ -46,17 +46,17 @@ func outcomeOf(answer proto.Message, holders []string, err error) outcome {
 	return o
 }
 
-// decision is what follows for a remediation: its status, what it waits for, and when to look at it again.
+// decision is what follows for a remediation: how far it is, what it waits for, and when to look at it again.
 type decision struct {
-	status  remediationv1.HookgateRemediationStatus
-	message string
-	failed  bool // an attempt has failed
-	next    reconcile.Result
+	progress remediationv1.RemediationProgress
+	message  string
+	failed   bool // an attempt has failed
+	next     reconcile.Result
 }
 
 // approve decides by what handlers of BeforeMachineRemediation say.
 func (d *decision) approve(o *remediationv1.HookgateRemediation, out outcome, now time.Time) {
-	d.status.Phase, d.message = remediationv1.Pending, out.message
+	d.progress.Phase, d.message = remediationv1.Pending, out.message
 	switch {
 	case out.failed, out.refused:
 		d.next = failing(o.CreationTimestamp.Time, now)
@@ -70,25 +70,26 @@ func (d *decision) approve(o *remediationv1.HookgateRemediation, out outcome, no
 
 // begin begins an attempt.
 func (d *decision) begin(attempt int32, now time.Time) {
-	d.status.Phase, d.status.Attempt, d.status.AttemptStartTime = remediationv1.Remediating, attempt, metav1.NewTime(now)
+	d.progress.Phase, d.progress.Attempt = remediationv1.Remediating, attempt
+	d.progress.AttemptStartTime = metav1.NewTime(now)
 	d.next = reconcile.Result{RequeueAfter: leastWait} // the write wakes it up before
 }
 
 // remediated decides by what RemediateMachine says.
 func (d *decision) remediated(o *remediationv1.HookgateRemediation, out outcome, now time.Time) {
-	end := d.status.AttemptStartTime.Add(attemptTime(o))
+	end := d.progress.AttemptStartTime.Add(attemptTime(o))
 	d.message = out.message
 	switch {
 	case out.unknown:
 		d.fail(nil, out.message, now)
 	case out.failed:
-		d.next = failing(d.status.AttemptStartTime.Time, now)
+		d.next = failing(d.progress.AttemptStartTime.Time, now)
 	case out.refused:
 		d.fail(o, out.message, now)
 	case out.retry > 0:
 		d.next = requeueAfter(out.retry)
 	default:
-		d.status.Phase = remediationv1.Verifying
+		d.progress.Phase = remediationv1.Verifying
 		d.message = "the Machine was remediated, and is to become healthy"
 		d.next = reconcile.Result{RequeueAfter: end.Sub(now)}
 	}
@@ -98,7 +99,7 @@ func (d *decision) remediated(o *remediationv1.HookgateRemediation, out outcome,
 // timedOut reports whether the time of an attempt is over, and decides what follows then.
 func (d *decision) timedOut(o *remediationv1.HookgateRemediation, now time.Time) bool {
 	limit := attemptTime(o)
-	left := d.status.AttemptStartTime.Add(limit).Sub(now)
+	left := d.progress.AttemptStartTime.Add(limit).Sub(now)
 	if left > 0 {
 		d.message = "the Machine was remediated, and is to become healthy"
 		d.next = reconcile.Result{RequeueAfter: max(left, leastWait)}
@@ -115,14 +116,17 @@ func (d *decision) fail(o *remediationv1.HookgateRemediation, why string, now ti
 	if o != nil {
 		attempts = 1 + ptr.Deref(o.Spec.RetryLimit, 0)
 	}
-	d.message = fmt.Sprintf("attempt %d: %s", d.status.Attempt, why)
-	if d.status.Attempt < attempts {
-		d.begin(d.status.Attempt+1, now)
+	d.message = fmt.Sprintf("attempt %d: %s", d.progress.Attempt, why)
+	if d.progress.Attempt < attempts {
+		d.begin(d.progress.Attempt+1, now)
 		return
 	}
-	d.status.Phase, d.next = remediationv1.OwnerRemediating, reconcile.Result{}
-	d.message += "; the owner of the Machine is to remediate it"
+	d.progress.Phase, d.next = remediationv1.OwnerRemediating, reconcile.Result{}
+	d.message += "; " + ownerIsTo
 }
+
+// ownerIsTo says what follows when there are no more attempts.
+const ownerIsTo = "the owner of the Machine is to remediate it"
 
 // attemptTime returns how long an attempt may take.
 func attemptTime(o *remediationv1.HookgateRemediation) time.Duration {

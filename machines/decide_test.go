@@ -110,7 +110,7 @@ func TestDecisions(t *testing.T) {
 			o.CreationTimestamp = before(time.Hour)
 			o.Spec.RetryLimit, o.Spec.TimeoutSeconds = new(int32(1)), new(int32(60))
 			d := decision{}
-			d.status.Phase, d.status.Attempt, d.status.AttemptStartTime = c.phase, c.attempt, before(c.began)
+			d.progress.Phase, d.progress.Attempt, d.progress.AttemptStartTime = c.phase, c.attempt, before(c.began)
 			switch c.phase {
 			case remediationv1.Remediating:
 				d.remediated(o, outcomeOf(c.answer, c.holders, c.err), now)
@@ -119,8 +119,8 @@ func TestDecisions(t *testing.T) {
 			default:
 				d.approve(o, outcomeOf(c.answer, c.holders, c.err), now)
 			}
-			if d.status.Phase != c.wantPhase || d.status.Attempt != c.wantAttempt || d.message != c.wantMessage {
-				t.Errorf("got %s, attempt %d, %q; want %s, attempt %d, %q", d.status.Phase, d.status.Attempt, d.message,
+			if d.progress.Phase != c.wantPhase || d.progress.Attempt != c.wantAttempt || d.message != c.wantMessage {
+				t.Errorf("got %s, attempt %d, %q; want %s, attempt %d, %q", d.progress.Phase, d.progress.Attempt, d.message,
 					c.wantPhase, c.wantAttempt, c.wantMessage)
 			}
 			if d.next.RequeueAfter < c.least || d.next.RequeueAfter > c.most {

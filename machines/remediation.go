@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,7 +81,10 @@ func (b *base) setUpRemediation(mgr manager.Manager) error {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("machine-remediation").
-		For(&remediationv1.HookgateRemediation{}).
+		// Its own writes of conditions are no reason to call anyone again.
+		For(&remediationv1.HookgateRemediation{}, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(e event.UpdateEvent) bool { return notStatus(e.ObjectOld, e.ObjectNew) },
+		})).
 		// A remediation has the name of its Machine. It waits for nothing of the Machine but the end of a pause.
 		Watches(&clusterv1.Machine{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -111,15 +115,26 @@ func (r *remediation) Reconcile(ctx context.Context, req reconcile.Request) (rec
 	if paused, err := r.pause(ctx, o, s); err != nil || paused {
 		return reconcile.Result{}, err
 	}
-	state := decision{status: *o.Status.DeepCopy()}
-	switch o.Status.Phase {
+	switch {
+	case o.Spec.Progress == nil:
+		return reconcile.Result{}, r.begin(ctx, o, m) // the write wakes it up
+	case len(o.OwnerReferences) == 0:
+		return reconcile.Result{RequeueAfter: leastWait}, r.begin(ctx, o, m)
+	}
+	state := decision{progress: *o.Spec.Progress}
+	switch state.progress.Phase {
 	case remediationv1.OwnerRemediating:
-		return r.handOver(ctx, o, m)
+		state.next, err = r.handOver(ctx, o, m)
+		if err != nil || meta.FindStatusCondition(o.Status.Conditions, remediationv1.RemediatingCondition) != nil {
+			return state.next, err
+		}
+		state.message = ownerIsTo // a move or a backup has lost why
+		return state.next, r.write(ctx, o, &state)
 	case remediationv1.Remediating:
 		if !state.timedOut(o, r.now()) {
 			answer, holders, err := r.config.Hooks.Call(ctx, r.remediate, &machinesv1alpha1.RemediateMachineRequest{
 				Handler: o.Spec.Handler, Settings: o.Spec.Settings, Machine: s.rawMachine, Cluster: s.rawCluster,
-				RemediationId: string(o.UID), Attempt: o.Status.Attempt,
+				RemediationId: state.progress.ID, Attempt: state.progress.Attempt,
 			})
 			state.remediated(o, outcomeOf(answer, holders, err), r.now())
 		}
@@ -129,7 +144,7 @@ func (r *remediation) Reconcile(ctx context.Context, req reconcile.Request) (rec
 		answer, holders, err := r.ask(ctx, o, s)
 		state.approve(o, outcomeOf(answer, holders, err), r.now())
 	}
-	if state.status.Phase == remediationv1.OwnerRemediating {
+	if state.progress.Phase == remediationv1.OwnerRemediating {
 		if state.next, err = r.handOver(ctx, o, m); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -142,21 +157,62 @@ func (r *remediation) ask(
 	ctx context.Context, o *remediationv1.HookgateRemediation, s *subject,
 ) (answer proto.Message, holders []string, err error) {
 	return r.config.Hooks.Call(ctx, r.before, &machinesv1alpha1.BeforeMachineRemediationRequest{
-		Settings: o.Spec.Settings, Machine: s.rawMachine, Cluster: s.rawCluster, RemediationId: string(o.UID),
+		Settings: o.Spec.Settings, Machine: s.rawMachine, Cluster: s.rawCluster, RemediationId: o.Spec.Progress.ID,
 	})
 }
 
-// machineOf returns the Machine that a remediation is for, or nil if it does not exist.
+// begin notes what does not change while a remediation is moved or comes back from a backup: the id in its requests,
+// which is the UID that it has now. It makes the Machine own a remediation whose owners a backup has lost.
+func (r *remediation) begin(ctx context.Context, o *remediationv1.HookgateRemediation, m *clusterv1.Machine) error {
+	change := map[string]any{}
+	if len(o.OwnerReferences) == 0 {
+		change["metadata"] = map[string]any{"ownerReferences": []metav1.OwnerReference{{
+			APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: m.Name, UID: m.UID,
+		}}}
+	}
+	if o.Spec.Progress == nil {
+		change["spec"] = map[string]any{
+			"progress": remediationv1.RemediationProgress{ID: string(o.UID), Phase: remediationv1.Pending},
+		}
+	}
+	return r.patch(o, change, func(patch client.Patch) error {
+		return r.client.Patch(ctx, o.DeepCopy(), patch, client.FieldOwner(fieldOwner))
+	})
+}
+
+// patch makes a merge patch of a change, which fails with a conflict if the remediation is not as it was read.
+func (*remediation) patch(
+	o *remediationv1.HookgateRemediation, change map[string]any, apply func(client.Patch) error,
+) error {
+	metadata, _ := change["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["resourceVersion"] = o.ResourceVersion
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("write a patch: %w", err)
+	}
+	return apply(client.RawPatch(types.MergePatchType, patch))
+}
+
+// machineOf returns the Machine that a remediation is for, or nil if it does not exist. A remediation without owners,
+// which has come back from a backup, is for the Machine with its name.
 func (r *remediation) machineOf(
 	ctx context.Context, o *remediationv1.HookgateRemediation,
 ) (*clusterv1.Machine, error) {
-	for _, ref := range o.OwnerReferences {
+	owners := o.OwnerReferences
+	if len(owners) == 0 {
+		owners = []metav1.OwnerReference{{Kind: "Machine", Name: o.Name}}
+	}
+	for _, ref := range owners {
 		if ref.Kind != "Machine" {
 			continue
 		}
 		m := &clusterv1.Machine{}
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: ref.Name}, m)
-		if err != nil || m.UID != ref.UID {
+		if err != nil || ref.UID != "" && m.UID != ref.UID {
 			return nil, client.IgnoreNotFound(err)
 		}
 		return m, nil
@@ -174,7 +230,7 @@ func (r *remediation) handOver(
 	case asked != nil && asked.Status == metav1.ConditionFalse:
 		return reconcile.Result{}, nil
 	case !meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition):
-		return failing(o.Status.AttemptStartTime.Time, r.now()), nil
+		return failing(o.Spec.Progress.AttemptStartTime.Time, r.now()), nil
 	}
 	return reconcile.Result{}, applyConditions(ctx, r.client, m, remediationOwner, []metav1.Condition{{
 		Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse,
@@ -183,30 +239,38 @@ func (r *remediation) handOver(
 	}})
 }
 
-// write writes the status if it has changed, and an event when what is waited for has.
+// write writes how far a remediation is and what it waits for, if either has changed, and an event about it.
 func (r *remediation) write(ctx context.Context, o *remediationv1.HookgateRemediation, d *decision) error {
 	condition := metav1.Condition{
-		Type: remediationv1.RemediatingCondition, Status: metav1.ConditionTrue, Reason: string(d.status.Phase),
+		Type: remediationv1.RemediatingCondition, Status: metav1.ConditionTrue, Reason: string(d.progress.Phase),
 		Message: text.Printable(d.message), ObservedGeneration: o.Generation,
 	}
-	if d.status.Phase == remediationv1.OwnerRemediating {
+	if d.progress.Phase == remediationv1.OwnerRemediating {
 		condition.Status = metav1.ConditionFalse
 	}
 	old := meta.FindStatusCondition(o.Status.Conditions, condition.Type)
 	said := old != nil && old.Reason == condition.Reason && old.Message == condition.Message
-	if said && d.status.Attempt == o.Status.Attempt {
+	same := equality.Semantic.DeepEqual(&d.progress, o.Spec.Progress)
+	if said && same {
 		return nil
 	}
-	meta.SetStatusCondition(&d.status.Conditions, condition)
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": o.ResourceVersion}, "status": d.status,
-	})
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	now := o.DeepCopy()
+	if !said {
+		meta.SetStatusCondition(&now.Status.Conditions, condition)
+		err := r.patch(now, map[string]any{"status": map[string]any{"conditions": now.Status.Conditions}},
+			func(patch client.Patch) error {
+				return r.client.Status().Patch(ctx, now, patch, client.FieldOwner(fieldOwner))
+			})
+		if err != nil {
+			return err
+		}
 	}
-	if err := r.client.Status().Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner(fieldOwner)); err != nil {
-		return err
+	if !same { // last, as it makes the remediation be looked at again
+		err := r.patch(now, map[string]any{"spec": map[string]any{"progress": d.progress}},
+			func(patch client.Patch) error { return r.client.Patch(ctx, now, patch, client.FieldOwner(fieldOwner)) })
+		if err != nil {
+			return err
+		}
 	}
 	kind := corev1.EventTypeNormal
 	if d.failed {

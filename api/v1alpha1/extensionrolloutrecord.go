@@ -8,10 +8,13 @@ import (
 )
 
 // ExtensionRolloutRecord is what an ExtensionRollout knows about one Cluster. Hookgate writes it. While it says that a
-// Cluster has moved, the candidate answers for it, whatever else changes: to delete it is to move the Cluster back.
+// Cluster has moved, the candidate answers for it, whatever else changes: to delete it is to move the Cluster back. It
+// is in the namespace of the Cluster, which owns it, so that clusterctl moves it along; one about no Cluster is in the
+// namespace of the gateway.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=extensionrolloutrecords,scope=Cluster,shortName=extrollrec,categories={hookgate}
+// +kubebuilder:resource:path=extensionrolloutrecords,scope=Namespaced,shortName=extrollrec,categories={hookgate}
+// +kubebuilder:metadata:labels="clusterctl.cluster.x-k8s.io="
 // +kubebuilder:printcolumn:name="Rollout",type="string",JSONPath=".spec.rollout",description="The ExtensionRollout"
 // +kubebuilder:printcolumn:name="Namespace",type="string",JSONPath=".spec.cluster.namespace",description="The namespace of the Cluster"
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.cluster.name",description="The name of the Cluster"

@@ -218,12 +218,6 @@ type HookRuleStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// places are the Clusters that are past the hook of a rule with concurrency, in the order in which they passed.
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=1000
-	// +optional
-	Places []HookRulePlace `json:"places,omitempty"`
 }
 
 // AuditReason is the reason of a condition Ready that is true: the rule is in effect, with action: Audit.

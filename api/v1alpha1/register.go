@@ -16,7 +16,7 @@ var GroupVersion = schema.GroupVersion{Group: "hookgate.dev", Version: "v1alpha1
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ExtensionPolicy{}, &ExtensionPolicyList{}, &HandlerChain{}, &HandlerChainList{},
 		&HookRule{}, &HookRuleList{}, &HookJob{}, &HookJobList{}, &ExtensionRollout{}, &ExtensionRolloutList{},
-		&ExtensionRolloutRecord{}, &ExtensionRolloutRecordList{})
+		&ExtensionRolloutRecord{}, &ExtensionRolloutRecordList{}, &ClusterRecord{}, &ClusterRecordList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -15,8 +15,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1alpha1"
 // +kubebuilder:metadata:labels="clusterctl.cluster.x-k8s.io="
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="The Cluster"
-// +kubebuilder:printcolumn:name="Phase",type="string",JSONPath=".status.phase",description="What the remediation is at"
-// +kubebuilder:printcolumn:name="Attempt",type="integer",JSONPath=".status.attempt",description="The attempt, from 1"
+// +kubebuilder:printcolumn:name="Phase",type="string",JSONPath=".spec.progress.phase",description="What the remediation is at"
+// +kubebuilder:printcolumn:name="Attempt",type="integer",JSONPath=".spec.progress.attempt",description="The attempt, from 1"
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type=='Remediating')].message",description="What it waits for"
 // +kubebuilder:printcolumn:name="Paused",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Paused')].status",description="Whether the object is paused"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation"
@@ -31,7 +31,7 @@ type HookgateRemediation struct {
 	// +required
 	Spec HookgateRemediationSpec `json:"spec"`
 
-	// status says how far the remediation is.
+	// status says what the remediation waits for.
 	// +optional
 	Status HookgateRemediationStatus `json:"status,omitzero"`
 }
@@ -65,6 +65,33 @@ type HookgateRemediationSpec struct {
 	// +kubebuilder:validation:Maximum=604800
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// progress is how far the remediation is. The controller sets it. It survives a move to another management cluster and
+	// a restored backup, which a status does not.
+	// +optional
+	Progress *RemediationProgress `json:"progress,omitempty"`
+}
+
+// RemediationProgress is how far a remediation is.
+type RemediationProgress struct {
+	// id is the remediationId of the requests of this remediation.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	ID string `json:"id,omitempty"`
+
+	// phase is what the remediation is at.
+	// +required
+	Phase Phase `json:"phase,omitempty"`
+
+	// attempt is the attempt, from 1. It is unset while handlers of BeforeMachineRemediation hold the Machine.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// attemptStartTime is when RemediateMachine could be called for the first time in this attempt.
+	// +optional
+	AttemptStartTime metav1.Time `json:"attemptStartTime,omitzero"`
 }
 
 // Phase is what a remediation is at.
@@ -88,7 +115,7 @@ const (
 // is one of the phases, and the message says what is waited for.
 const RemediatingCondition = "Remediating"
 
-// HookgateRemediationStatus says how far a remediation is.
+// HookgateRemediationStatus says what a remediation waits for.
 type HookgateRemediationStatus struct {
 	// conditions holds the conditions Remediating and Paused.
 	// +listType=map
@@ -96,19 +123,6 @@ type HookgateRemediationStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// phase is what the remediation is at.
-	// +optional
-	Phase Phase `json:"phase,omitempty"`
-
-	// attempt is the attempt, from 1. It is unset while handlers of BeforeMachineRemediation hold the Machine.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	Attempt int32 `json:"attempt,omitempty"`
-
-	// attemptStartTime is when RemediateMachine could be called for the first time in this attempt.
-	// +optional
-	AttemptStartTime metav1.Time `json:"attemptStartTime,omitzero"`
 }
 
 // HookgateRemediationList is a list of HookgateRemediations.

@@ -38,6 +38,7 @@ type HookgateRemediationTemplateSpec struct {
 // HookgateRemediationTemplateResource is what HookgateRemediations are made from.
 type HookgateRemediationTemplateResource struct {
 	// spec is the spec of the HookgateRemediations. It may be empty.
+	// +kubebuilder:validation:XValidation:rule="!has(self.progress)",message="a template has no progress, which is that of one remediation"
 	// +required
 	Spec HookgateRemediationSpec `json:"spec"`
 }

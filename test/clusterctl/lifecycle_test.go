@@ -47,6 +47,7 @@ func TestLifecycle(t *testing.T) {
 		{"UpgradeWithoutGap", func(t *testing.T) { testUpgradeWithoutGap(t, r, first) }},
 		{"Upgrade", func(t *testing.T) { testUpgrade(t, r, first) }},
 		{"Move", func(t *testing.T) { testMove(t, r, first, second) }},
+		{"MoveRecords", func(t *testing.T) { testMoveRecords(t, r, first, second) }},
 		{"Delete", func(t *testing.T) { testDelete(t, r, first) }},
 		{"DeleteAll", func(t *testing.T) { testDeleteAll(t, r, second) }},
 	} {

@@ -200,6 +200,16 @@ func module(t testing.TB, args ...string) goModule {
 // clusterctl runs clusterctl with the repository and some environment variables, and returns what it printed.
 func (r *repository) clusterctl(t testing.TB, env []string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	var out, errOut bytes.Buffer
+	cmd := r.command(t, env, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err = cmd.Run()
+	return out.String(), errOut.String(), err
+}
+
+// command returns the command that clusterctl runs.
+func (r *repository) command(t testing.TB, env []string, args ...string) *exec.Cmd {
+	t.Helper()
 	config, err := yaml.Marshal(r.config)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +219,6 @@ func (r *repository) clusterctl(t testing.TB, env []string, args ...string) (std
 	if err := os.WriteFile(path, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program(t, clusterctlVariable),
 		append([]string{"--config", path}, args...)...)
 	// Only this: no settings of the user, and no access to the network. Loopback is never proxied.
@@ -218,9 +227,7 @@ func (r *repository) clusterctl(t testing.TB, env []string, args ...string) (std
 		"CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off",
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1",
 	}, env...)
-	cmd.Stdout, cmd.Stderr = &out, &errOut
-	err = cmd.Run()
-	return out.String(), errOut.String(), err
+	return cmd
 }
 
 // must is clusterctl, and fails the test on an error.

@@ -461,7 +461,7 @@ func (w *fixture) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	for _, file := range []string{
 		"runtime.hookgate.dev_extensionconfigs.yaml", "hookgate.dev_extensionpolicies.yaml", "hookgate.dev_handlerchains.yaml",
 		"hookgate.dev_hookjobs.yaml", "hookgate.dev_hookrules.yaml", "hookgate.dev_extensionrollouts.yaml",
-		"hookgate.dev_extensionrolloutrecords.yaml", "machines/machines.hookgate.dev_hookgateremediations.yaml",
+		"hookgate.dev_extensionrolloutrecords.yaml", "hookgate.dev_clusterrecords.yaml", "machines/machines.hookgate.dev_hookgateremediations.yaml",
 		"machines/machines.hookgate.dev_hookgateremediationtemplates.yaml",
 	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}

@@ -287,7 +287,7 @@ func TestHookJobs(t *testing.T) {
 	}{
 		{"once", testOnce}, {"failure", testFailure}, {"interrupted", testInterrupted}, {"deleted", testDeleted},
 		{"files", testFiles}, {"in-place", testInPlace}, {"remediation", testRemediation}, {"telling", testTelling}, {"pruned", testPruned},
-		{"problem", testProblem}, {"refused", testRefused}, {"rerun", testRerun}, {"replicas", testReplicas},
+		{"problem", testProblem}, {"refused", testRefused}, {"rerun", testRerun}, {"replicas", testReplicas}, {"moves", testMoves},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			of := *s
@@ -927,4 +927,71 @@ func testReplicas(t *testing.T, s *jobServer) {
 		err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "hookgate-system", Name: "hookgate-job-tells"}, record)
 		return fmt.Sprint(record.Data, err), len(record.Data) == 1
 	})
+}
+
+// A Cluster is not moved while a Job runs for it, and takes along which Jobs have succeeded: in another management
+// cluster, where it has another UID, they do not run again. What is known of a Cluster is deleted with it.
+func testMoves(t *testing.T, s *jobServer) {
+	key := client.ObjectKey{Namespace: "team", Name: "job.moves.goes"}
+	record := func() *v1alpha1.ClusterRecord {
+		t.Helper()
+		found := &v1alpha1.ClusterRecord{}
+		if err := s.client.Get(t.Context(), key, found); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	blocks := func() string { return record().Annotations["clusterctl.cluster.x-k8s.io/block-move"] }
+	begin := func() (*unstructured.Unstructured, *hooksv1alpha1.BeforeClusterUpgradeRequest) {
+		cluster := ofKind("Cluster")
+		s.create(cluster, "goes", "team")
+		raw, err := cluster.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cluster, &hooksv1alpha1.BeforeClusterUpgradeRequest{
+			Cluster: &hooksv1alpha1.RawExtension{Raw: raw}, ToKubernetesVersion: "v1.36.0",
+		}
+	}
+	cluster, request := begin()
+	o, c := s.apply("moves", "hook: BeforeClusterUpgrade\n"+jobTemplate), s.cluster(nil)
+	r := s.replica(o, c)
+	sweep := func() {
+		t.Helper()
+		if err := c.Sweep(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	s.say(r, request)
+	job := s.job("moves")
+	sweep()
+	if got := blocks(); !strings.HasPrefix(got, "jobs/"+job.Name+"/") {
+		t.Errorf("while Job %s runs, the move is blocked by %q", job.Name, got)
+	}
+	s.end(job, 0, "saved")
+	s.awaits(r, request, "SUCCESS: saved")
+	sweep()
+	went := record()
+	if got := blocks(); got != "" || len(went.Spec.Job.Succeeded) != 1 {
+		t.Errorf("the Job has ended, and the move is blocked by %q; succeeded: %v", got, went.Spec.Job.Succeeded)
+	}
+
+	if err := s.client.Delete(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the record goes with the Cluster", func() (string, bool) { return "there", record().UID == "" })
+	cluster, request = begin()
+	arrived := &v1alpha1.ClusterRecord{Spec: went.Spec}
+	arrived.Labels, arrived.OwnerReferences = went.Labels, went.OwnerReferences
+	arrived.OwnerReferences[0].UID = cluster.GetUID()
+	s.create(arrived, key.Name, key.Namespace)
+	if got := s.say(r, request); got != "SUCCESS: " || len(s.jobs("moves")) != 1 {
+		t.Errorf("after the move: %s, with %d Jobs", got, len(s.jobs("moves")))
+	}
+	if n, err := c.Forget(t.Context(), "moves", "team/goes"); err != nil || n != 1 {
+		t.Errorf("%d are forgotten: %v", n, err)
+	}
+	if got := s.say(r, request); !strings.HasSuffix(got, " runs") || len(s.jobs("moves")) != 2 {
+		t.Errorf("after it was forgotten: %s, with %d Jobs", got, len(s.jobs("moves")))
+	}
 }

@@ -20,6 +20,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,6 +178,17 @@ func (r *rolloutOf) record(t *testing.T, cluster string) *v1alpha1.ExtensionRoll
 	return &list.Items[i]
 }
 
+// owns reports whether the Cluster of a record owns it.
+func (r *rolloutOf) owns(t *testing.T, record *v1alpha1.ExtensionRolloutRecord) bool {
+	t.Helper()
+	cluster := &unstructured.Unstructured{}
+	cluster.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Cluster"))
+	if err := r.Get(t.Context(), client.ObjectKey{Namespace: record.Namespace, Name: record.Spec.Cluster.Name}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	return len(record.OwnerReferences) == 1 && record.OwnerReferences[0].UID == cluster.GetUID()
+}
+
 // change changes the spec of the ExtensionRollout.
 func (r *rolloutOf) change(t *testing.T, change func(*v1alpha1.ExtensionRolloutSpec)) {
 	t.Helper()
@@ -256,7 +269,19 @@ func TestRollout(t *testing.T) {
 	for _, g := range both {
 		g.kill()
 	}
+	// A backup brings back a record without its owner, which the Cluster becomes again.
+	orphan := r.record(t, "c4-d")
+	if !r.owns(t, orphan) {
+		t.Errorf("the record is owned by %v", orphan.OwnerReferences)
+	}
+	if err := r.Patch(t.Context(), orphan, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
+		t.Fatal(err)
+	}
 	both = []*gateway{r.run(), r.run()}
+	eventually(t, "the Cluster owns the record again", func() (string, bool) {
+		o := r.record(t, "c4-d")
+		return fmt.Sprint(o.OwnerReferences), r.owns(t, o)
+	})
 	r.now(t, "seven", both, "c0-d", "c4-d")
 	r.now(t, "six", both, "c8-d", "c12-d", "c16-d")
 

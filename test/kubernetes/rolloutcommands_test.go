@@ -79,6 +79,7 @@ func (r *rollouts) record(t *testing.T, name string, state v1alpha1.RolloutState
 			Machines: "replaces 3 Machines of MachineDeployment " + name,
 		}},
 	}}
+	record.Namespace = of.Namespace
 	if record.Name = rollout.RecordName("acme", types.NamespacedName{}); name != "" {
 		record.Name = rollout.RecordName("acme", of)
 		record.Spec.Cluster = &v1alpha1.RolloutCluster{Namespace: of.Namespace, Name: of.Name}

@@ -85,15 +85,23 @@ func (p *places) race(t testing.TB, replicas ...*replica) (passed []string) {
 	return passed
 }
 
+// records returns the records of the places.
+func (p *places) records(t testing.TB) []v1alpha1.ClusterRecord {
+	t.Helper()
+	var list v1alpha1.ClusterRecordList
+	if err := p.List(t.Context(), &list, client.MatchingLabels{"hookgate.dev/hook-rule": p.rule}); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
 // taken returns the Clusters that have a place, by name.
 func (p *places) taken(t testing.TB) (names []string) {
 	t.Helper()
-	rule := &v1alpha1.HookRule{}
-	if err := p.Get(t.Context(), client.ObjectKey{Name: p.rule}, rule); err != nil {
-		t.Fatal(err)
-	}
-	for _, place := range rule.Status.Places {
-		names = append(names, place.Name)
+	for _, record := range p.records(t) {
+		if !record.Spec.Place.Since.IsZero() {
+			names = append(names, record.Spec.ClusterName)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -197,6 +205,7 @@ func TestRulePlaces(t *testing.T) {
 	next(passed[3], "the end of the Cluster")
 	p.skips(t, a, passed)
 	p.onlyReads(t, config)
+	p.restores(t)
 	p.ends(t, rule)
 }
 
@@ -265,5 +274,57 @@ func (p *places) ends(t *testing.T, rule *v1alpha1.HookRule) {
 	eventually(t, "the places are free", func() (string, bool) {
 		taken := p.taken(t)
 		return fmt.Sprint(taken), len(taken) == 0
+	})
+}
+
+// restores takes a backup as docs/backup.md says, and creates its objects in an empty API server: the Clusters that had
+// places have them, no other gets one, and the Clusters own them again.
+func (p *places) restores(t *testing.T) {
+	t.Helper()
+	config, c := emptyServer(t, filepath.Join("..", "..", "deploy", "crd"))
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	passed := p.taken(t)
+	// The gateway that is here works on while the objects come, in the order that is worst for it.
+	r := start(t, func(s *controllers.Config) { s.REST = config })
+	r.ready(t)
+	again := &places{Client: c, rule: p.rule}
+	for _, kind := range []string{"ClusterRecord", "Cluster", "HookRule"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("hookgate.dev/v1alpha1")
+		if list.SetKind(kind + "List"); kind == "Cluster" {
+			list.SetAPIVersion("cluster.x-k8s.io/v1beta2")
+		}
+		if err := p.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			for _, member := range []string{"uid", "resourceVersion", "ownerReferences", "managedFields", "creationTimestamp"} {
+				unstructured.RemoveNestedField(o.Object, "metadata", member)
+			}
+			delete(o.Object, "status")
+			create(t, c, o)
+			if kind == "Cluster" {
+				again.clusters = append(again.clusters, o)
+			}
+		}
+	}
+	awaitRule(t, c, p.rule, "Ready", "Answers BeforeClusterUpgrade as handler rule.two-each")
+	if got := again.race(t, r); !slices.Equal(got, passed) {
+		t.Errorf("%v may go on, and before the backup it was %v", got, passed)
+	}
+	eventually(t, "the Clusters own their places", func() (string, bool) {
+		records := again.records(t)
+		for _, record := range records {
+			owners := record.GetOwnerReferences()
+			if len(owners) != 1 || owners[0].UID != again.cluster(record.Spec.ClusterName).GetUID() {
+				return fmt.Sprintf("%s: %v", record.Name, owners), false
+			}
+		}
+		return fmt.Sprint(len(records)), len(records) == len(passed)
 	})
 }

@@ -51,8 +51,8 @@ func (w *fixture) remediates(name string, phase remediationv1.Phase, message str
 		if c == nil {
 			return "no condition", false
 		}
-		return fmt.Sprintf("%s, attempt %d: %s", o.Status.Phase, o.Status.Attempt, c.Message),
-			o.Status.Phase == phase && c.Message == message && c.Reason == string(phase)
+		return fmt.Sprintf("%+v: %s", *o.Spec.Progress, c.Message),
+			o.Spec.Progress.Phase == phase && c.Message == message && c.Reason == string(phase)
 	})
 	return o
 }
@@ -174,6 +174,72 @@ func TestRemediationFails(t *testing.T) {
 	w.event("twice", "OwnerRemediating: attempt 2: no power"+end)
 }
 
+// TestRemediationMoves takes a remediation to another namespace as clusterctl takes it to another management cluster, and
+// as a backup brings it back: without its status, with other UIDs, and from a backup without its owner. It goes on with
+// the attempt that it was at, under the same id.
+func TestRemediationMoves(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.says("RemediateMachine", waits("reboots"))
+	w.says("RemediateMachine fails", func() (sdk.Answer, error) { return nil, sdk.Failf("no power") })
+	w.register("RemediateMachine")
+	w.start()
+	for _, name := range []string{"moved", "restored", "fails"} {
+		w.unhealthy(name, remediationv1.HookgateRemediationSpec{RetryLimit: new(int32(1)), TimeoutSeconds: new(int32(3600))})
+	}
+	w.remediates("fails", remediationv1.OwnerRemediating, "attempt 2: no power; the owner of the Machine is to remediate it")
+	before := map[string]*remediationv1.HookgateRemediation{}
+	for name, phase := range map[string]remediationv1.Phase{
+		"moved": remediationv1.Remediating, "restored": remediationv1.Remediating, "fails": remediationv1.OwnerRemediating,
+	} {
+		o := &remediationv1.HookgateRemediation{}
+		w.eventually(name+" is "+string(phase), func() (string, bool) {
+			if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, o); err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%+v", o.Spec.Progress), o.Spec.Progress != nil && o.Spec.Progress.Phase == phase
+		})
+		before[name] = o
+	}
+	w.stop()
+	n := len(w.remediations())
+
+	there := newFixture(t)
+	there.says("RemediateMachine", func() (sdk.Answer, error) { return sdk.Done(), nil })
+	there.register("RemediateMachine")
+	for name, o := range before {
+		o = o.DeepCopy()
+		made := there.unhealthy(name, o.Spec)
+		if name == "restored" {
+			made.OwnerReferences = nil
+			if err := there.client.Update(t.Context(), made); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	there.start()
+	for _, name := range []string{"moved", "restored"} {
+		o := there.remediates(name, remediationv1.Verifying, "the Machine was remediated, and is to become healthy")
+		was, is := before[name].Spec.Progress, o.Spec.Progress
+		if is.ID != was.ID || is.ID != string(before[name].UID) || is.Attempt != 1 || !is.AttemptStartTime.Equal(&was.AttemptStartTime) {
+			t.Errorf("%s: got %+v, and it was %+v", name, is, was)
+		}
+		if len(o.OwnerReferences) != 1 || o.OwnerReferences[0].UID != there.get(name).UID {
+			t.Errorf("%s: the Machine does not own it: %v", name, o.OwnerReferences)
+		}
+	}
+	there.remediates("fails", remediationv1.OwnerRemediating, "the owner of the Machine is to remediate it")
+	there.eventually("the owner is asked there, too", func() (string, bool) { return "", there.ownerRemediates("fails") })
+	for _, in := range there.remediations() {
+		if id := in.GetRemediationId(); id != string(before["moved"].UID) && id != string(before["restored"].UID) || in.GetAttempt() != 1 {
+			t.Errorf("there, attempt %d of %s is called", in.GetAttempt(), id)
+		}
+	}
+	if len(w.remediations()) != n {
+		t.Error("the stopped controllers have called")
+	}
+}
+
 // TestRemediationPauses calls nobody about a paused Machine, and ends with the remediation.
 func TestRemediationPauses(t *testing.T) {
 	t.Parallel()
@@ -205,7 +271,7 @@ func TestRemediationPauses(t *testing.T) {
 	patch(t, w, w.get("m"), pause)
 	w.paused(o, metav1.ConditionTrue, "the Machine has the annotation cluster.x-k8s.io/paused, and the object has the annotation "+
 		"cluster.x-k8s.io/paused")
-	if c := meta.FindStatusCondition(o.Status.Conditions, remediationv1.RemediatingCondition); c == nil || o.Status.Attempt != 1 {
+	if c := meta.FindStatusCondition(o.Status.Conditions, remediationv1.RemediatingCondition); c == nil || o.Spec.Progress.Attempt != 1 {
 		t.Errorf("a paused remediation has lost its status: %+v", o.Status)
 	}
 	for _, paused := range []client.Object{o, w.get("m")} {

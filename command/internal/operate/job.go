@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
@@ -84,7 +85,8 @@ func (o *clusterJobOptions) command(cmd *cobra.Command) *cobra.Command {
 			return err
 		}
 		scheme := runtime.NewScheme()
-		if err := errors.Join(batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		err = errors.Join(batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+		if err != nil {
 			return err
 		}
 		c, err := client.New(config, client.Options{Scheme: scheme})

@@ -108,6 +108,6 @@ func (r *clusterRollout) showAll(names []string, records *rolloutRecords) {
 		r.show("Cluster "+name, records.clusters[name])
 	}
 	if more := len(names) - limits.StatusRolloutExamples; more > 0 {
-		r.sayf("and %s more: kubectl get extensionrolloutrecords lists them", text.Plural(more, "Cluster"))
+		r.sayf("and %s more: kubectl get extensionrolloutrecords -A lists them", text.Plural(more, "Cluster"))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
@@ -51,9 +50,14 @@ func newRolloutResumeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		record := &v1alpha1.ExtensionRolloutRecord{ObjectMeta: metav1.ObjectMeta{Name: rollout.AbortedName(r.name)}}
-		if err := r.removeRecord(ctx, record); err != nil {
+		records, err := r.records(ctx, func(string) bool { return true })
+		if err != nil {
 			return err
+		}
+		if records.aborted != nil {
+			if err := r.removeRecord(ctx, records.aborted); err != nil {
+				return err
+			}
 		}
 		if err := r.pause(ctx, of, false); err != nil {
 			return err

@@ -116,6 +116,10 @@ const (
 	// PlacesInterval is the time between two looks at the Clusters that are past the hooks of rules. LiftedHolds is the
 	// number of holds that an annotation has lifted, and that wait for their events.
 	PlacesInterval = 5 * time.Second
+	// PlaceAnnounced is for how long a place may be about to be given out, and PlaceUnknown for how long one of a rule or
+	// Cluster that is not there is kept, both of which may come back from a backup after it.
+	PlaceAnnounced = time.Minute
+	PlaceUnknown   = 10 * time.Minute
 	LiftedHolds    = 1000
 	// RulePathBytes is the length of a path that a rule patches, RuleClassBytes that of a class of workers that it
 	// selects, and RuleSchemaBytes the size of the schema of a variable.

@@ -258,6 +258,7 @@ func times() []Limit {
 		{"extension", "between requests for the Secret of its CA", long(SecretInterval), waits, "", ""},
 		{"extension", "calls that the status counts, in 3.5 KiB for each handler that was called", long(StatusWindow), forgotten, "", ""},
 		{"rule", "between two looks at the Clusters that are past its hook", long(PlacesInterval), "", "", ""},
+		{"rule", "a place is about to be given out; is kept without its rule, or without an owner and its Cluster", long(PlaceAnnounced) + "; " + long(PlaceUnknown), forgotten, "", ""},
 		{"process", "between two looks for records of Clusters that are gone", long(RolloutSweep), "", "", ""},
 		{"rollout", "without calls before equal answers of a Cluster count; after a call that was made again", long(RolloutSettle) + "; " + long(RolloutPause), "", "", ""},
 		{"rollout", "storing a record; between attempts", long(RolloutStore) + "; " + long(RolloutRetry) + " at first, at most " + long(RolloutRetryMost), "the Cluster stays with stable", "", ""},

@@ -10,12 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
-// Places are those of a case, in place of those in the status of its rule. They are not safe for concurrent use.
-type Places []v1alpha1.HookRulePlace
+// Places are those of a case, in place of those that a cluster has. They are not safe for concurrent use.
+type Places []hookrule.Place
 
 var _ hookrule.Places = (*Places)(nil)
 
@@ -30,7 +29,7 @@ func (g *Given) TakenPlaces() Places {
 
 // Take implements hookrule.Places.
 func (p *Places) Take(
-	_ context.Context, _ string, want v1alpha1.HookRulePlace, limit int, beyond bool,
+	_ context.Context, _ string, want hookrule.Place, limit int, beyond bool,
 ) (hookrule.Allocation, error) {
 	next, is := hookrule.Allocate(*p, want, limit, beyond)
 	*p = next

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func (c *Cluster) settle(ctx context.Context, job *batchv1.Job) (message string,
 		"uid": job.UID, "annotations": map[string]any{messageAnnotation: message},
 	}}
 	if succeeded {
-		if err := c.record(ctx, job); err != nil {
+		if err := errors.Join(c.record(ctx, job), c.keepForMove(ctx, job)); err != nil {
 			return "", err
 		}
 		kept, err := strconv.ParseInt(job.Annotations[keptAnnotation], 10, 32)

@@ -59,6 +59,9 @@ func (j *Job) newJob(r *run) (*batchv1.Job, error) {
 	annotations := map[string]string{
 		onceAnnotation: r.once, clusterAnnotation: r.cluster.String(), clusterUIDAnnotation: r.clusterUID,
 	}
+	if key := r.movedKey(); key != "" {
+		annotations[movedAnnotation] = key
+	}
 	if r.cluster.Name != "" && len(r.cluster.Name) <= 63 {
 		labels[clusterv1.ClusterNameLabel] = r.cluster.Name
 	}
@@ -237,6 +240,9 @@ func (j *Job) start(ctx context.Context, r *run, job *batchv1.Job) error {
 		if err = j.cluster.replaced(ctx, secret); err == nil {
 			err = client.IgnoreAlreadyExists(j.cluster.API.Create(ctx, secret))
 		}
+	}
+	if err == nil {
+		err = j.cluster.block(ctx, job)
 	}
 	if err != nil {
 		return err

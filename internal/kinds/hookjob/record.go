@@ -50,10 +50,10 @@ func (c *Cluster) recordKey(hookJob string) client.ObjectKey {
 func (c *Cluster) recorded(ctx context.Context, r *run) (bool, error) {
 	record := &corev1.ConfigMap{}
 	err := c.API.Get(ctx, c.recordKey(r.hookJob), record)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
 	_, found := record.Data[r.key]
+	if err = client.IgnoreNotFound(err); err == nil && !found {
+		found, err = c.movedHere(ctx, r)
+	}
 	return found, c.explain(fmt.Sprintf("read the record of HookJob %q", r.hookJob), err)
 }
 

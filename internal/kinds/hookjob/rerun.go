@@ -22,7 +22,11 @@ func (c *Cluster) Forget(ctx context.Context, hookJob, cluster string) (n int, e
 		n -= len(all)
 		return n > 0, nil
 	})
-	return n, err
+	if err != nil {
+		return n, err
+	}
+	moved, err := c.forgetMoved(ctx, hookJob, cluster)
+	return max(n, moved), err
 }
 
 // Rerun deletes the Jobs of a HookJob for a Cluster that have ended, and forgets their successes, so that they run

@@ -63,7 +63,7 @@ func (c *Cluster) Run(ctx context.Context, leads func() bool) {
 }
 
 // Sweep notes what became of Jobs that no call asks about any more, such as those of hooks that do not wait, and
-// deletes the Jobs of updates of Machines that are over.
+// deletes the Jobs of updates of Machines that are over. It lets clusterctl move Clusters whose Jobs have ended.
 func (c *Cluster) Sweep(ctx context.Context) error {
 	var list batchv1.JobList
 	if err := c.Jobs.List(ctx, &list, client.HasLabels{HookJobLabel}); err != nil {
@@ -85,7 +85,7 @@ func (c *Cluster) Sweep(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("job %s/%s: %w", job.Namespace, job.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.unblock(ctx, list.Items))...)
 }
 
 // endUpdate deletes the Job and the record of an update of a Machine that is over, or of a Machine that is gone.

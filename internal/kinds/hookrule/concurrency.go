@@ -191,13 +191,13 @@ func (r *Rule) place(
 	if c.places == nil {
 		return Allocation{}, "", r.noPlaces()
 	}
-	want := v1alpha1.HookRulePlace{
+	want := Place{
 		Namespace: name.Namespace, Name: name.Name, UID: textAt(cluster, "metadata", "uid"),
 		Since: metav1.NewTime(r.now()).Rfc3339Copy(),
 	}
-	if name.Name == "" || len(name.Name) > 253 || len(name.Namespace) > 63 || len(want.UID) > 63 {
-		return Allocation{}, "", hook.Errorf(hook.InvalidRequest, "cluster.metadata: want a name, and no more of name, "+
-			"namespace and uid than an API server allows")
+	if name.Name == "" || name.Namespace == "" || len(name.Name) > 63 || len(name.Namespace) > 63 || len(want.UID) > 63 {
+		return Allocation{}, "", hook.Errorf(hook.InvalidRequest, "cluster.metadata: want a name and a namespace, and no "+
+			"more of these and of uid than an API server allows")
 	}
 	if c.ofUpgrade {
 		want.TopologyVersion = textAt(cluster, "spec", "topology", "version")

@@ -23,12 +23,12 @@ import (
 
 // held are places in memory.
 type held struct {
-	places []v1alpha1.HookRulePlace
+	places []hookrule.Place
 	lifted []string
 }
 
 func (h *held) Take(
-	_ context.Context, _ string, want v1alpha1.HookRulePlace, limit int, beyond bool,
+	_ context.Context, _ string, want hookrule.Place, limit int, beyond bool,
 ) (hookrule.Allocation, error) {
 	var is hookrule.Allocation
 	h.places, is = hookrule.Allocate(h.places, want, limit, beyond)

@@ -7,19 +7,31 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/contract/jsonscan"
 )
+
+// Place is a Cluster that is past the hook of a rule with concurrency.
+type Place struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	UID       string `json:"uid,omitempty"` // of the Cluster, if it is known
+	Per       string `json:"per,omitempty"` // the value of per
+	// TopologyVersion is the version of Kubernetes that the Cluster was to have when it took the place, for hooks of
+	// upgrades: with another one, the upgrade is over or has been given up.
+	TopologyVersion string      `json:"topologyVersion,omitempty"`
+	Since           metav1.Time `json:"since,omitzero"`
+}
 
 // Places keeps the places of rules with concurrency, where neither a restart nor another replica loses or doubles one.
 // It is safe for concurrent use.
 type Places interface {
 	// Take gives a Cluster a place of a rule by Allocate, and has recorded it when it returns OK. Its error is a
 	// *hook.Error of kind NotReady.
-	Take(ctx context.Context, rule string, want v1alpha1.HookRulePlace, limit int, beyond bool) (Allocation, error)
+	Take(ctx context.Context, rule string, want Place, limit int, beyond bool) (Allocation, error)
 	// Free gives back the place of a Cluster, if it has one. Its error is that of Take.
 	Free(ctx context.Context, rule string, cluster types.NamespacedName) error
 	// Lifted notes that an annotation lets a Cluster go on, which the rule holds with a message. It does not block.
@@ -44,8 +56,8 @@ type Allocation struct {
 // Cluster that has a place keeps that one. beyond makes it pass although the limit is reached. A Cluster with the name
 // and another UID is gone.
 func Allocate(
-	places []v1alpha1.HookRulePlace, want v1alpha1.HookRulePlace, limit int, beyond bool,
-) ([]v1alpha1.HookRulePlace, Allocation) {
+	places []Place, want Place, limit int, beyond bool,
+) ([]Place, Allocation) {
 	taken := 0
 	for i := range places {
 		p := &places[i]
@@ -75,8 +87,8 @@ func Allocate(
 }
 
 // Free returns the places without that of a Cluster, which are the same slice if it has none.
-func Free(places []v1alpha1.HookRulePlace, cluster types.NamespacedName) []v1alpha1.HookRulePlace {
-	of := func(p v1alpha1.HookRulePlace) bool { return p.Namespace == cluster.Namespace && p.Name == cluster.Name }
+func Free(places []Place, cluster types.NamespacedName) []Place {
+	of := func(p Place) bool { return p.Namespace == cluster.Namespace && p.Name == cluster.Name }
 	if !slices.ContainsFunc(places, of) {
 		return places
 	}
@@ -84,13 +96,16 @@ func Free(places []v1alpha1.HookRulePlace, cluster types.NamespacedName) []v1alp
 }
 
 // Over reports whether a place is no longer needed, by the JSON of its Cluster as it is now, which is nil if it is
-// gone.
-func Over(p *v1alpha1.HookRulePlace, cluster []byte) bool {
+// gone. While a Cluster is paused, its place stays: clusterctl may be about to move it.
+func Over(p *Place, cluster []byte) bool {
 	if cluster == nil {
 		return true
 	}
 	if uid := textAt(cluster, "metadata", "uid"); p.UID != "" && uid != "" && uid != p.UID {
 		return true
+	}
+	if paused, _ := jsonscan.Lookup(cluster, "spec", "paused"); string(paused) == "true" {
+		return false
 	}
 	return p.TopologyVersion != "" && textAt(cluster, "spec", "topology", "version") != p.TopologyVersion
 }

@@ -12,24 +12,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
 )
 
-func place(name, per string) v1alpha1.HookRulePlace {
-	return v1alpha1.HookRulePlace{Namespace: "n", Name: name, UID: "1", Per: per, TopologyVersion: "v1"}
+func place(name, per string) hookrule.Place {
+	return hookrule.Place{Namespace: "n", Name: name, UID: "1", Per: per, TopologyVersion: "v1"}
 }
 
 func TestAllocate(t *testing.T) {
-	two := []v1alpha1.HookRulePlace{place("a", "x"), place("b", "x")}
+	two := []hookrule.Place{place("a", "x"), place("b", "x")}
 	again := place("a", "x")
 	again.TopologyVersion = "v2"
 	anew := place("a", "x")
 	anew.UID = "2"
 	for name, tc := range map[string]struct {
 		reason string
-		want   v1alpha1.HookRulePlace
+		want   hookrule.Place
 		limit  int
 		beyond bool
 		is     hookrule.Allocation
@@ -59,7 +58,7 @@ func TestAllocate(t *testing.T) {
 		})
 	}
 	t.Run("Full", func(t *testing.T) {
-		all := make([]v1alpha1.HookRulePlace, limits.RulePlaces)
+		all := make([]hookrule.Place, limits.RulePlaces)
 		for i := range all {
 			all[i] = place(strconv.Itoa(i), strconv.Itoa(i))
 		}
@@ -74,11 +73,11 @@ func TestAllocate(t *testing.T) {
 func TestAllocateAlways(t *testing.T) {
 	const limit = 3
 	random := rand.New(rand.NewPCG(1, 2))
-	var places []v1alpha1.HookRulePlace
+	var places []hookrule.Place
 	for range 20_000 {
 		name, per := fmt.Sprint("c", random.IntN(12)), fmt.Sprint("p", random.IntN(2))
 		cluster := types.NamespacedName{Namespace: "n", Name: name}
-		has := func(p v1alpha1.HookRulePlace) bool { return p.Name == name }
+		has := func(p hookrule.Place) bool { return p.Name == name }
 		if random.IntN(3) == 0 {
 			if places = hookrule.Free(places, cluster); slices.ContainsFunc(places, has) {
 				t.Fatalf("%s still has a place", name)

@@ -42,6 +42,7 @@ func (r *Rollout) record(
 ) *v1alpha1.ExtensionRolloutRecord {
 	record := r.newRecord(RecordName(r.name, of), s, message)
 	if of.Name != "" {
+		record.Namespace = of.Namespace
 		record.Spec.Cluster = &v1alpha1.RolloutCluster{Namespace: of.Namespace, Name: of.Name}
 	}
 	record.Spec.Differences = differences
