@@ -42,8 +42,6 @@ type ruleParams struct {
 	watches map[hookrule.Reference]*paramWatch
 }
 
-var _ hookrule.Params = (*ruleParams)(nil)
-
 func newRuleParams(c *rest.Config, logger *slog.Logger) (*ruleParams, error) {
 	objects, err := dynamic.NewForConfig(c)
 	if err != nil {

@@ -13,7 +13,7 @@ const ParamsNotReadyReason = "ParamsNotReady"
 
 // HookRuleParam is something that the expressions of a rule read besides the request.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.self) && self.self, has(self.object), has(self.objects)].filter(x, x).size() == 1",message="must have one of self, object and objects"
+// +kubebuilder:validation:XValidation:rule="[has(self.self) && self.self, has(self.admitted) && self.admitted, has(self.object), has(self.objects)].filter(x, x).size() == 1",message="must have one of self, admitted, object and objects"
 type HookRuleParam struct {
 	// name is the name of the param: expressions read params.<name>.
 	// +kubebuilder:validation:Pattern=`^[a-z][A-Za-z0-9]*$`
@@ -26,6 +26,14 @@ type HookRuleParam struct {
 	// version of the API is clusterAPIVersion, or v1beta2 without it.
 	// +optional
 	Self bool `json:"self,omitempty"` //nolint:kubeapilinter // false says nothing
+
+	// admitted is true for the Clusters in the namespace of the request that are past the hook BeforeClusterCreate, and
+	// that of the request, as they are now, without their status. The param is a list, ordered by name. Those that are
+	// past it have an infrastructureRef or a controlPlaneRef, or the rule has let them pass before. Of Clusters that ask
+	// at the same time, each sees those that are let pass before it, whichever replica of the gateway they ask: so a
+	// quota is never exceeded. The version of the API is clusterAPIVersion, or v1beta2 without it.
+	// +optional
+	Admitted bool `json:"admitted,omitempty"` //nolint:kubeapilinter // false says nothing
 
 	// object is one object. The param is null while there is none.
 	// +optional

@@ -102,9 +102,14 @@ func (w *fixture) runs(hookJob string) *batchv1.Job {
 // heldBy waits until the Cluster says which hook holds it, and why.
 func (w *fixture) heldBy(hook, want string) {
 	w.t.Helper()
-	w.eventually("the Cluster says that "+want, func() (string, bool) {
+	w.isHeldBy("c", hook, want)
+}
+
+func (w *fixture) isHeldBy(cluster, hook, want string) {
+	w.t.Helper()
+	w.eventually("Cluster "+cluster+" says that "+want, func() (string, bool) {
 		c := &clusterv1.Cluster{}
-		if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "c"}, c); err != nil {
+		if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, c); err != nil {
 			return err.Error(), false
 		}
 		of := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)

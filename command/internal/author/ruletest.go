@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -97,6 +98,7 @@ type ruleTester struct {
 	now      time.Time       // the clock of the rules
 	params   hooktest.Params // what they read
 	places   hooktest.Places // what they give out
+	cluster  []byte          // of the request
 	// namespaceLabels are those of every namespace.
 	namespaceLabels map[string]string
 }
@@ -114,6 +116,14 @@ func newRuleTester(hooks *catalog.Catalog, versions *hookversion.Converter, note
 // Read implements hookrule.Params.
 func (t *ruleTester) Read(of hookrule.Reference, self types.NamespacedName) ([][]byte, error) {
 	return t.params.Read(of, self)
+}
+
+// Admit implements hookrule.Params.
+func (t *ruleTester) Admit(
+	_ context.Context, _ string, of hookrule.Reference, cluster types.NamespacedName,
+	decide func(clusters [][]byte) (passes bool, err error),
+) error {
+	return t.params.Admit(of, cluster, t.cluster, decide)
 }
 
 // NamespaceLabels implements gateway.Namespaces.
@@ -208,6 +218,11 @@ func (t *ruleTester) test(ctx context.Context, test *hooktest.Test, rule registr
 			t.namespaceLabels, t.places = given.NamespaceLabels, given.TakenPlaces()
 			if t.params, err = given.Objects(reads.References()); err != nil {
 				return nil, err
+			}
+			if of, ok := request.(interface {
+				GetCluster() *hooksv1alpha1.RawExtension
+			}); ok {
+				t.cluster = of.GetCluster().GetRaw()
 			}
 			r := gateway.Request{Hook: h, Message: request}
 			x, err := local.Explain(ctx, r)

@@ -19,8 +19,6 @@ import (
 // Params are the objects of a case that the params of its rule read, in place of those of a cluster.
 type Params []*unstructured.Unstructured
 
-var _ hookrule.Params = Params(nil)
-
 // Objects returns the objects that a case gives, by namespace and name. The rule must be able to read each of them.
 func (g *Given) Objects(reads []hookrule.Reference) (Params, error) {
 	var objects Params
@@ -40,7 +38,7 @@ func (g *Given) Objects(reads []hookrule.Reference) (Params, error) {
 	return objects, nil
 }
 
-// Read implements hookrule.Params.
+// Read returns what hookrule.Params returns.
 func (p Params) Read(of hookrule.Reference, self types.NamespacedName) ([][]byte, error) {
 	selector, err := labels.Parse(of.Selector)
 	if err != nil {
@@ -66,4 +64,21 @@ func (p Params) Read(of hookrule.Reference, self types.NamespacedName) ([][]byte
 		return nil, hook.Errorf(hook.NotReady, "%s %q is not known", of.Kind.Kind, self.String())
 	}
 	return found, nil
+}
+
+// Admit calls decide with the Clusters of p that are past the hook and with that of the request, whose JSON is own.
+func (p Params) Admit(
+	of hookrule.Reference, cluster types.NamespacedName, own []byte,
+	decide func(clusters [][]byte) (passes bool, err error),
+) error {
+	of.Self, of.Namespace = false, cluster.Namespace
+	others := slices.DeleteFunc(slices.Clone(p), func(o *unstructured.Unstructured) bool {
+		return o.GetName() == cluster.Name
+	})
+	all, err := others.Read(of, cluster)
+	if err != nil {
+		return err
+	}
+	_, err = decide(append(slices.DeleteFunc(all, func(c []byte) bool { return !hookrule.IsPast(c) }), own))
+	return err
 }

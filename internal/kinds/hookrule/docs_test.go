@@ -35,6 +35,7 @@ func TestMistakesOnThePage(t *testing.T) {
 		"a patch that Cluster API would drop":      "hook: GeneratePatches\npatches: [{selector: {kind: A}, jsonPatches: [{op: add, path: /metadata/name, value: '1'}]}]",
 		"a selector that selects nothing":          "hook: GeneratePatches\npatches: [{selector: {kind: A, matchResources: {}}, jsonPatches: [{op: remove, path: /spec/a}]}]",
 		"a hook after which no place is free":      "hook: AfterClusterUpgrade\nconcurrency: {limit: 1}",
+		"admitted Clusters of another hook":        "hook: BeforeClusterUpgrade\nparams: [{name: a, admitted: true}]\nhold: [{if: 'true', message: '\"a\"'}]",
 		"a Secret":                                 "hook: BeforeClusterUpgrade\nparams: [{name: a, object: {apiVersion: v1, kind: Secret, name: a}}]\nhold: [{if: 'true', message: '\"a\"'}]",
 		"a member that the request lacks":          "hook: BeforeClusterUpgrade\nhold: [{if: request.cluster.spec.topology.version == '', message: '\"a\"'}]",
 	}

@@ -5,6 +5,7 @@ package hookrule
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/policy"
@@ -60,6 +62,21 @@ type Params interface {
 	// known, the error is a *hook.Error of kind NotReady; if there are too many or one is too large, one of kind
 	// Policy.
 	Read(of Reference, self types.NamespacedName) ([][]byte, error)
+	// Admit calls decide with the JSON of the Clusters in the namespace of a Cluster that are past the hook
+	// BeforeClusterCreate, as IsPast says or because Admit has let them pass for the rule before, and of the Cluster
+	// itself, by name. If decide returns true, the Cluster is let pass when Admit returns; no other Cluster of the rule is
+	// in between. It may call decide again, with other Clusters. Its errors are those of decide and of Read.
+	Admit(
+		ctx context.Context, rule string, of Reference, cluster types.NamespacedName,
+		decide func(clusters [][]byte) (passes bool, err error),
+	) error
+}
+
+// IsPast reports whether a Cluster is past the hook BeforeClusterCreate, by its JSON: the first thing that Cluster API
+// makes afterwards are the objects that it refers to.
+func IsPast(cluster []byte) bool {
+	return textAt(cluster, "spec", "infrastructureRef", "name") != "" ||
+		textAt(cluster, "spec", "controlPlaneRef", "name") != ""
 }
 
 // WithParams returns a copy of c whose rules read from p.
@@ -81,7 +98,12 @@ type param struct {
 	name string
 	from Reference
 	list bool
+	// admitted means the Clusters that Params.Admit calls decide with.
+	admitted bool
 }
+
+// admittingHook is the hook of rules with a param of admitted Clusters.
+const admittingHook = "BeforeClusterCreate"
 
 var paramName = regexp.MustCompile(`^[a-z][A-Za-z0-9]{0,62}$`)
 
@@ -107,7 +129,10 @@ func (in *compilation) compileParams(spec *v1alpha1.HookRuleSpec, path *field.Pa
 			in.errs = append(in.errs, field.Duplicate(at.Child("name"), from.Name))
 			continue
 		}
-		all = append(all, param{name: from.Name, from: in.reference(spec, from, at), list: from.Objects != nil})
+		all = append(all, param{
+			name: from.Name, from: in.reference(spec, from, at), list: from.Objects != nil || from.Admitted,
+			admitted: from.Admitted,
+		})
 	}
 	return all
 }
@@ -117,6 +142,18 @@ func (in *compilation) reference(
 	spec *v1alpha1.HookRuleSpec, from *v1alpha1.HookRuleParam, path *field.Path,
 ) Reference {
 	switch {
+	case from.Admitted && !from.Self && from.Object == nil && from.Objects == nil:
+		if in.hook.Hook != admittingHook {
+			in.errs = append(in.errs, field.Forbidden(path.Child("admitted"),
+				"Clusters show that they are past "+admittingHook+", and no other hook"))
+			return Reference{}
+		}
+		if spec.Action == v1alpha1.HookRuleAudit {
+			in.errs = append(in.errs, field.Forbidden(path.Child("admitted"), "a rule that only audits admits no Clusters"))
+		}
+		of, _ := in.selfKind(spec)
+		return Reference{Kind: of, Self: true}
+	case from.Admitted:
 	case from.Self && from.Object == nil && from.Objects == nil:
 		of, ok := in.selfKind(spec)
 		if !ok {
@@ -141,7 +178,7 @@ func (in *compilation) reference(
 		}
 		return of
 	}
-	in.errs = append(in.errs, field.Required(path, "must have one of self, object and objects"))
+	in.errs = append(in.errs, field.Required(path, "must have one of self, admitted, object and objects"))
 	return Reference{}
 }
 
@@ -189,10 +226,47 @@ func (r *Rule) References() []Reference {
 	return all
 }
 
-// readParams returns the value of the variable params for a request.
-func (r *Rule) readParams(request proto.Message, guard policy.Guard) ([]byte, error) {
+// admitting returns what the rule reads of admitted Clusters, and reports whether it does.
+func (r *Rule) admitting() (Reference, bool) {
+	for i := range r.params {
+		if r.params[i].admitted {
+			return r.params[i].from, true
+		}
+	}
+	return Reference{}, false
+}
+
+// admitted answers by the Clusters that are past the hook.
+func (r *Rule) admitted(
+	ctx context.Context, of Reference, request proto.Message, guard policy.Guard,
+) (answer proto.Message, err error) {
 	if r.source == nil {
-		return nil, hook.Errorf(hook.NotReady, "HookRule %q has params, which are not read here", r.name)
+		return nil, r.noParams()
+	}
+	_, namespace, name := subject.Object(request)
+	cluster := types.NamespacedName{Namespace: namespace, Name: name}
+	err = r.source.Admit(ctx, r.name, of, cluster, func(clusters [][]byte) (passes bool, err error) {
+		if answer, err = r.decide(ctx, request, guard, clusters); err != nil {
+			return false, err
+		}
+		said, ok := answer.(lifecycleResponse)
+		return ok && said.GetStatus() == hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS &&
+			said.GetRetryAfterSeconds() == 0, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+func (r *Rule) noParams() error {
+	return hook.Errorf(hook.NotReady, "HookRule %q has params, which are not read here", r.name)
+}
+
+// readParams returns the value of the variable params for a request. clusters are the admitted ones.
+func (r *Rule) readParams(request proto.Message, guard policy.Guard, clusters [][]byte) ([]byte, error) {
+	if r.source == nil {
+		return nil, r.noParams()
 	}
 	self := types.NamespacedName{}
 	_, self.Namespace, self.Name = subject.Object(request)
@@ -200,7 +274,9 @@ func (r *Rule) readParams(request proto.Message, guard policy.Guard) ([]byte, er
 	for i := range r.params {
 		p := &r.params[i]
 		var err error
-		if values[i], err = r.source.Read(p.from, self); err != nil {
+		if p.admitted {
+			values[i] = clusters
+		} else if values[i], err = r.source.Read(p.from, self); err != nil {
 			return nil, err
 		}
 		size += len(p.name) + len(`"":[],null`)

@@ -4,6 +4,7 @@
 package hookrule_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -35,6 +36,21 @@ func (k known) Read(of hookrule.Reference, self types.NamespacedName) ([][]byte,
 		objects[i] = []byte(text)
 	}
 	return objects, nil
+}
+
+func (k known) Admit(
+	_ context.Context, rule string, of hookrule.Reference, self types.NamespacedName,
+	decide func(clusters [][]byte) (passes bool, err error),
+) error {
+	clusters, err := k.Read(of, self)
+	if err != nil {
+		return err
+	}
+	passes, err := decide(clusters)
+	if k["passed "+rule] = nil; passes {
+		k["passed "+rule] = []string{self.String()}
+	}
+	return err
 }
 
 const frozen = `
@@ -114,6 +130,54 @@ func TestParams(t *testing.T) {
 	}
 }
 
+// A rule with a param of admitted Clusters decides by these, and admits a Cluster that it lets pass, and no other.
+func TestAdmitted(t *testing.T) {
+	const clusters = "each Cluster n/c"
+	for name, tc := range map[string]struct {
+		reason    string
+		clusters  []string
+		skipsHold bool
+		retry     int32
+		status    hooksv1alpha1.ResponseStatus
+	}{
+		"Passes": {"they fit", []string{`{"n":1}`, `{"n":2}`}, false, 0, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS},
+		"Held":   {"a Cluster that waits has nothing", []string{`{"n":1}`, `{"n":3}`}, false, 30, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS},
+		"Fails":  {"nor has one that fails", []string{`{"n":9}`}, false, 0, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE},
+		"Lifted": {"an operator lets it pass, and it counts", []string{`{"n":1}`, `{"n":3}`}, true, 0, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &v1alpha1.HookRule{}
+			if err := yaml.UnmarshalStrict([]byte("hook: BeforeClusterCreate\nparams: [{name: all, admitted: true}]\n"+
+				"fail: [{if: 'params.all.exists(c, c.n == 9)', message: '\"no\"'}]\n"+
+				"hold: [{if: 'params.all.map(c, c.n).sum() > 3', message: '\"waits\"'}]\n"), &o.Spec); err != nil {
+				t.Fatal(err)
+			}
+			o.Name = "r"
+			source := known{clusters: tc.clusters}
+			reg, errs := compiler(t).WithParams(source).Compile(o)
+			if len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			request := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: upgrade("").GetCluster()}
+			if tc.skipsHold {
+				request.Cluster.Raw = []byte(`{"metadata":{"namespace":"n","name":"c","annotations":{"hookgate.dev/skip-hold":"r"}}}`)
+			}
+			got, err := reg.InProcess.Answer(t.Context(), request, policy.Guard{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, _ := got.(*hooksv1alpha1.BeforeClusterCreateResponse)
+			if answer.GetStatus() != tc.status || answer.GetRetryAfterSeconds() != tc.retry {
+				t.Errorf("%s: got %v", tc.reason, answer)
+			}
+			passes := tc.retry == 0 && tc.status == hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS
+			if admitted := len(source["passed r"]) == 1; admitted != passes {
+				t.Errorf("%s: admitted: %v", tc.reason, admitted)
+			}
+		})
+	}
+}
+
 // TestParamsReserve asks for memory before the values are put together.
 func TestParamsReserve(t *testing.T) {
 	o := &v1alpha1.HookRule{}
@@ -141,8 +205,13 @@ func TestParamMistakes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, spec, want string
 	}{
-		"NoKind":     {"it must say what is read", one + `{name: a}`, `spec.params[0]: Required value: must have one of self, object and objects`},
-		"TwoKinds":   {"and only one thing", one + `{name: a, self: true, objects: {apiVersion: v1, kind: Node}}`, `must have one of self, object and objects`},
+		"NoKind":   {"it must say what is read", one + `{name: a}`, `spec.params[0]: Required value: must have one of self, admitted, object and objects`},
+		"TwoKinds": {"and only one thing", one + `{name: a, self: true, objects: {apiVersion: v1, kind: Node}}`, `must have one of self, admitted, object and objects`},
+		"Admitted": {"and only one thing", one + `{name: a, self: true, admitted: true}`, `must have one of self, admitted, object and objects`},
+		"Audit": {
+			"a rule that only audits lets pass whom it would hold", "action: Audit\n" + strings.Replace(one, "Upgrade", "Create", 1) + `{name: a, admitted: true}`,
+			"spec.params[0].admitted: Forbidden: a rule that only audits admits no Clusters",
+		},
 		"Name":       {"the name is an identifier", one + `{name: a-b, self: true}`, `spec.params[0].name: Invalid value: must begin with a lower-case letter`},
 		"Twice":      {"names are unique", one + "{name: a, self: true}\n- {name: a, self: true}", `spec.params[1].name: Duplicate value: "a"`},
 		"Secret":     {"Secrets stay secret", one + `{name: a, objects: {apiVersion: v1, kind: Secret}}`, `spec.params[0].objects.kind: Forbidden: rules cannot read Secrets`},

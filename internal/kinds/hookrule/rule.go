@@ -49,6 +49,16 @@ func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.G
 	if r.frees(request) {
 		return r.free(ctx, request)
 	}
+	if of, ok := r.admitting(); ok {
+		return r.admitted(ctx, of, request, guard)
+	}
+	return r.decide(ctx, request, guard, nil)
+}
+
+// decide answers a request. clusters are the admitted ones, if the rule reads them.
+func (r *Rule) decide(
+	ctx context.Context, request proto.Message, guard policy.Guard, clusters [][]byte,
+) (proto.Message, error) {
 	body, err := r.codec.EncodeWithin(request, math.MaxInt64, codec.Guard{Reserve: guard.Reserve})
 	if err != nil {
 		return nil, err
@@ -61,7 +71,7 @@ func (r *Rule) Answer(ctx context.Context, request proto.Message, guard policy.G
 	v := policy.NewRequest(body.Bytes(), guard).Evaluate(ctx)
 	v.SetTime(policy.NowVariable, r.now())
 	if len(r.params) > 0 {
-		params, err := r.readParams(request, guard)
+		params, err := r.readParams(request, guard, clusters)
 		if err != nil {
 			return nil, err
 		}
