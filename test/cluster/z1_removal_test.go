@@ -4,22 +4,21 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // TestRemoval removes the hub as docs/deploy.md says, then installs and removes each other overlay: nothing is left of any.
-// It is the last test, because it takes away what the others use.
+// It and what follows are the last tests, because it takes away what the others use.
 func TestRemoval(t *testing.T) {
-	whole(t)
-	kubectl(t, "delete", "namespace", "callers", "acme-system", "beside", "--ignore-not-found")
-	kubectl(t, "delete", "clusterrolebinding", "callers")
-	t.Run("release", func(t *testing.T) { remove(t, hubManifests) })
+	all(t)
+	t.Run("release", removeHub)
 	for overlay, component := range map[string]string{
 		"hub-beside-core": "hub-beside-core", "hub-alone": "hub-alone", "reader-beside-core": "without-webhooks", "directory": "without-webhooks",
 	} {
@@ -41,6 +40,25 @@ images: [{name: ghcr.io/hookgate/hookgate, newTag: `+release+`}]
 	}
 }
 
+// removeHub removes the hub, and what calls it.
+func removeHub(t *testing.T) {
+	kubectl(t, "delete", "namespace", "callers", "acme-system", "beside", "--ignore-not-found")
+	kubectl(t, "delete", "clusterrolebinding", "callers")
+	remove(t, hubManifests)
+	removed = true
+}
+
+var removed bool
+
+// withoutHub is all, for tests that install something else.
+func withoutHub(t *testing.T) {
+	t.Helper()
+	all(t)
+	if !removed {
+		removeHub(t)
+	}
+}
+
 // remove removes what manifests have installed, and expects the objects from before.
 func remove(t *testing.T, manifests []byte) {
 	t.Helper()
@@ -48,16 +66,17 @@ func remove(t *testing.T, manifests []byte) {
 	kubectl(t, "-n", namespace, "delete", "deployment", "hookgate", "--cascade=foreground")
 	kubectlWith(t, manifests, "delete", "--ignore-not-found", "-f", "-")
 	t.Logf("removed in %s", time.Since(begun).Round(time.Second))
-	if err := retry(func() error {
+	expectLeft(t, func(string) bool { return false })
+}
+
+// expectLeft waits until the cluster has no other objects than before, and those that stay.
+func expectLeft(t *testing.T, stays func(object string) bool) {
+	t.Helper()
+	process.EventuallySees(t, process.Patience, "nothing else is left", func() (string, bool) {
 		left := objects(t)
-		maps.DeleteFunc(left, func(name string, _ bool) bool { return before[name] })
-		if len(left) > 0 {
-			return fmt.Errorf("%d objects are left: %s", len(left), strings.Join(slices.Sorted(maps.Keys(left)), ", "))
-		}
-		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+		maps.DeleteFunc(left, func(name string, _ bool) bool { return before[name] || stays(name) })
+		return strings.Join(slices.Sorted(maps.Keys(left)), ", "), len(left) == 0
+	})
 }
 
 // objects lists all objects of the cluster, but for those that Kubernetes makes as it runs.
@@ -74,7 +93,9 @@ func objects(t *testing.T) map[string]bool {
 	all := map[string]bool{}
 	list := kubectl(t, "get", strings.Join(kinds, ","), "-A", "--no-headers", "-o", "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name")
 	for line := range strings.Lines(list) {
-		all[strings.Join(strings.Fields(line), "/")] = true
+		if object := strings.Join(strings.Fields(line), "/"); !strings.HasPrefix(object, "Pod/kube-system/") { // which DNS replaces
+			all[object] = true
+		}
 	}
 	return all
 }
