@@ -265,7 +265,7 @@ cluster-binaries: $(BIN)/cluster/kubelet
 # Build what test-cluster starts
 cluster-programs: build kubernetes-binaries cluster-binaries cluster-image release-generator $(BIN)/kustomize
 # Build what test-cluster-all starts besides, among it the release of the commit EARLIER, which it upgrades from
-cluster-all-binaries: clusterctl e2e-binaries fake-cloud infrastructure-go
+cluster-all-binaries: clusterctl e2e-binaries fake-cloud infrastructure-go release-generator $(BIN)/kustomize
 	@scripts/build-cluster-all $(BIN)/cluster-all '$(EARLIER)'
 # Build the image of the release that test/cluster runs, and the programs of the other Pods
 cluster-image: build

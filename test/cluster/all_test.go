@@ -16,10 +16,18 @@ const allVariable = "HOOKGATE_CLUSTER_ALL"
 // all is hub for these tests.
 func all(t *testing.T) {
 	t.Helper()
+	onlyInAll(t)
+	hub(t)
+}
+
+func onlyInAll(t *testing.T) {
+	t.Helper()
+	if skipped != "" {
+		t.Skip(skipped)
+	}
 	if os.Getenv(allVariable) == "" {
 		t.Skip("it runs before a release: make test-cluster-all")
 	}
-	hub(t)
 }
 
 // program returns the path of a program of that directory.

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -50,12 +51,17 @@ func removeHub(t *testing.T) {
 
 var removed bool
 
-// withoutHub is all, for tests that install something else.
+// withoutHub is all without the hub, for tests that install something else.
 func withoutHub(t *testing.T) {
 	t.Helper()
-	all(t)
-	if !removed {
+	onlyInAll(t)
+	switch {
+	case removed:
+	case complete:
 		removeHub(t)
+	default: // a test that runs alone
+		applyFile(t, "kinds.yaml")
+		before, removed = objects(t), true
 	}
 }
 
@@ -73,17 +79,30 @@ func remove(t *testing.T, manifests []byte) {
 func expectLeft(t *testing.T, stays func(object string) bool) {
 	t.Helper()
 	process.EventuallySees(t, process.Patience, "nothing else is left", func() (string, bool) {
-		left := objects(t)
+		left, err := tryObjects()
 		maps.DeleteFunc(left, func(name string, _ bool) bool { return before[name] || stays(name) })
-		return strings.Join(slices.Sorted(maps.Keys(left)), ", "), len(left) == 0
+		return fmt.Sprint(err, strings.Join(slices.Sorted(maps.Keys(left)), ", ")), err == nil && len(left) == 0
 	})
 }
 
 // objects lists all objects of the cluster, but for those that Kubernetes makes as it runs.
 func objects(t *testing.T) map[string]bool {
 	t.Helper()
+	all, err := tryObjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// tryObjects is objects, and fails while a kind is being deleted.
+func tryObjects() (map[string]bool, error) {
+	resources, err := tryKubectl(nil, "api-resources", "--verbs=list", "-o", "name")
+	if err != nil {
+		return nil, err
+	}
 	var kinds []string
-	for kind := range strings.FieldsSeq(kubectl(t, "api-resources", "--verbs=list", "-o", "name")) {
+	for kind := range strings.FieldsSeq(resources) {
 		switch kind {
 		case "events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses":
 		default:
@@ -91,11 +110,11 @@ func objects(t *testing.T) map[string]bool {
 		}
 	}
 	all := map[string]bool{}
-	list := kubectl(t, "get", strings.Join(kinds, ","), "-A", "--no-headers", "-o", "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name")
+	list, err := tryKubectl(nil, "get", strings.Join(kinds, ","), "-A", "--no-headers", "-o", "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name")
 	for line := range strings.Lines(list) {
 		if object := strings.Join(strings.Fields(line), "/"); !strings.HasPrefix(object, "Pod/kube-system/") { // which DNS replaces
 			all[object] = true
 		}
 	}
-	return all
+	return all, err
 }
