@@ -31,7 +31,7 @@ RELEASE_OUT ?= $(CURDIR)/out
 EVERY := github.com/hookgate/hookgate/...
 # The modules of this repository that have Go code for the linters, and those that pin programs or have generated code.
 MODULES := . cmd/hookgate-render examples/go sdk test/e2e test/extra test/infrastructure test/skew tools
-PINNED := gen/go tools/clusterctl tools/coredns tools/kubernetes
+PINNED := gen/go tools/clusterctl tools/coredns tools/kube-router tools/kubernetes
 
 # The protos that keep what a release has: the contract, and that of the example of hooks of your own.
 RELEASED_PROTOS := proto examples/own-hooks/proto
@@ -60,6 +60,9 @@ SUITE := HOOKGATE_COMPLETE=1 KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' HOOKGATE
 E2E := $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 	HOOKGATE_PROVIDER=$(BIN)/infrastructure-go
 
+CLUSTER := $(SUITE) HOOKGATE_NOT_CHECKED=$(BIN)/not-checked.log HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_CLUSTER_BIN=$(BIN)/cluster \
+	HOOKGATE_POD_PROGRAMS=$(BIN)/pods HOOKGATE_IMAGE=$(BIN)/cluster-image/image.tar
+
 # These packages need more than Go: `make test-all` runs them, two suites at a time, the longest first. SUITES chooses some
 # of them; scripts/suites prints those that test what has changed.
 APART := /test/(badservers|cluster|clusterctl|contract|deploy|examples|image|kubernetes|machines|monitoring|provider|proxies|scaffold)$$
@@ -71,6 +74,7 @@ DURATION ?= 1h
 SAMPLE ?= 300
 FLEET ?= 500
 SEED ?= 1
+EARLIER ?= HEAD~40
 export LINT_MEMORY ?= 6GiB
 GOVULNDB ?= https://vuln.go.dev
 
@@ -164,10 +168,12 @@ test-skew: test-extension skew-binaries $(READY)
 	@$(SUITE) $(GOTEST) -run '^TestSkew' ./test/suite
 test-kubernetes: kubernetes-binaries $(READY) $(BIN)/kustomize ## Run the gateway and the manifests of deploy/ against a real API server
 	@$(SUITE) $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/machines ./test/deploy
-test-cluster: build kubernetes-binaries cluster-binaries cluster-image release-generator $(BIN)/kustomize $(BIN)/gotestsum ## Run the product in Pods, in a cluster of one node whose network has no way out; needs root
+test-cluster: cluster-programs $(BIN)/gotestsum ## Run the product in Pods, in a cluster of one node whose network has no way out; needs root
 	@rm -f $(BIN)/not-checked.log
-	@$(SUITE) HOOKGATE_NOT_CHECKED=$(BIN)/not-checked.log HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_CLUSTER_BIN=$(BIN)/cluster HOOKGATE_POD_PROGRAMS=$(BIN)/pods \
-		HOOKGATE_IMAGE=$(BIN)/cluster-image/image.tar $(PLAINTEST) ./test/cluster
+	@$(CLUSTER) $(PLAINTEST) ./test/cluster
+test-cluster-all: cluster-programs cluster-all-binaries ## Do so with everything that takes longer, before a release, and print the figures
+	@rm -f $(BIN)/not-checked.log
+	@$(CLUSTER) HOOKGATE_CLUSTER_ALL=$(BIN)/cluster-all $(GO) test -vet=off -count=1 -v -timeout 60m ./test/cluster
 # Install, upgrade, move and delete a release with clusterctl, on real API servers
 test-clusterctl: clusterctl kubernetes-binaries release-generator $(READY) $(BIN)/kustomize
 	@$(SUITE) $(GOTEST) ./test/clusterctl
@@ -256,6 +262,11 @@ kubernetes-binaries: $(API_SERVER)
 e2e-binaries: $(BIN)/e2e/core
 # Build what a node of Kubernetes runs into bin/cluster, once
 cluster-binaries: $(BIN)/cluster/kubelet
+# Build what test-cluster starts
+cluster-programs: build kubernetes-binaries cluster-binaries cluster-image release-generator $(BIN)/kustomize
+# Build what test-cluster-all starts besides, among it the release of the commit EARLIER, which it upgrades from
+cluster-all-binaries: clusterctl e2e-binaries fake-cloud infrastructure-go release-generator $(BIN)/kustomize
+	@scripts/build-cluster-all $(BIN)/cluster-all '$(EARLIER)'
 # Build the image of the release that test/cluster runs, and the programs of the other Pods
 cluster-image: build
 	@$(MAKE) --no-print-directory image VERSION=v0.1.0 IMAGE_ARCHS=$$($(GO) env GOARCH) IMAGE_DIR=$(BIN)/cluster-image IMAGE_OUT=$(BIN)/cluster-image/image.tar

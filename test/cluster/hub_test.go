@@ -119,12 +119,19 @@ func hub(t *testing.T) {
 	}
 }
 
-func install(t *testing.T) {
+// released returns the directory of the files of a release.
+func released(t *testing.T, source, version string) string {
+	t.Helper()
 	out := t.TempDir()
-	if err := run(process.Program(t, "HOOKGATE_RELEASE"), "-version", release, "-kustomize", process.Program(t, "HOOKGATE_KUSTOMIZE"),
-		"-source", filepath.Join(root(t), "deploy", "release"), "-output", out); err != nil {
+	if err := run(process.Program(t, "HOOKGATE_RELEASE"), "-version", version, "-kustomize", process.Program(t, "HOOKGATE_KUSTOMIZE"),
+		"-source", source, "-output", out); err != nil {
 		t.Fatal(err)
 	}
+	return out
+}
+
+func install(t *testing.T) {
+	out := released(t, filepath.Join(root(t), "deploy", "release"), release)
 	components, err := os.ReadFile(filepath.Join(out, "runtime-extension-components.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,12 +140,14 @@ func install(t *testing.T) {
 	components = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`).ReplaceAll(components, []byte("$1"))
 	applyFile(t, "kinds.yaml")
 	before = objects(t)
+	begun := time.Now()
 	hubManifests = kustomize(t, `
 resources: [components.yaml, ../../deploy/jobs]
 components: [../../deploy/components/jobs, ../../deploy/components/self-certificates/hub-beside-core]
 `, map[string][]byte{"components.yaml": components})
 	apply(t, hubManifests)
 	rolledOut(t, namespace, "hookgate")
+	t.Logf("installed in %s", time.Since(begun).Round(time.Second))
 	applyFile(t, "caller.yaml")
 	secret := func(from, key string) string {
 		return kubectl(t, "-n", namespace, "get", "secret", from, "-o", "go-template={{index .data \""+key+"\" | base64decode}}")
@@ -171,9 +180,7 @@ components: [../../deploy/components/jobs, ../../deploy/components/self-certific
 	kubectl(t, "-n", "callers", "wait", "pod/caller", "--for=condition=Ready", "--timeout=60s")
 	kubectl(t, "wait", "extensionconfigs.runtime.hookgate.dev/acme", "--for=condition=Discovered", "--timeout=60s")
 	// kube-proxy knows an endpoint up to a second after its Pod is ready.
-	if err := retry(func() error { _, err := pod("load", "-for", "200ms"); return err }); err != nil {
-		t.Fatal(err)
-	}
+	awaitCalls(t)
 }
 
 // rolledOut waits until a Deployment is what its object says.
@@ -194,6 +201,24 @@ func pod(args ...string) (string, error) {
 // hookgate runs the program in the Pod that calls.
 func hookgate(args ...string) (string, error) {
 	return tryKubectl(nil, append([]string{"-n", "callers", "exec", "caller", "--", "/cli"}, args...)...)
+}
+
+// awaitCalls waits until calls can be made.
+func awaitCalls(t *testing.T, args ...string) {
+	t.Helper()
+	process.EventuallySees(t, process.Patience, "calls are answered", func() (string, bool) {
+		out, err := pod(append([]string{"load", "-for", "200ms"}, args...)...)
+		return out, err == nil
+	})
+}
+
+// awaitOutput repeats a command of kubectl until its output has a text.
+func awaitOutput(t *testing.T, want string, args ...string) {
+	t.Helper()
+	process.EventuallySees(t, process.Patience, fmt.Sprintf("kubectl %s has %q", strings.Join(args, " "), want), func() (string, bool) {
+		got, err := tryKubectl(nil, args...)
+		return got, err == nil && strings.Contains(got, want)
+	})
 }
 
 // counts are what `pod load` counted.

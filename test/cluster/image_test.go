@@ -35,6 +35,13 @@ func writeImage(archive string) (err error) {
 	if err != nil || len(programs) == 0 {
 		return fmt.Errorf("%s=%s has no programs: %w", podsVariable, os.Getenv(podsVariable), err)
 	}
+	if dir := os.Getenv(allVariable); dir != "" {
+		more, err := filepath.Glob(filepath.Join(dir, "pods", "*"))
+		if err != nil {
+			return err
+		}
+		programs = append(programs, more...)
+	}
 	for _, program := range append(programs, filepath.Join(os.Getenv(binVariable), "coredns")) {
 		if err := addFile(t, program, filepath.Base(program)); err != nil {
 			return err

@@ -7,13 +7,12 @@ import "testing"
 
 // TestHookJobFailures runs Jobs that fail in each way that a Pod can: the caller reads what is the matter.
 func TestHookJobFailures(t *testing.T) {
-	whole(t)
+	all(t)
 	applyFile(t, "failures.yaml")
 	t.Cleanup(func() { kubectl(t, "delete", "-f", node.file("failures.yaml")) })
 	for job, want := range map[string]string{
 		"exits":      "disk full",
 		"no-config":  `container "main" cannot start: CreateContainerConfigError`,
-		"no-image":   `container "main" cannot start: ImagePullBackOff`,
 		"no-program": `container "main"`, // whose error has the folders of the node in it
 		"no-node":    "the Pod has no node: Unschedulable",
 		"no-memory":  `container "main" ended: OOMKilled`,

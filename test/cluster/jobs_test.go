@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // asCaller are the flags of hookgate in the Pod that calls.
@@ -25,13 +27,8 @@ func TestHookJobs(t *testing.T) {
 func answers(t *testing.T, hook, file, want string, flags ...string) {
 	t.Helper()
 	args := slices.Concat([]string{"call", hook, "-f", "/requests/" + file}, asCaller, flags)
-	err := retry(func() error {
-		if last, _ := hookgate(args...); !strings.Contains(last, want) { // an answer may be an error
-			return fmt.Errorf("the answer has no %q: %s", want, last)
-		}
-		return nil
+	process.EventuallySees(t, process.Patience, fmt.Sprintf("the answer has %q", want), func() (string, bool) {
+		last, _ := hookgate(args...) // an answer may be an error
+		return last, strings.Contains(last, want)
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }

@@ -26,6 +26,7 @@ const (
 	cgroupVariable = "HOOKGATE_CLUSTER_CGROUP"
 	// nodeIP is the address of the node, at which the API server is, too.
 	nodeIP = "10.245.0.1"
+	etcd   = "http://127.0.0.1:2379"
 )
 
 //go:embed testdata
@@ -149,20 +150,24 @@ contexts: [{name: test, context: {cluster: test, user: test}}]}
 
 // start starts a program, which ends with the namespace.
 func (n *Node) start(name string, args ...string) error {
-	path := filepath.Join(os.Getenv(binVariable), name)
-	if _, err := os.Stat(path); err != nil {
-		path = filepath.Join(assets(), name)
+	var path string
+	dirs := []string{os.Getenv(binVariable), assets(), os.Getenv(allVariable)}
+	for _, dir := range dirs {
+		path = filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = n.dir
-	cmd.Env = append(os.Environ(), "PATH="+os.Getenv(binVariable)+":"+os.Getenv("PATH"), "LD_LIBRARY_PATH="+filepath.Join(os.Getenv(binVariable), "lib"))
+	cmd.Env = append(os.Environ(), "PATH="+dirs[0]+":"+dirs[2]+":"+os.Getenv("PATH"),
+		"LD_LIBRARY_PATH="+filepath.Join(dirs[0], "lib")+":"+filepath.Join(dirs[2], "lib"))
 	p, err := process.Start(name, cmd)
 	n.logs[name] = p
 	return err
 }
 
 func (n *Node) startControlPlane() error {
-	const etcd = "http://127.0.0.1:2379"
 	if err := n.start("etcd", "--data-dir", "etcd", "--listen-client-urls", etcd, "--advertise-client-urls", etcd, "--unsafe-no-fsync"); err != nil {
 		return err
 	}
@@ -197,7 +202,11 @@ func (n *Node) startContainerd() error {
 	if err := writeImage(archive); err != nil {
 		return err
 	}
-	for _, image := range []string{archive, os.Getenv(imageVariable)} {
+	images := []string{archive, os.Getenv(imageVariable)}
+	if dir := os.Getenv(allVariable); dir != "" {
+		images = append(images, filepath.Join(dir, "earlier", "image.tar"))
+	}
+	for _, image := range images {
 		if err := n.ctr("-n", "k8s.io", "images", "import", image); err != nil {
 			return fmt.Errorf("import the image %s: %w", image, err)
 		}

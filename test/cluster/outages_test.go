@@ -10,12 +10,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // TestDNSDown takes the cluster's DNS away, and ends the connections to an extension: calls say that its name could not be
 // looked up, within their time, and succeed again when DNS is back.
 func TestDNSDown(t *testing.T) {
-	whole(t)
+	all(t)
 	// The caller has the address, as it would have from a cache of its node.
 	address := kubectl(t, "-n", namespace, "get", "service", "hookgate", "-o", "jsonpath={.spec.clusterIP}") + ":443"
 	scale := func(replicas int) {
@@ -35,23 +37,16 @@ func TestDNSDown(t *testing.T) {
 		t.Errorf("without DNS: %s", c.log)
 	}
 	scale(1)
-	calls := func() error { _, err := pod("load", "-for", "1s", "-address", address); return err }
-	if err := retry(calls); err != nil {
-		t.Fatal(err)
-	}
-	if err := retry(func() error {
-		if c := load(t, 10, time.Second)(); c.Failed > 0 {
-			return fmt.Errorf("%s", c.log)
-		}
-		return nil
-	}); err != nil {
-		t.Errorf("with DNS again: %v", err)
-	}
+	awaitCalls(t, "-address", address)
+	process.EventuallySees(t, process.Patience, "no call fails with DNS again", func() (string, bool) {
+		c := load(t, 10, time.Second)()
+		return c.log, c.Failed == 0
+	})
 }
 
 // TestAPIServerDown stops the API server for a minute: no call fails that it does not authenticate.
 func TestAPIServerDown(t *testing.T) {
-	whole(t)
+	all(t)
 	// A Pod of its own, as kubectl's connection goes through the API server.
 	manifest := strings.NewReplacer("name: caller, namespace", "name: during-an-outage, namespace",
 		"    image:", "    command: [/pod, load, -rate, '20', -for, 80s]\n    image:").Replace(podOfCaller(t))
@@ -69,20 +64,16 @@ func TestAPIServerDown(t *testing.T) {
 	if err := syscall.Kill(server[0], syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if err := retry(func() error {
-		phase, err := tryKubectl(nil, "-n", "callers", "get", "pod/during-an-outage", "-o", "jsonpath={.status.phase}")
-		if err == nil && phase != "Succeeded" {
-			err = fmt.Errorf("the Pod is %s", phase)
-		}
-		return err
-	}); err != nil {
-		t.Error(err)
-	}
+	process.EventuallySees(t, process.Patience, "the calls are made", func() (string, bool) {
+		phase, _ := tryKubectl(nil, "-n", "callers", "get", "pod/during-an-outage", "-o", "jsonpath={.status.phase}")
+		return phase, phase == "Succeeded" || phase == "Failed"
+	})
 	log := strings.TrimSpace(kubectl(t, "-n", "callers", "logs", "during-an-outage"))
 	var c counts
 	if err := json.Unmarshal([]byte(log[strings.LastIndex(log, "\n")+1:]), &c); err != nil || c.Calls < 1000 || c.Failed > 0 || c.Wrong > 0 {
 		t.Errorf("%v %s", err, log)
 	}
+	t.Logf("%d calls, %d failed; the slowest took %s", c.Calls, c.Failed, c.Slowest)
 }
 
 // podOfCaller is the manifest of the Pod that calls.

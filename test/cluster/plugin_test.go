@@ -25,7 +25,7 @@ func TestPlugin(t *testing.T) {
 
 // TestPluginCommands runs all commands that ask a gateway and change nothing.
 func TestPluginCommands(t *testing.T) {
-	whole(t)
+	all(t)
 	applyFile(t, "jobs.yaml")
 	answers(t, "BeforeClusterUpgrade", "upgrade.yaml", "backed up")
 	report := filepath.Join(t.TempDir(), "report.zip")

@@ -49,7 +49,7 @@ func TestSmallMemory(t *testing.T) {
 
 // TestMemory is TestSmallMemory with more.
 func TestMemory(t *testing.T) {
-	whole(t)
+	all(t)
 	for _, limit := range []int{512, 128} {
 		t.Run(strconv.Itoa(limit), func(t *testing.T) { withMemory(t, limit) })
 	}

@@ -32,10 +32,7 @@ images: [{name: ghcr.io/hookgate/hookgate, newTag: `+release+`}]
 `, map[string][]byte{"extension.yaml": extension}))
 	rolledOut(t, "beside", "extension")
 	args := []string{"-https", "https://extension.beside.svc:443", "-grpc", "", "-certs", "/certs", "-hook", "BeforeClusterUpgrade"}
-	calls := func() error { _, err := pod(append([]string{"load", "-for", "200ms"}, args...)...); return err }
-	if err := retry(calls); err != nil {
-		t.Fatal(err)
-	}
+	awaitCalls(t, args...)
 	for _, command := range []string{"/extension", sidecarCommand} {
 		end := load(t, 20, 6*time.Second, args...)
 		time.Sleep(time.Second) // so that there are calls before and after it

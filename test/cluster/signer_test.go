@@ -5,9 +5,11 @@ package cluster
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,22 +61,9 @@ func sign(manifests []byte) ([]byte, error) {
 		if o.GetKind() != "Certificate" {
 			continue
 		}
-		var spec struct {
-			SecretName string
-			IsCA       bool
-			DNSNames   []string
-			IssuerRef  struct{ Name string }
-		}
-		data, err := yamlout.Marshal(o.Object["spec"])
-		if err == nil {
-			err = yamlout.Unmarshal(data, &spec)
-		}
+		spec, name, err := certificate(o)
 		if err != nil {
 			return nil, err
-		}
-		name := spec.IssuerRef.Name // which is that of its Secret
-		if spec.IsCA {
-			name = spec.SecretName
 		}
 		a, err := authority(name)
 		if err != nil {
@@ -104,4 +93,83 @@ func sign(manifests []byte) ([]byte, error) {
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// certificateSpec is what the suite reads of a Certificate.
+type certificateSpec struct {
+	SecretName string
+	IsCA       bool
+	DNSNames   []string
+	IssuerRef  struct{ Name string }
+}
+
+// certificate returns the spec of a Certificate, and the name of the authority that signs it.
+func certificate(o *unstructured.Unstructured) (spec certificateSpec, signer string, err error) {
+	data, err := yamlout.Marshal(o.Object["spec"])
+	if err == nil {
+		err = yamlout.Unmarshal(data, &spec)
+	}
+	if spec.IsCA {
+		return spec, spec.SecretName, err
+	}
+	return spec, spec.IssuerRef.Name, err // which is that of its Secret
+}
+
+// signInstalled does what cert-manager would do in the cluster: it makes a Secret for each Certificate, and writes the CA
+// where an annotation asks for it.
+func signInstalled(t *testing.T) {
+	t.Helper()
+	list := func(kinds string) []unstructured.Unstructured {
+		l := &unstructured.UnstructuredList{}
+		if err := l.UnmarshalJSON([]byte(kubectl(t, "get", kinds, "-A", "-o", "json"))); err != nil {
+			t.Fatal(err)
+		}
+		return l.Items
+	}
+	var manifests bytes.Buffer
+	bundles := map[string][]byte{}
+	for _, o := range list("certificates.cert-manager.io") {
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&manifests, "---\n%s\n", text)
+		_, name, err := certificate(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := authority(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundles[o.GetNamespace()+"/"+o.GetName()] = a.PEM
+	}
+	secrets, err := sign(manifests.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, secrets)
+	for _, o := range list("validatingwebhookconfigurations,mutatingwebhookconfigurations,customresourcedefinitions") {
+		bundle := bundles[o.GetAnnotations()["cert-manager.io/inject-ca-from"]]
+		if bundle == nil {
+			continue
+		}
+		paths := []string{"/spec/conversion/webhook"}
+		if o.GetKind() != "CustomResourceDefinition" {
+			webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+			paths = nil
+			for i := range webhooks {
+				paths = append(paths, fmt.Sprintf("/webhooks/%d", i))
+			}
+		}
+		var patch []map[string]any
+		for _, path := range paths {
+			patch = append(patch, map[string]any{"op": "add", "path": path + "/clientConfig/caBundle", "value": bundle})
+		}
+		text, err := json.Marshal(patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, "patch", o.GetKind(), o.GetName(), "--type=json", "-p", string(text))
+	}
 }

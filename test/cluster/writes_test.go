@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // TestWritesDuringARestart changes an ExtensionConfig, and reads it in the older version, while the gateway is restarted:
@@ -38,15 +40,10 @@ func TestWritesDuringARestart(t *testing.T) {
 	kubectl(t, "-n", namespace, "rollout", "restart", "deployment/hookgate")
 	rolledOut(t, namespace, "hookgate")
 	// The last of the former Pods ends after the rollout is complete.
-	if err := retry(func() error {
-		pods := strings.Fields(kubectl(t, "-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=hookgate", "-o", "name"))
-		if len(pods) != 2 {
-			return fmt.Errorf("%d Pods", len(pods))
-		}
-		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	process.EventuallySees(t, process.Patience, "two Pods are left", func() (string, bool) {
+		pods := kubectl(t, "-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=hookgate", "-o", "name")
+		return pods, strings.Count(pods, "\n") == 2
+	})
 	close(stop)
 	if failed := <-ended; len(failed) > 0 {
 		t.Errorf("%d failed, such as: %s", len(failed), failed[0])

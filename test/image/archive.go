@@ -67,6 +67,7 @@ type configFile struct {
 		User       string
 		Entrypoint []string
 		WorkingDir string
+		Env        []string
 		Labels     map[string]string
 	} `json:"config"`
 	RootFS struct {

@@ -65,6 +65,9 @@ func testConfiguration(t *testing.T, i *image) {
 			if diff := cmp.Diff([]string{"/hookgate"}, c.Config.Entrypoint); diff != "" {
 				t.Errorf("entrypoint (-want +got):\n%s", diff)
 			}
+			if diff := cmp.Diff([]string{"TMPDIR=/dev/shm"}, c.Config.Env); diff != "" {
+				t.Errorf("environment (-want +got):\n%s", diff)
+			}
 			if c.Created.Unix() != 0 || len(c.History) != 1 || c.History[0].Created.Unix() != 0 {
 				t.Errorf("created %s, history %+v: want no time but 1970", c.Created, c.History)
 			}

@@ -26,6 +26,8 @@ const (
 	// user and group are numbers, so that Kubernetes can verify that they are not root. 65532 is what distroless images
 	// use.
 	user = "65532:65532"
+	// temporary names the one directory that can be written in a container with a read-only root file system.
+	temporary = "TMPDIR=/dev/shm"
 )
 
 // epoch is the value of every time in the image, so that the bytes do not depend on the time of the build.
@@ -101,7 +103,7 @@ func newImage(b binary, roots []byte, labels map[string]string) (v1.Image, error
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = b.os, b.arch, v1.Time{Time: epoch}
-	config.Config = v1.Config{User: user, Entrypoint: []string{binaryPath}, WorkingDir: "/", Labels: labels}
+	config.Config = v1.Config{User: user, Entrypoint: []string{binaryPath}, WorkingDir: "/", Env: []string{temporary}, Labels: labels}
 	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
