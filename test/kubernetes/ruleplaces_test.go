@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -325,6 +326,6 @@ func (p *places) restores(t *testing.T) {
 				return fmt.Sprintf("%s: %v", record.Name, owners), false
 			}
 		}
-		return fmt.Sprint(len(records)), len(records) == len(passed)
+		return strconv.Itoa(len(records)), len(records) == len(passed)
 	})
 }

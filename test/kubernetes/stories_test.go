@@ -85,7 +85,7 @@ func (c *container) run(job *batchv1.Job, meanwhile func()) (exitCode int32, mes
 	meanwhile()
 	err := <-ended
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		exitCode = int32(exit.ExitCode()) //nolint:gosec // of 8 bits
+		exitCode = int32(exit.ExitCode())
 	} else if err != nil {
 		c.t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func (c *container) succeeds(l registry.Answerer, request proto.Message, job *ba
 
 func (c *container) write(name, text string) {
 	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // some are programs
+	if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o700); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -39,8 +39,8 @@ func NewREST(config Config) *REST {
 //   - Timeout, Canceled: ctx ended
 //   - Internal: a request that is not a message of the catalog
 //
-// While the extension takes no connections, Call waits for it: for half of the time that is left, and not for longer than
-// limits.RestartWait from the first call that had none. If a connection broke before the end of the request, or if the
+// While the extension takes no connections, Call waits for it: for half of the time that is left, and at most until
+// limits.RestartWait after the first call that had none. If a connection broke before the end of the request, or if the
 // extension asks for it with status code 503 and a Retry-After, Call sends the request again: up to three times, within
 // the deadline, and not for more than one call in ten.
 func (r *REST) Call(ctx context.Context, c Call) (Result, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// route is where one ClientConfig leads: a host, and a prefix of all paths there. Only its budget and its outage change.
+// route is where one ClientConfig leads: a host, and a prefix of all paths there. Its budget and its outage change.
 type route struct {
 	budget    retryBudget
 	outage    outage

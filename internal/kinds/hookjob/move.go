@@ -35,8 +35,8 @@ const blocksLabel = ownPrefix + "blocks-move"
 // movedAnnotation of a Job is what its success is recorded under in the ClusterRecord.
 const movedAnnotation = ownPrefix + "moved-key"
 
-// movedKey returns the digest of once by which a success is known after a move, which changes UIDs; empty if the hook is
-// about a Machine and not called again after it.
+// movedKey returns the digest of once by which a success is known after a move, which changes UIDs. It is empty if the
+// hook is about a Machine and not called again after it.
 func (r *run) movedKey() string {
 	replaced := []string{r.clusterUID, "cluster"}
 	if r.clusterUID == "" {
