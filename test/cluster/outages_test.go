@@ -18,8 +18,7 @@ import (
 // looked up, within their time, and succeed again when DNS is back.
 func TestDNSDown(t *testing.T) {
 	all(t)
-	// The caller has the address, as it would have from a cache of its node.
-	address := kubectl(t, "-n", namespace, "get", "service", "hookgate", "-o", "jsonpath={.spec.clusterIP}") + ":443"
+	address := serviceAddress(t)
 	scale := func(replicas int) {
 		kubectl(t, "-n", "kube-system", "scale", "deployment/coredns", fmt.Sprintf("--replicas=%d", replicas))
 		if replicas > 0 {
@@ -47,9 +46,10 @@ func TestDNSDown(t *testing.T) {
 // TestAPIServerDown stops the API server for a minute: no call fails that it does not authenticate.
 func TestAPIServerDown(t *testing.T) {
 	all(t)
-	// A Pod of its own, as kubectl's connection goes through the API server.
+	// A Pod of its own, as kubectl's connection goes through the API server. CoreDNS does not survive so long an outage.
+	command := fmt.Sprintf("    command: [/pod, load, -rate, '20', -for, 80s, -grpc, '', -address, '%s']\n", serviceAddress(t))
 	manifest := strings.NewReplacer("name: caller, namespace", "name: during-an-outage, namespace",
-		"    image:", "    command: [/pod, load, -rate, '20', -for, 80s]\n    image:").Replace(podOfCaller(t))
+		"    image:", command+"    image:").Replace(podOfCaller(t))
 	manifest = strings.Replace(manifest, "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
 	apply(t, []byte(manifest))
 	kubectl(t, "-n", "callers", "wait", "pod/during-an-outage", "--for=condition=Ready", "--timeout=60s")
@@ -74,6 +74,12 @@ func TestAPIServerDown(t *testing.T) {
 		t.Errorf("%v %s", err, log)
 	}
 	t.Logf("%d calls, %d failed; the slowest took %s", c.Calls, c.Failed, c.Slowest)
+}
+
+// serviceAddress returns the address of the gateway, as a caller would have it from a cache of its node.
+func serviceAddress(t *testing.T) string {
+	t.Helper()
+	return kubectl(t, "-n", namespace, "get", "service", "hookgate", "-o", "jsonpath={.spec.clusterIP}") + ":443"
 }
 
 // podOfCaller is the manifest of the Pod that calls.
