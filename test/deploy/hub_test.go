@@ -613,7 +613,7 @@ func (s *server) auditRule(t *testing.T, g *process.Gateway, certs *devcert.Pair
 	})
 }
 
-// roll moves a Cluster to another version of the extension, and deletes the Cluster.
+// roll moves a Cluster to another version of the extension, gives it a place of a rule, and deletes the Cluster.
 func (s *server) roll(t *testing.T, group string, g *process.Gateway, certs *devcert.Pair, x *extension) {
 	t.Helper()
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"))
@@ -631,6 +631,18 @@ func (s *server) roll(t *testing.T, group string, g *process.Gateway, certs *dev
 		}
 		return all
 	}
+	s.apply(t, []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: places}\nspec: {hook: BeforeClusterUpgrade, concurrency: {limit: 1}}\n"))
+	places := func() int {
+		var list v1alpha1.ClusterRecordList
+		if err := s.client.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	eventually(t, "the Cluster has a place", func() bool {
+		ask(t, g, certs, "beforeclusterupgrade/rule.places", `{"cluster":{"metadata":{"namespace":"team","name":"c"}}}`)
+		return places() == 1
+	})
 	machine := func(version string) string {
 		return `{"machine":{"metadata":{"namespace":"team","name":"m"},"spec":{"clusterName":"c","version":"` + version + `"}}}`
 	}
@@ -649,7 +661,7 @@ func (s *server) roll(t *testing.T, group string, g *process.Gateway, certs *dev
 	if out, err := kubectl(s.admin, nil, "delete", "-n", "team", "clusters.cluster.x-k8s.io", "c"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	eventually(t, "its record is deleted", func() bool { return len(states()) == 0 })
+	eventually(t, "its records are deleted", func() bool { return len(states()) == 0 && places() == 0 })
 }
 
 // ask calls a hook with a client certificate, and returns the answer.

@@ -104,13 +104,17 @@ func TestRules(t *testing.T) {
 // placesOf returns the Clusters that have a place of a rule.
 func (w *fixture) placesOf(rule string) (clusters []string) {
 	w.t.Helper()
-	places, _, err := unstructured.NestedSlice(w.get("hookgate.dev/v1alpha1", "HookRule", "", rule).Object, "status", "places")
-	if err != nil {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("hookgate.dev/v1alpha1")
+	list.SetKind("ClusterRecordList")
+	if err := w.List(w.ctx, list, client.MatchingLabels{"hookgate.dev/hook-rule": rule}); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, place := range places {
-		of, _ := place.(map[string]any)
-		clusters = append(clusters, fmt.Sprint(of["name"]))
+	for _, record := range list.Items {
+		if _, given, _ := unstructured.NestedString(record.Object, "spec", "place", "since"); given {
+			name, _, _ := unstructured.NestedString(record.Object, "spec", "clusterName")
+			clusters = append(clusters, name)
+		}
 	}
 	return clusters
 }
