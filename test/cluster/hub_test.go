@@ -136,15 +136,20 @@ func install(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As clusterctl does, without a value of anybody.
+	jobs, err := os.ReadFile(filepath.Join(out, "jobs.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As clusterctl does, with a value for HookJobs and none for the other variables.
+	components = regexp.MustCompile(`\$\{HOOKGATE_HOOK_JOBS_NAMESPACE:=[^}]*\}`).ReplaceAll(components, []byte("hookgate-jobs"))
 	components = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`).ReplaceAll(components, []byte("$1"))
 	applyFile(t, "kinds.yaml")
 	before = objects(t)
 	begun := time.Now()
 	hubManifests = kustomize(t, `
-resources: [components.yaml, ../../deploy/jobs]
-components: [../../deploy/components/jobs, ../../deploy/components/self-certificates/hub-beside-core]
-`, map[string][]byte{"components.yaml": components})
+resources: [components.yaml, jobs.yaml]
+components: [../../deploy/components/self-certificates/hub-beside-core]
+`, map[string][]byte{"components.yaml": components, "jobs.yaml": jobs})
 	apply(t, hubManifests)
 	rolledOut(t, namespace, "hookgate")
 	t.Logf("installed in %s", time.Since(begun).Round(time.Second))
