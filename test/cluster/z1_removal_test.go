@@ -29,14 +29,16 @@ resources: [../../deploy/overlays/`+overlay+`]
 components: [../../deploy/components/self-certificates/`+component+`]
 images: [{name: ghcr.io/hookgate/hookgate, newTag: `+release+`}]
 `, nil)
+			ofCore := ""
 			if overlay == "reader-beside-core" {
+				ofCore = "runtime.cluster.x-k8s.io"
 				core := filepath.Join(root(t), "deploy", "crd", "runtime.cluster.x-k8s.io_extensionconfigs.yaml")
 				kubectl(t, "apply", "--server-side", "-f", core)
 				defer kubectl(t, "delete", "-f", core)
 			}
 			apply(t, manifests)
 			rolledOut(t, namespace, "hookgate")
-			remove(t, manifests)
+			remove(t, manifests, ofCore)
 		})
 	}
 }
@@ -45,7 +47,7 @@ images: [{name: ghcr.io/hookgate/hookgate, newTag: `+release+`}]
 func removeHub(t *testing.T) {
 	kubectl(t, "delete", "namespace", "callers", "acme-system", "beside", "--ignore-not-found")
 	kubectl(t, "delete", "clusterrolebinding", "callers")
-	remove(t, hubManifests)
+	remove(t, hubManifests, "")
 	removed = true
 }
 
@@ -65,14 +67,15 @@ func withoutHub(t *testing.T) {
 	}
 }
 
-// remove removes what manifests have installed, and expects the objects from before.
-func remove(t *testing.T, manifests []byte) {
+// remove removes what manifests have installed, and expects the objects from before, and those of a group of core's, if that
+// is not empty.
+func remove(t *testing.T, manifests []byte, ofCore string) {
 	t.Helper()
 	begun := time.Now()
 	kubectl(t, "-n", namespace, "delete", "deployment", "hookgate", "--cascade=foreground")
 	kubectlWith(t, manifests, "delete", "--ignore-not-found", "-f", "-")
 	t.Logf("removed in %s", time.Since(begun).Round(time.Second))
-	expectLeft(t, func(string) bool { return false })
+	expectLeft(t, func(object string) bool { return ofCore != "" && strings.HasSuffix(object, "."+ofCore) })
 }
 
 // expectLeft waits until the cluster has no other objects than before, and those that stay.

@@ -103,7 +103,9 @@ func newImage(b binary, roots []byte, labels map[string]string) (v1.Image, error
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = b.os, b.arch, v1.Time{Time: epoch}
-	config.Config = v1.Config{User: user, Entrypoint: []string{binaryPath}, WorkingDir: "/", Env: []string{temporary}, Labels: labels}
+	config.Config = v1.Config{
+		User: user, Entrypoint: []string{binaryPath}, WorkingDir: "/", Env: []string{temporary}, Labels: labels,
+	}
 	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
