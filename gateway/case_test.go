@@ -85,12 +85,15 @@ func TestHoldsInAnyCase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, nil)
-			f.registerAnswers(t, "BeforeClusterCreate", `{"status":"Success","retryAfterSeconds":60,"hint":2}`, tc.answer)
+			f.registerAnswers(t, "BeforeClusterCreate", `{"status":"Success","message":"wait","retryAfterSeconds":60,"hint":2}`, tc.answer)
 			got := f.post(t, createPath, createBody)
 			r := readBoth[runtimehooksv1.BeforeClusterCreateResponse](t, got)
 			want := runtimehooksv1.BeforeClusterCreateResponse{}
 			want.TypeMeta = r.TypeMeta
-			want.Status, want.RetryAfterSeconds = runtimehooksv1.ResponseStatusSuccess, tc.retry
+			want.Status, want.RetryAfterSeconds, want.Message = runtimehooksv1.ResponseStatusSuccess, tc.retry, "wait"
+			if tc.retry < 60 {
+				want.Message += `, handler "b.acme" holds, and does not say why`
+			}
 			if tc.wrong != "" {
 				want.Status, want.Message = runtimehooksv1.ResponseStatusFailure, `handler "b.acme": call extension: answer: `+tc.wrong
 				if tc.wrong == "no" {

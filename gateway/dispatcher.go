@@ -166,6 +166,7 @@ func (d *Dispatcher) newMatcher() selection.Matcher {
 
 // call calls one handler, or the steps of a chain. A panic becomes the error of this call, and of no other.
 func (d *Dispatcher) call(ctx context.Context, r Request, t selection.Target) (response proto.Message, err error) {
+	defer func() { response = nameHold(r.Hook, t.Seen(), response) }()
 	if t.Chain != nil {
 		var end func(proto.Message, error)
 		ctx, end = d.config.Observer.BeginChain(ctx, r.Hook, t.Chain.Name)

@@ -93,8 +93,8 @@ func TestPolicyOrder(t *testing.T) {
 			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success, Message: "a, b, c"}, "",
 		},
 		"Hold": {
-			"who holds the caller does not keep others from being asked", answers{"v.c": answer(success, "", 9), "v.b": answer(success, "", 5)}, "", whole, 4 * time.Second,
-			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success, RetryAfterSeconds: 5}, "",
+			"who holds the caller does not keep others from being asked", answers{"v.c": answer(success, "c", 9), "v.b": answer(success, "b", 5)}, "", whole, 4 * time.Second,
+			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success, Message: "b, c", RetryAfterSeconds: 5}, "",
 		},
 		"Failure": {
 			"a Failure ends the sequence", answers{"v.a": answer(failure, "no", 0)}, "", map[string]time.Duration{"v.c": 0, "v.a": time.Second}, 2 * time.Second,

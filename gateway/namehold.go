@@ -1,0 +1,35 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
+)
+
+// nameHold gives an answer that holds its caller without a message one that names the handler, as the caller knows it:
+// callers show the message to those who wait, and do not know which of several handlers holds. What is recorded,
+// compared and cached is the answer as it was.
+func nameHold(h *catalog.Hook, handler string, answer proto.Message) proto.Message {
+	r, ok := answer.(outcome.Blocking)
+	if !ok || h.Group != hook.Group || r.GetRetryAfterSeconds() == 0 || strings.TrimSpace(r.GetMessage()) != "" {
+		return answer
+	}
+	if status, _ := catalog.StatusOf(answer); status != catalog.Success {
+		return answer // a Failure holds nobody
+	}
+	text := "handler %q is at work"
+	if h.Mergeable {
+		text = "handler %q holds, and does not say why"
+	}
+	named := proto.Clone(answer) // which others may have, too
+	catalog.SetStatus(named, catalog.Success, fmt.Sprintf(text, handler))
+	return named
+}
