@@ -210,14 +210,18 @@ func (c *clusterctl) run(t *testing.T, args ...string) string {
 	return c.command(t, process.Program(t, "HOOKGATE_CLUSTERCTL"), append(args, "--config", c.config)...)
 }
 
-// apply applies a file of the gateway's release.
+// apply applies a file of the gateway's release, whose webhook is core's: kube-proxy knows an endpoint up to a second after
+// its Pod is ready.
 func (c *clusterctl) apply(t *testing.T, version, file string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(c.dir, "runtime-extension-hookgate", version, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	apply(t, data)
+	process.EventuallySees(t, process.Patience, file+" is applied", func() (string, bool) {
+		out, err := tryKubectl(data, "apply", "--server-side", "-f", "-")
+		return fmt.Sprint(out, err), err == nil
+	})
 }
 
 // generate makes the Cluster and its ClusterClass from the template of the release.
