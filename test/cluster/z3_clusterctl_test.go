@@ -51,8 +51,8 @@ func TestClusterctl(t *testing.T) {
 	t.Logf("clusterctl init took %s", time.Since(begun).Round(time.Second))
 
 	c.apply(t, earlier, "register.yaml")
-	if out := c.command(t, process.Program(t, "HOOKGATE_BIN"), "callers"); strings.Count(out, "added --runtime-extension-client-cert-file") != 2 {
-		t.Errorf("hookgate callers: %s", out)
+	if out, err := newPlugin(t).run(t, "callers"); err != nil || strings.Count(out, "added --runtime-extension-client-cert-file") != 2 {
+		t.Errorf("hookgate callers: %v\n%s", err, out)
 	}
 	for _, m := range managers {
 		rolledOut(t, m.namespace+"-system", m.namespace+"-controller-manager")
