@@ -211,7 +211,15 @@ var brokenExtensions = []broken{
 			s.clock.advance(slow + 100*time.Millisecond)
 			return nil, nil
 		}
-	}, "it took 2.1s, and the first time 2.1s"},
+	}, "it took 2.1s, and the first time 2.1s, of its timeout of 20s"},
+	{"answers.quick", "needs most of a short timeout", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.handlers[0].TimeoutSeconds = proto.Int32(1)
+		s.before = func(context.Context, *catalog.Hook, proto.Message) (proto.Message, error) {
+			s.clock.advance(900 * time.Millisecond)
+			return nil, nil
+		}
+	}, "it took 900ms, and the first time 900ms, of its timeout of 1s"},
 	{"answers.kind", "answers as another hook", REST, func(s *stub) {
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"BeforeClusterDeleteResponse"`)
 	}, `kind is "BeforeClusterDeleteResponse", not "BeforeClusterCreateResponse"`},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// slow is the time within which a handler should answer.
+// slow is the time within which a handler should answer, if its timeout is not shorter than twice that.
 const slow = 2 * time.Second
 
 var answerChecks = []Check{
@@ -44,17 +44,19 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.quick", Level: Should,
-		Rule:   "A handler answers within two seconds: callers wait for it.",
+		Rule: "A handler answers within two seconds, because callers wait for it, and within half of its timeoutSeconds: " +
+			"with less to spare, calls fail when it is busy.",
 		Source: guidelines + "Timeouts: typically in milliseconds",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachBase(func(h *handler, x *exchange) string {
-				if x.outcome != answered || x.took <= slow {
+				most := min(slow, h.timeout/2)
+				if x.outcome != answered || x.took <= most {
 					return ""
 				}
 				// A first call may be slow because the extension warms up.
-				if again := s.ask(ctx, h, s.request(h)); again.took > slow {
-					return "it took " + again.took.Round(100*time.Millisecond).String() + ", and the first time " +
-						x.took.Round(100*time.Millisecond).String()
+				if again := s.ask(ctx, h, s.request(h)); again.took > most {
+					return fmt.Sprintf("it took %s, and the first time %s, of its timeout of %s",
+						again.took.Round(100*time.Millisecond), x.took.Round(100*time.Millisecond), h.timeout)
 				}
 				return ""
 			})(ctx, s, v)

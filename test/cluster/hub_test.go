@@ -229,7 +229,7 @@ func awaitOutput(t *testing.T, want string, args ...string) {
 // counts are what `pod load` counted.
 type counts struct {
 	Calls, Failed, Wrong int
-	Slowest              string
+	Slowest, Failing     string
 	log                  string
 }
 

@@ -37,6 +37,10 @@ func TestInfrastructureProvider(t *testing.T) {
 	if id := kubectl(t, "get", "hookgatemachine/rack1-m", "-o", "jsonpath={.spec.providerID}"); !strings.HasPrefix(id, "rack://") {
 		t.Errorf("the provider ID is %q", id)
 	}
+	lists := newPlugin(t)
+	for command, want := range map[string]string{"get clusters": "rack1", "get machines -o wide": "rack://", "get pools": ""} {
+		lists.expect(t, command, want)
+	}
 	leader, _, _ := strings.Cut(kubectl(t, "-n", namespace, "get", "lease", "-o",
 		`jsonpath={.items[?(@.metadata.name=="hookgate-infrastructure")].spec.holderIdentity}`), "_")
 	kubectl(t, "-n", namespace, "delete", "pod/"+leader, "--force", "--grace-period=0")

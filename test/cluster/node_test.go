@@ -160,8 +160,7 @@ func (n *Node) start(name string, args ...string) error {
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = n.dir
-	cmd.Env = append(os.Environ(), "PATH="+dirs[0]+":"+dirs[2]+":"+os.Getenv("PATH"),
-		"LD_LIBRARY_PATH="+filepath.Join(dirs[0], "lib")+":"+filepath.Join(dirs[2], "lib"))
+	cmd.Env = append(os.Environ(), "PATH="+dirs[0]+":"+os.Getenv("PATH"), "LD_LIBRARY_PATH="+filepath.Join(dirs[0], "lib"))
 	p, err := process.Start(name, cmd)
 	n.logs[name] = p
 	return err

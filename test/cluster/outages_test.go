@@ -52,6 +52,12 @@ func TestAPIServerDown(t *testing.T) {
 		"    image:", command+"    image:").Replace(podOfCaller(t))
 	manifest = strings.Replace(manifest, "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
 	apply(t, []byte(manifest))
+	t.Cleanup(func() {
+		if t.Failed() {
+			log, _ := tryKubectl(nil, "-n", "callers", "logs", "during-an-outage")
+			t.Log(log, node.logs["kubelet"].LogTail())
+		}
+	})
 	kubectl(t, "-n", "callers", "wait", "pod/during-an-outage", "--for=condition=Ready", "--timeout=60s")
 	server := pids(t, assets()+"/kube-apiserver")
 	if len(server) != 1 {

@@ -4,6 +4,9 @@
 package cluster
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -51,4 +54,56 @@ images: [{name: ghcr.io/hookgate/hookgate, newTag: `+release+`}]
 			t.Errorf("after %s was killed: %s", command, c.log)
 		}
 	}
+}
+
+// TestSidecarChart installs the same extension as a chart with the library chart of a release, calls it, and uninstalls it.
+func TestSidecarChart(t *testing.T) {
+	all(t)
+	const library = "hookgate-sidecar-0.1.0.tgz"
+	extension, err := files.ReadFile("testdata/beside.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.SplitAfter(strings.ReplaceAll(string(extension), "beside", "charted"), "---\n")
+	// The chart has the Deployment and the Service, with the lines of docs/sidecar.md.
+	template := strings.NewReplacer(
+		"    spec:\n", "    spec:\n      {{- include \"hookgate-sidecar.pod\" . | nindent 6 }}\n",
+		"      containers:\n", "      containers:\n      {{- include \"hookgate-sidecar.container\" . | nindent 6 }}\n",
+		"      volumes: [{name: socket, emptyDir: {}}]\n", "      volumes:\n      {{- include \"hookgate-sidecar.volume\" . | nindent 6 }}\n"+
+			"      - {name: socket, emptyDir: {}}\n",
+	).Replace(strings.Join(documents[2:], ""))
+	archive, err := os.ReadFile(filepath.Join(released(t, filepath.Join(root(t), "deploy", "release"), release), library))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"Chart.yaml": "{apiVersion: v2, name: extension, version: 0.1.0, dependencies: [{name: hookgate-sidecar, version: 0.1.0}]}",
+		"values.yaml": "hookgate-sidecar: {extension: 'unix:///run/extension/extension.sock', " +
+			"volumeMounts: [{name: socket, mountPath: /run/extension}]}",
+		"templates/extension.yaml": template,
+		"charts/" + library:        string(archive),
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	given, err := sign([]byte(strings.Join(documents[:2], "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, given)
+	t.Cleanup(func() { kubectl(t, "delete", "namespace", "charted") })
+	kubectl(t, "-n", "charted", "wait", "--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt", "--timeout=60s")
+	had := objects(t)
+	c := &chart{dir: t.TempDir()}
+	c.helm(t, "install", "extension", dir, "--namespace", "charted")
+	rolledOut(t, "charted", "extension")
+	awaitCalls(t, "-https", "https://extension.charted.svc:443", "-grpc", "", "-certs", "/certs", "-hook", "BeforeClusterUpgrade")
+	c.helm(t, "uninstall", "extension", "--namespace", "charted")
+	expectLeft(t, func(object string) bool { return had[object] })
 }

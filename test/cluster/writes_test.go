@@ -50,10 +50,13 @@ func TestWritesDuringARestart(t *testing.T) {
 	}
 }
 
-// TestFrozenGateway stops the process of a gateway: it leaves the Services, and is replaced, about 20 s later.
+// TestFrozenGateway stops the process of a gateway under calls: it leaves the Services, and is replaced, about 20 s later.
+// Calls that it has, or gets until then, fail, for at most 30 s.
 func TestFrozenGateway(t *testing.T) {
 	hub(t)
 	const status = `jsonpath={range .items[*]}{.status.containerStatuses[0].ready}:{.status.containerStatuses[0].restartCount} {end}`
+	end := load(t, 20, 45*time.Second)
+	time.Sleep(2 * time.Second) // so that there are calls before it
 	frozen := gateways(t)[0]
 	if err := syscall.Kill(frozen, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -74,5 +77,11 @@ func TestFrozenGateway(t *testing.T) {
 	if left == 0 || left > most || replaced == 0 || replaced > most {
 		t.Errorf("a frozen gateway left after %s, and another was ready after %s", left, replaced)
 	}
+	c := end()
+	failing, err := time.ParseDuration(c.Failing)
+	if err != nil || c.Failed == 0 || failing > most || c.Wrong > 0 {
+		t.Errorf("%v %s", err, c.log)
+	}
+	t.Logf("calls failed for %s", failing)
 	rolledOut(t, namespace, "hookgate")
 }

@@ -51,8 +51,8 @@ func TestClusterctl(t *testing.T) {
 	t.Logf("clusterctl init took %s", time.Since(begun).Round(time.Second))
 
 	c.apply(t, earlier, "register.yaml")
-	if out := c.command(t, process.Program(t, "HOOKGATE_BIN"), "callers"); strings.Count(out, "added --runtime-extension-client-cert-file") != 2 {
-		t.Errorf("hookgate callers: %s", out)
+	if out, err := newPlugin(t).run(t, "callers"); err != nil || strings.Count(out, "added --runtime-extension-client-cert-file") != 2 {
+		t.Errorf("hookgate callers: %v\n%s", err, out)
 	}
 	for _, m := range managers {
 		rolledOut(t, m.namespace+"-system", m.namespace+"-controller-manager")
@@ -132,16 +132,12 @@ func newClusterctl(t *testing.T) *clusterctl {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image := "localhost/test:" + api.Version // by which hookgate callers knows what a manager can do
-	if err := node.ctr("-n", "k8s.io", "images", "tag", "localhost/test:1", image); err != nil {
-		t.Fatal(err)
-	}
 	for label, m := range managers {
 		components, err := exec.Command(process.Program(t, "HOOKGATE_KUSTOMIZE"), "build", filepath.Join(api.Dir, m.folder, "config", "default")).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := regexp.MustCompile(`image: \S+`).ReplaceAllString(string(components), "image: "+image)
+		text := regexp.MustCompile(`image: \S+`).ReplaceAllString(string(components), "image: localhost/test:1")
 		text = strings.NewReplacer("- /manager\n", "- /"+m.program+"\n", "imagePullPolicy: Always", "imagePullPolicy: Never").Replace(text)
 		c.write(t, label, api.Version, m.file, []byte(text))
 		c.copy(t, label, api.Version, filepath.Join(api.Dir, "metadata.yaml"))
@@ -214,14 +210,18 @@ func (c *clusterctl) run(t *testing.T, args ...string) string {
 	return c.command(t, process.Program(t, "HOOKGATE_CLUSTERCTL"), append(args, "--config", c.config)...)
 }
 
-// apply applies a file of the gateway's release.
+// apply applies a file of the gateway's release, whose webhook is core's: kube-proxy knows an endpoint up to a second after
+// its Pod is ready.
 func (c *clusterctl) apply(t *testing.T, version, file string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(c.dir, "runtime-extension-hookgate", version, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	apply(t, data)
+	process.EventuallySees(t, process.Patience, file+" is applied", func() (string, bool) {
+		out, err := tryKubectl(data, "apply", "--server-side", "-f", "-")
+		return fmt.Sprint(out, err), err == nil
+	})
 }
 
 // generate makes the Cluster and its ClusterClass from the template of the release.

@@ -19,6 +19,10 @@ var downloadURL = regexp.MustCompile(`github\.com/hookgate/hookgate/releases/(?:
 var artifact = regexp.MustCompile(`[a-z]+\.openapi\.json|\bhookgate(?:-infrastructure|-sidecar|-man-pages)?(?:-\d[\d.]*\d)?\.(?:tgz|tar\.gz)` +
 	`|\bhookgate(?:-render)?-(?:linux|darwin)-\w+`)
 
+// tag matches a release that a page names: the tag of the image, to clusterctl, to kustomize, in a URL, and the version of a
+// chart.
+var tag = regexp.MustCompile(`(?:\bhookgate:|ref=|refs/tags/|releases/download/|newTag: |--version |hookgate-sidecar\n  version: )v?(\d+\.\d+)\.\d+\b`)
+
 // TestDownloadsOfTheDocsAreReleased compares what the pages tell people to download, and the files of a release that they
 // name, with those that a release has.
 func TestDownloadsOfTheDocsAreReleased(t *testing.T) {
@@ -52,7 +56,11 @@ func TestDownloadsOfTheDocsAreReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := 0
+	var series []string
+	for _, match := range regexp.MustCompile(`(?m)^## v(\d+\.\d+)\.`).FindAllSubmatch(read(t, filepath.Join("..", "..", "CHANGELOG.md")), -1) {
+		series = append(series, string(match[1]))
+	}
+	named, tagged := 0, 0
 	for _, page := range append(pages, filepath.Join("..", "..", "README.md")) {
 		text := string(read(t, page))
 		names := artifact.FindAllString(text, -1)
@@ -64,10 +72,16 @@ func TestDownloadsOfTheDocsAreReleased(t *testing.T) {
 				t.Errorf("%s names %s, which no release has: it has %v", page, name, files)
 			}
 		}
-		named += len(names)
+		tags := tag.FindAllStringSubmatch(text, -1)
+		for _, match := range tags {
+			if !slices.Contains(series, match[1]) {
+				t.Errorf("%s names a release in %q, and there are those of %v", page, match[0], series)
+			}
+		}
+		named, tagged = named+len(names), tagged+len(tags)
 	}
-	if named < 20 {
-		t.Errorf("the pages name %d downloads, and there are more", named)
+	if named < 20 || tagged < 12 {
+		t.Errorf("the pages name %d downloads and %d releases, and there are more", named, tagged)
 	}
 }
 

@@ -30,10 +30,11 @@ func NewLintCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:   "lint DIR|FILE...",
 		Short: "Find mistakes in manifests of ExtensionConfigs, policies, rules and chains",
 		Long: "Find mistakes in manifests, before they are applied or a gateway reads them: what is not as the\n" +
-			"schemas say, policies in conflict, and expressions that do not suit the requests of the hooks that\n" +
-			"they are for. Those of the handlers in status.handlers are known; without them, a match condition has\n" +
-			"to suit one hook, and the steps of a HandlerChain are taken to exist. lint needs no gateway and no\n" +
-			"cluster. What rules and chains answer, \"hookgate rule test\" and \"hookgate chain test\" find out.\n\n" +
+			"schemas say, policies in conflict, Services without the port that an ExtensionConfig names, and\n" +
+			"expressions that do not suit the requests of the hooks that they are for. Those of the handlers in\n" +
+			"status.handlers are known; without them, a match condition has to suit one hook, and the steps of a\n" +
+			"HandlerChain are taken to exist. lint needs no gateway and no cluster. What rules and chains answer,\n" +
+			"\"hookgate rule test\" and \"hookgate chain test\" find out.\n\n" +
 			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2 for\n" +
 			"wrong usage. Warnings, such as about objects of other kinds, do not count.",
 		Example: "  hookgate lint manifests/\n" +

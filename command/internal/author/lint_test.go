@@ -5,6 +5,7 @@ package author_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -166,6 +167,73 @@ func TestLintChains(t *testing.T) {
 		got := commandtest.Hookgate(t, "", "lint", ".")
 		want := strings.Join(append(tt.want, ""), "\n")
 		if got.Out != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.Out, want)
+		}
+	}
+}
+
+// TestLintExtensions finds what keeps an extension from being called as its files mean it.
+func TestLintExtensions(t *testing.T) {
+	config := func(metadata, client, handler string) string {
+		return "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme" + metadata + "}\nspec: {clientConfig: {" + client + "}}\n" +
+			"status:\n  handlers:\n  - name: " + handler + "\n    requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: GeneratePatches}\n"
+	}
+	service := func(metadata, spec string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata: {name: acme" + metadata + "}\nspec: {" + spec + "}\n"
+	}
+	const of, annotation = `0.yaml:3: %s: ExtensionConfig "acme": annotation cert-manager.io/inject-ca-from does nothing here: ` +
+		"runtime.cluster.x-k8s.io/inject-ca-from-secret: NAMESPACE/SECRET makes Cluster API and Hookgate take ca.crt of a Secret", "cert-manager.io/inject-ca-from: s/c"
+	const client, offered = "service: {name: acme, namespace: s}", `0.yaml:6: warning: ExtensionConfig "acme": status.handlers: handler "%s.acme" is offered to ` +
+		"Cluster API as %s, which a ClusterClass has to name: with -- for the dot, it would be ambiguous or have more than 63 characters"
+	for reason, tt := range map[string]struct {
+		files []string
+		want  []string
+	}{
+		"Services with the port, by a number or by default, among others": {[]string{
+			config("", client+`, caBundle: ""`, "patch.acme"), service(", namespace: other", "ports: [{port: 1}]"), service("", "ports: [{port: 8443}, {port: 443}]"),
+		}, nil},
+		"a Service of another kind": {[]string{config("", client, "patch.acme"), service(", namespace: s", "type: ExternalName, externalName: a.example.com")}, nil},
+		"a Service without the port": {
+			[]string{config("", client, "patch.acme"), service(", namespace: s", "ports: [{name: https, port: 8443}]")},
+			[]string{`0.yaml:4: error: ExtensionConfig "acme": spec.clientConfig.service.port: Invalid value: the Service at 1.yaml:1 has no port 443`},
+		},
+		"a Secret whose CA is taken": {
+			[]string{config(", annotations: {runtime.cluster.x-k8s.io/inject-ca-from-secret: s/c}", client, "patch.acme")}, nil,
+		},
+		"a CA that is not taken": {
+			[]string{config(", annotations: {"+annotation+"}", client, "patch.acme")}, []string{fmt.Sprintf(of, "error")},
+		},
+		"a CA that is taken from elsewhere": {
+			[]string{config(", annotations: {"+annotation+", runtime.cluster.x-k8s.io/inject-ca-from-secret: s/c}", client, "patch.acme")},
+			[]string{fmt.Sprintf(of, "warning")},
+		},
+		"a CA that is no base64": {
+			[]string{config("", client+`, caBundle: "-----BEGIN CERTIFICATE-----"`, "patch.acme")},
+			[]string{`0.yaml:4: error: ExtensionConfig "acme": spec.clientConfig.caBundle: Invalid value: must be base64 of PEM`},
+		},
+		"a CA that is no PEM": {
+			[]string{config("", client+`, caBundle: eA==`, "patch.acme")},
+			[]string{`0.yaml:4: error: ExtensionConfig "acme": spec.clientConfig.caBundle: Invalid value: must be base64 of at least one certificate in PEM`},
+		},
+		"a name that is ambiguous as a label": {
+			[]string{config("", client, "a--b.acme")}, []string{fmt.Sprintf(offered, "a--b", "a--b--acme-e613da7d")},
+		},
+		"a name that is too long as a label": {
+			[]string{config("", client, strings.Repeat("a", 58)+".acme")},
+			[]string{fmt.Sprintf(offered, strings.Repeat("a", 58), strings.Repeat("a", 54)+"-76b344f4")},
+		},
+		"a name that is none": {
+			[]string{config("", client, "A_b.acme")},
+			[]string{`0.yaml:7: error: ExtensionConfig "acme": status.handlers[0].name: Invalid value: "A_b.acme": "A_b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`},
+		},
+	} {
+		files := map[string]string{}
+		for i, text := range tt.files {
+			files[string(rune('0'+i))+".yaml"] = text
+		}
+		lintFiles(t, files)
+		got := commandtest.Hookgate(t, "", "lint", ".")
+		if want := strings.Join(append(tt.want, ""), "\n"); got.Out != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.Out, want)
 		}
 	}

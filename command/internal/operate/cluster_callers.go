@@ -229,11 +229,12 @@ func addCertificate(pod *corev1.PodSpec, container *corev1.Container) (added []s
 	return added, nil
 }
 
-// isOlder reports whether the tag of an image is a version before least.
+// isOlder reports whether the tag of an image is a release before least. A tag that is no whole version, such as 1, may
+// be any.
 func isOlder(image string, least semver.Version) bool {
 	image, _, _ = strings.Cut(image, "@")
 	tag := image[strings.LastIndexByte(image, '/')+1:]
 	_, tag, _ = strings.Cut(tag, ":")
-	version, err := semver.ParseTolerant(tag)
+	version, err := semver.Parse(strings.TrimPrefix(tag, "v"))
 	return err == nil && version.LT(least)
 }

@@ -138,6 +138,7 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	}
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
+		notOfLint: d.apiVersion == "v1" && d.kind == "Service", // whose ports Lint reads
 		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig of %s and %s, %sNamespace and CustomResourceDefinition "+
 			"are read", d.apiVersion, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup, own.String()),
 	}}
@@ -285,7 +286,7 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 		}
 		p := d.problemAt("metadata.annotations["+runtimev1.InjectCAFromSecretAnnotation+"]",
 			fmt.Errorf("annotation %s needs a cluster and is ignored here", runtimev1.InjectCAFromSecretAnnotation))
-		p.Warning, p.Effect = true, effect
+		p.Warning, p.Effect, p.notOfLint = true, effect, true
 		problems = append(problems, p)
 	}
 	return &Object{Place: d.Place, Name: x.Name, Extension: &x}, problems
@@ -387,7 +388,7 @@ func decodeObject(d *document, rules *kinds.Rules, words *Decoder) (*Object, []P
 		doubts := d.fieldProblems(rules.Doubts(compiled))
 		for i := range doubts {
 			doubts[i].Warning, doubts[i].Effect = true, rules.Doubtful
-			doubts[i].ofHandlers = true
+			doubts[i].notOfLint = true
 		}
 		problems = append(problems, doubts...)
 	}

@@ -49,9 +49,10 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 		all = append(all, found...)
 	}
 	defined, problems := (&Inventory{}).Next(all, words)
-	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.ofHandlers })
+	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.notOfLint })
 	documents := documentsOf(all)
 	policies := In[extensionpolicy.Policy](defined, extensionpolicy.Kind)
+	problems = append(problems, defined.lintExtensions(documents, hooks)...)
 	problems = append(problems, defined.lintPolicies(policies, documents, words)...)
 	problems = append(problems, defined.lintChains(policies, documents, hooks)...)
 	slices.SortStableFunc(problems, func(a, b Problem) int {

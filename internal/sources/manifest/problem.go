@@ -20,8 +20,9 @@ type Problem struct {
 
 	// unidentified is set if the text does not say which object it describes: it may be any that the file had before.
 	unidentified bool
-	// ofHandlers reports whether Lint says it again, with what is known of handlers.
-	ofHandlers bool
+	// notOfLint reports whether Lint leaves it out: it is true of a directory alone, or Lint says it again with what is
+	// known of handlers.
+	notOfLint bool
 	// unreadable reports whether it is not even known which objects the file, or a part of it, defines.
 	unreadable bool
 }

@@ -131,6 +131,7 @@ func (t *target) body(approver string) []byte {
 type counts struct {
 	Calls, Failed, Wrong int
 	Slowest              string
+	Failing              string // from the start of the first call that failed to the end of the last
 }
 
 // load calls at a steady rate, in turns with a connection for each call, over one that stays, and over gRPC.
@@ -176,10 +177,11 @@ func load(args []string) error {
 		})
 	}
 	var (
-		mu   sync.Mutex
-		wg   sync.WaitGroup
-		took []time.Duration
-		all  counts
+		mu          sync.Mutex
+		wg          sync.WaitGroup
+		took        []time.Duration
+		all         counts
+		first, last time.Time // of calls that failed
 	)
 	ticker := time.NewTicker(time.Second / time.Duration(*rate))
 	defer ticker.Stop()
@@ -195,6 +197,9 @@ func load(args []string) error {
 				all.Wrong++
 			} else if err != nil {
 				all.Failed++
+				if last = time.Now(); first.IsZero() || started.Before(first) {
+					first = started
+				}
 			}
 			if err != nil {
 				fmt.Printf("%s failed after %v: %v\n", started.UTC().Format("15:04:05.000"), time.Since(started).Round(time.Millisecond), err)
@@ -203,6 +208,7 @@ func load(args []string) error {
 	}
 	wg.Wait()
 	all.Slowest = slices.Max(took).Round(time.Millisecond).String()
+	all.Failing = last.Sub(first).Round(time.Millisecond).String()
 	return json.NewEncoder(os.Stdout).Encode(all)
 }
 
