@@ -104,6 +104,9 @@ release: release-generator $(BIN)/kustomize ## Write the files of a release to o
 		-binaries $(BIN)/programs -output '$(RELEASE_OUT)'
 release-tags: ## Make the commit of the release VERSION=v0.1.0 and the tags of its modules, and say how to push them
 	@scripts/release-tags '$(VERSION)'
+# Make the release v0.1.0 of the working tree as release.yml does, publish it to registries on this machine, and install, test and run hello from them in every language
+release-rehearsal:
+	@HOOKGATE_COMPLETE=1 HOOKGATE_PACKAGES=$(CURDIR)/sdk HOOKGATE_REHEARSAL=1 $(GO) test -vet=off -count=1 -v -timeout 60m -run '^TestRelease$$' ./test/scaffold
 examples: examples-go examples-java examples-python examples-rust examples-typescript ## Build the example extension of every language
 # Build examples/go
 examples-go:
