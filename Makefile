@@ -100,10 +100,14 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(IMAGE_DIR)/hookgate-linux-$(arch))
 release: release-generator $(BIN)/kustomize ## Write the files of a release to out/, for VERSION=v0.1.0
 	@RENDER_VERSION='$(VERSION)' scripts/build-platforms $(BIN)/programs '$(LDFLAGS)' $(PROGRAM_PLATFORMS)
+	@$(GO) -C tools run ./sbom -version '$(VERSION)' -image '$(IMAGE_NAME)' -created "$$(git log -1 --format=%cI)" $(BIN)/programs
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release \
 		-binaries $(BIN)/programs -output '$(RELEASE_OUT)'
 release-tags: ## Make the commit of the release VERSION=v0.1.0 and the tags of its modules, and say how to push them
 	@scripts/release-tags '$(VERSION)'
+# Make the release v0.1.0 of the working tree as release.yml does, publish it to registries on this machine, and install, test and run hello from them in every language
+release-rehearsal:
+	@HOOKGATE_COMPLETE=1 HOOKGATE_PACKAGES=$(CURDIR)/sdk HOOKGATE_REHEARSAL=1 $(GO) test -vet=off -count=1 -v -timeout 60m -run '^TestRelease$$' ./test/scaffold
 examples: examples-go examples-java examples-python examples-rust examples-typescript ## Build the example extension of every language
 # Build examples/go
 examples-go:
@@ -147,7 +151,7 @@ test: test-extension $(READY) ## Run the tests that need only Go: unit tests and
 	@$(PROGRAMS) $(GOTEST) $$($(GO) list $(EVERY) | grep -v -E '$(APART)')
 	@cd test/extra && $(GOTEST) ./extension
 	@cd cmd/hookgate-render && $(GOTEST) ./...
-	@cd tools && $(GOTEST) ./image ./performance
+	@cd tools && $(GOTEST) ./image ./performance ./sbom
 	@$(if $(RACE),: compares values: the race detector has nothing to say,cd test/extra && $(PROGRAMS) $(PLAINTEST) ./conversion/...)
 test-all: test-extension $(READY) test-all-programs examples-python examples-ec2 infrastructure-go ## Run the suites that need more than Go, each of which is test-NAME: API servers, browsers, other languages, Cluster API
 	@MAKE='$(MAKE)' scripts/test-all $(SUITES)

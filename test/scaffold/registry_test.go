@@ -42,23 +42,30 @@ func registry(t *testing.T, repository, packages, place string) []string {
 	t.Cleanup(server.Close)
 	serveModules(t, mux, repository)
 	serveNPM(t, mux, server.URL, packages)
-	npmrc := filepath.Join(place, "npmrc")
-	settings, err := os.ReadFile(output(t, "npm", "config", "get", "userconfig"))
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	settings = fmt.Appendf(settings, "\n@hookgate:registry=%s/npm/\n", server.URL)
-	if err := os.WriteFile(npmrc, settings, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	return []string{
 		// What the usual folder has already is not downloaded again.
 		"GOPROXY=" + server.URL + "/go,file://" + output(t, "go", "env", "GOMODCACHE") + "/cache/download," +
 			output(t, "go", "env", "GOPROXY"),
 		"GONOSUMDB=" + module,
 		"PIP_FIND_LINKS=" + strings.TrimSpace(packages+" "+os.Getenv("PIP_FIND_LINKS")),
-		"npm_config_userconfig=" + npmrc,
+		npmSettings(t, place, server.URL),
 	}
+}
+
+// npmSettings returns the variable with which npm has its usual settings, but asks the registry at url for the packages
+// of this repository.
+func npmSettings(t *testing.T, place, url string) string {
+	t.Helper()
+	file := filepath.Join(place, "npmrc")
+	settings, err := os.ReadFile(output(t, "npm", "config", "get", "userconfig"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	settings = fmt.Appendf(settings, "\n@hookgate:registry=%s/npm/\n%s/npm/:_authToken=token\n", url, strings.TrimPrefix(url, "http:"))
+	if err := os.WriteFile(file, settings, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "npm_config_userconfig=" + file
 }
 
 // output returns what a program prints, without the end of the line.
@@ -135,37 +142,49 @@ func read(t *testing.T, path ...string) []byte {
 	return content
 }
 
+// npm is a registry of one package.
+type npm struct {
+	url     string
+	archive []byte
+	// document is what was published, without the archive; the registry answers with it.
+	document map[string]any
+}
+
 // serveNPM serves the one package of npm in the folder.
 func serveNPM(t *testing.T, mux *http.ServeMux, url, packages string) {
 	t.Helper()
-	archive, err := os.ReadFile(only(t, packages, "hookgate-sdk-*.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := read(t, only(t, packages, "hookgate-sdk-*.tgz"))
 	var manifest map[string]any
 	if err := json.Unmarshal(packageJSON(t, archive), &manifest); err != nil {
 		t.Fatal(err)
 	}
 	sum := sha512.Sum512(archive)
 	version := manifest["version"].(string)
-	manifest["dist"] = map[string]string{
-		"tarball":   url + "/npm/sdk.tgz",
-		"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
-	}
-	mux.HandleFunc("/npm/", func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/npm/" + npmPackage:
-			_ = json.NewEncoder(w).Encode(map[string]any{
-				"name":      npmPackage,
-				"dist-tags": map[string]string{"latest": version},
-				"versions":  map[string]any{version: manifest},
-			})
-		case "/npm/sdk.tgz":
-			_, _ = w.Write(archive)
-		default:
-			http.NotFound(w, r)
-		}
+	manifest["dist"] = map[string]any{"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:])}
+	n := &npm{url: url + "/npm/"}
+	n.add(archive, map[string]any{
+		"name": npmPackage, "dist-tags": map[string]string{"latest": version}, "versions": map[string]any{version: manifest},
 	})
+	mux.Handle("/npm/", n)
+}
+
+// add makes the registry serve a package, and enters the address of the archive into its one version.
+func (n *npm) add(archive []byte, document map[string]any) {
+	for _, manifest := range document["versions"].(map[string]any) {
+		manifest.(map[string]any)["dist"].(map[string]any)["tarball"] = n.url + "sdk.tgz"
+	}
+	n.archive, n.document = archive, document
+}
+
+func (n *npm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case n.document != nil && r.URL.Path == "/npm/"+npmPackage:
+		_ = json.NewEncoder(w).Encode(n.document)
+	case n.document != nil && r.URL.Path == "/npm/sdk.tgz":
+		_, _ = w.Write(n.archive)
+	default:
+		http.NotFound(w, r)
+	}
 }
 
 // packageJSON returns the package.json of a package of npm.

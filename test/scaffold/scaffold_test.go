@@ -113,39 +113,51 @@ func (u *user) readme(t *testing.T) [][]string {
 	return blocks
 }
 
+// tested matches what the first command of a project's README prints when its tests have passed.
+var tested = map[string]string{
+	"go":         `(?m)^ok\s+example.com/acme\s`,
+	"python":     `(?m)^=+ 4 passed`,
+	"typescript": `(?m)^# pass 2$`,
+}
+
 // An extension in each language is made, tested, started, called, checked and stopped by the commands of its README.
 func TestLanguages(t *testing.T) {
-	for language, tested := range map[string]string{
-		"go":         `(?m)^ok\s+example.com/acme\s`,
-		"python":     `(?m)^=+ 4 passed`,
-		"typescript": `(?m)^# pass 2$`,
-	} {
-		t.Run(language, func(t *testing.T) {
-			u := newUser(t, language)
-			// The port of the README may be taken.
-			address := fmt.Sprintf("127.0.0.1:%d", process.FreePort(t))
-			u.env = append(u.env, "EXTENSION_ADDRESS="+address)
-			blocks := u.readme(t)
-			if out := u.run(t, blocks[0][0]); !regexp.MustCompile(tested).MatchString(out) {
-				t.Errorf("want a match of %q in\n%s", tested, out)
-			}
-			try := blocks[1]
-			for i := range try {
-				try[i] = strings.ReplaceAll(try[i], "127.0.0.1:9090", address)
-			}
-			job := slices.IndexFunc(try, func(line string) bool { return strings.HasSuffix(line, " &") })
-			for _, line := range try[:job] {
-				u.run(t, line)
-			}
-			u.start(t, try[job]).Expect(t, "listening on "+address)
-			if out := u.run(t, try[job+1]); !strings.Contains(out, answer) {
-				t.Errorf("%s: want %q in\n%s", try[job+1], answer, out)
-			}
-			check := process.Run(t, "check", u.command(t, "exec "+try[job+2]))
-			check.Expect(t, "[1-9][0-9]* passed, 0 failed, 0 warnings")
-			check.EndWell(t)
-		})
+	for language := range tested {
+		t.Run(language, func(t *testing.T) { newUser(t, language).extension(t, tested[language]) })
 	}
+}
+
+// extension follows the README of a project.
+func (u *user) extension(t *testing.T, tested string) {
+	t.Helper()
+	// The port of the README may be taken.
+	address := fmt.Sprintf("127.0.0.1:%d", process.FreePort(t))
+	u.env = append(u.env, "EXTENSION_ADDRESS="+address)
+	blocks := u.readme(t)
+	if out := u.run(t, blocks[0][0]); !regexp.MustCompile(tested).MatchString(out) {
+		t.Errorf("want a match of %q in\n%s", tested, out)
+	}
+	try := blocks[1]
+	for i := range try {
+		try[i] = strings.ReplaceAll(try[i], "127.0.0.1:9090", address)
+	}
+	job := slices.IndexFunc(try, func(line string) bool { return strings.HasSuffix(line, " &") })
+	for _, line := range try[:job] {
+		u.run(t, line)
+	}
+	u.start(t, try[job]).Expect(t, "listening on "+address)
+	if out := u.run(t, try[job+1]); !strings.Contains(out, answer) {
+		t.Errorf("%s: want %q in\n%s", try[job+1], answer, out)
+	}
+	u.check(t, try[job+2])
+}
+
+// check runs a command that checks an extension until it is stopped.
+func (u *user) check(t *testing.T, line string) {
+	t.Helper()
+	check := process.Run(t, "check", u.command(t, "exec "+line))
+	check.Expect(t, "[1-9][0-9]* passed, 0 failed, 0 warnings")
+	check.EndWell(t)
 }
 
 // A rule is tested, linted, served and called by the commands of its README.

@@ -4,6 +4,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,15 +25,30 @@ type workflow struct {
 	Permissions map[string]string `json:"permissions"`
 	Jobs        map[string]struct {
 		Permissions map[string]string `json:"permissions"`
+		Environment string            `json:"environment"`
+		Needs       needs             `json:"needs"`
 		Env         map[string]string `json:"env"`
 		Minutes     int               `json:"timeout-minutes"`
-		Steps       []struct {
-			Uses string            `json:"uses"`
-			Run  string            `json:"run"`
-			With map[string]any    `json:"with"`
-			Env  map[string]string `json:"env"`
-		} `json:"steps"`
+		Steps       []step            `json:"steps"`
 	} `json:"jobs"`
+}
+
+type step struct {
+	Uses string            `json:"uses"`
+	Run  string            `json:"run"`
+	With map[string]any    `json:"with"`
+	Env  map[string]string `json:"env"`
+}
+
+// needs are the jobs that a job waits for: one, or several.
+type needs []string
+
+func (n *needs) UnmarshalJSON(data []byte) error {
+	*n = needs{""}
+	if err := json.Unmarshal(data, &(*n)[0]); err == nil {
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(n))
 }
 
 func read(t *testing.T, path ...string) string {
@@ -120,15 +136,60 @@ func TestActionsArePinnedAndBounded(t *testing.T) {
 
 func TestReleaseMayDoWhatItDoes(t *testing.T) {
 	w, _ := parse(t, "release.yml")
-	want := map[string]string{"contents": "write", "packages": "write", "id-token": "write", "attestations": "write"}
-	got := w.Jobs["release"].Permissions
-	for scope, access := range want {
-		if got[scope] != access {
-			t.Errorf("%s is %q, want %s", scope, got[scope], access)
+	trusted := map[string]string{"contents": "read", "id-token": "write"}
+	for name, want := range map[string]map[string]string{
+		"modules":  {"contents": "write"},
+		"packages": {"contents": "read"},
+		"release":  {"contents": "write", "packages": "write", "id-token": "write", "attestations": "write"},
+		"pypi":     trusted,
+		"npm":      trusted,
+		"crates":   trusted,
+		"maven":    {"contents": "read"},
+		"announce": {"contents": "write"},
+	} {
+		if got := w.Jobs[name].Permissions; !maps.Equal(got, want) {
+			t.Errorf("permissions of %s are %v, want %v", name, got, want)
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("permissions are %v, want %v", got, want)
+	if len(w.Jobs) != 8 {
+		t.Errorf("there are %d jobs, want 8", len(w.Jobs))
+	}
+}
+
+// TestReleasePublishesPackages: each registry gets what the job packages has built, by the command that the rehearsal runs
+// (test/scaffold), after all that a release may fail at, and before it is announced. A registry that trusts the workflow
+// gets no secret.
+func TestReleasePublishesPackages(t *testing.T) {
+	w, text := parse(t, "release.yml")
+	for _, registry := range []string{"pypi", "npm", "maven", "crates"} {
+		job, downloads, publishes := w.Jobs[registry], false, false
+		for _, step := range job.Steps {
+			downloads = downloads || strings.HasPrefix(step.Uses, "actions/download-artifact@") &&
+				step.With["name"] == "packages" && step.With["path"] == "out/packages"
+			publishes = publishes || downloads && step.Run == `scripts/publish `+registry+` "$VERSION"`
+			for _, value := range step.Env {
+				if strings.Contains(value, "secrets.") && registry != "maven" {
+					t.Errorf("job %s has %s, although its registry trusts the workflow", registry, value)
+				}
+			}
+		}
+		if !publishes || job.Environment != registry {
+			t.Errorf("job %s, of the environment %q, does not run scripts/publish with the packages", registry, job.Environment)
+		}
+		if !slices.Equal(job.Needs, []string{"release", "packages"}) || !slices.Contains(w.Jobs["announce"].Needs, registry) {
+			t.Errorf("job %s needs %v, and what announces the release %v", registry, job.Needs, w.Jobs["announce"].Needs)
+		}
+	}
+	for name, run := range map[string]string{"modules": `scripts/publish go "$VERSION"`, "packages": `make packages VERSION="$VERSION"`} {
+		if !slices.Contains(w.Jobs["release"].Needs, "modules") || !slices.ContainsFunc(w.Jobs[name].Steps, func(s step) bool { return s.Run == run }) {
+			t.Errorf("job %s does not run %s, or the release does not need the modules", name, run)
+		}
+	}
+	for _, want := range []string{"gh release create \"$VERSION\" --draft ", "gh release edit \"$VERSION\" --draft=false",
+		"sbom-path: out/hookgate-image.spdx.json", "sbom-path: out/hookgate-programs.spdx.json", "packages-dir: out/pypi"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("the release does not have %s once", want)
+		}
 	}
 }
 
