@@ -41,6 +41,7 @@ GENERATORS := controller-gen protoc-gen-go protoc-gen-go-grpc
 TOOLS := actionlint gotestsum govulncheck gremlins kustomize oapi-codegen $(GENERATORS)
 BUF := $(BIN)/buf
 AXE := $(BIN)/axe/node_modules/axe-core/axe.min.js
+ZENSICAL := $(BIN)/zensical/bin/zensical
 PROTOC := $(BIN)/protoc-4.36.2
 KUBEBUILDER_ASSETS ?= $(BIN)/kubernetes
 API_SERVER := $(if $(filter $(BIN)/kubernetes,$(KUBEBUILDER_ASSETS)),$(BIN)/kubernetes/kube-apiserver)
@@ -66,7 +67,7 @@ CLUSTER := $(SUITE) HOOKGATE_NOT_CHECKED=$(BIN)/not-checked.log HOOKGATE_BIN=$(B
 # These packages need more than Go: `make test-all` runs them, two suites at a time, the longest first. SUITES chooses some
 # of them; scripts/suites prints those that test what has changed.
 APART := /test/(badservers|cluster|clusterctl|contract|deploy|examples|image|kubernetes|machines|monitoring|provider|proxies|scaffold)$$
-SUITES ?= e2e kubernetes examples faults cluster clusterctl packages openapi image helm proxies skew infrastructure monitoring contract
+SUITES ?= e2e kubernetes examples faults cluster clusterctl packages openapi image helm proxies skew infrastructure monitoring contract docs
 
 AUTOSCALER_REPOSITORY ?= https://github.com/kubernetes/autoscaler
 FUZZTIME ?= 30s
@@ -127,6 +128,10 @@ examples-rust:
 # Build examples/typescript, with the package, with npm
 examples-typescript: packages-typescript
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
+docs: $(ZENSICAL) ## Make the site of docs/ in out/docs; a page that the index lacks fails, and a link or an anchor that leads nowhere
+	@tools/docs/site sources $(BIN)/docs '$(VERSION)'
+	@cd $(BIN)/docs && $(ZENSICAL) build --strict --clean >build.log 2>&1 || { cat build.log; exit 1; }
+	@mkdir -p out && rm -rf out/docs && mv $(BIN)/docs/site out/docs
 # Compare what an extension takes until it serves, on the package of each language and on the stubs alone
 bench-packages: examples
 	@$(GO) run ./test/hello
@@ -195,7 +200,10 @@ test-infrastructure: build examples-python examples-ec2 $(BIN)/gotestsum
 	@cd test/infrastructure && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_MOTO=$(CURDIR)/examples/infrastructure/ec2/build/test/bin/moto_server $(PLAINTEST) ./... # without the race detector, to build Kubernetes' packages once
 # Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
 test-openapi: browser $(AXE) $(READY) $(BIN)/oapi-codegen
-	@cd test/extra && $(SUITE) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./openapi
+	@cd test/extra && $(SUITE) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) -skip '^TestSite' ./openapi
+# Read the site of docs/ in a browser: search, versions, dark mode
+test-docs: browser docs $(BIN)/gotestsum
+	@cd test/extra && $(SUITE) HOOKGATE_DOCS=$(CURDIR)/out/docs $(PLAINTEST) -run '^TestSite' ./openapi # without the race detector: it reads pages
 # Check the alerts of deploy/monitoring with promtool, and its dashboard with Prometheus
 test-monitoring: $(BIN)/prometheus/promtool $(READY)
 	@$(SUITE) HOOKGATE_PROMTOOL=$(BIN)/prometheus/promtool HOOKGATE_PROMETHEUS=$(BIN)/prometheus/prometheus $(GOTEST) ./test/monitoring
@@ -297,6 +305,8 @@ $(BUF): tools/buf/package.json tools/buf/package-lock.json
 $(AXE): tools/axe/package-lock.json
 	@mkdir -p $(BIN)/axe && cp tools/axe/package*.json $(BIN)/axe/
 	@npm ci --prefix $(BIN)/axe --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@
+$(ZENSICAL): tools/docs/requirements.txt
+	@python3 -m venv --clear $(BIN)/zensical && $(BIN)/zensical/bin/pip install --quiet --require-hashes -r $< && touch $@
 $(BIN)/protoc-%:
 	@scripts/install-protoc $* $@
 $(BIN)/prometheus/promtool:

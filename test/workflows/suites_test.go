@@ -100,8 +100,8 @@ func TestSuitesOfAChange(t *testing.T) {
 	}{
 		"Nothing":     {":", "", ""},
 		"OnlyTests":   {"echo new >gateway/gateway_test.go", "", ""},
-		"APage":       {"echo new >docs/proxies.md", "", "kubernetes clusterctl proxies"},
-		"Committed":   {"echo new >docs/runbooks.md; git commit -qam new", "", "kubernetes clusterctl monitoring"},
+		"APage":       {"echo new >docs/proxies.md", "", "kubernetes clusterctl proxies docs"},
+		"Committed":   {"echo new >docs/runbooks.md; git commit -qam new", "", "kubernetes clusterctl monitoring docs"},
 		"TwoSuites":   {"mkdir -p test/image test/e2e; touch test/image/new test/e2e/new", "", "e2e image"},
 		"Pipeline":    {"echo new >gateway/chain.go", "", all},
 		"Removed":     {"rm gateway/chain.go", "", all},

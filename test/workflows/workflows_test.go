@@ -146,13 +146,14 @@ func TestReleaseMayDoWhatItDoes(t *testing.T) {
 		"crates":   trusted,
 		"maven":    {"contents": "read"},
 		"announce": {"contents": "write"},
+		"docs":     {"contents": "write"},
 	} {
 		if got := w.Jobs[name].Permissions; !maps.Equal(got, want) {
 			t.Errorf("permissions of %s are %v, want %v", name, got, want)
 		}
 	}
-	if len(w.Jobs) != 8 {
-		t.Errorf("there are %d jobs, want 8", len(w.Jobs))
+	if len(w.Jobs) != 9 {
+		t.Errorf("there are %d jobs, want 9", len(w.Jobs))
 	}
 }
 
@@ -228,6 +229,7 @@ func TestReleasePublishesWhatPagesName(t *testing.T) {
 		`cosign sign --yes --recursive "$IMAGE@$IMAGE_DIGEST"`,
 		`xargs cosign sign --yes <"$RUNNER_TEMP/charts"`,
 		`SHA256SUMS "${files[@]}"`,
+		`make docs VERSION="$VERSION"`,
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the release does not run %s", want)
