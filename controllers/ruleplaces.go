@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -101,7 +102,7 @@ func placesIn(
 // placeOf returns the place of a record.
 func placeOf(r *v1alpha1.ClusterRecord) hookrule.Place {
 	return hookrule.Place{
-		Namespace: r.Namespace, Name: r.Spec.ClusterName, UID: string(ownerCluster(r)), Per: r.Spec.Place.Per,
+		Namespace: r.Namespace, Name: r.Spec.ClusterName, UID: string(owner.ClusterUID(r)), Per: r.Spec.Place.Per,
 		TopologyVersion: r.Spec.Place.TopologyVersion, Since: r.Spec.Place.Since,
 	}
 }
@@ -184,7 +185,7 @@ func (p *rulePlaces) take(
 	own := &records[i]
 	next := own.DeepCopy()
 	next.Spec.Place.TopologyVersion = want.TopologyVersion
-	switch uid := string(ownerCluster(own)); {
+	switch uid := string(owner.ClusterUID(own)); {
 	case uid != "" && want.UID != "" && uid != want.UID: // of a Cluster that is gone
 		return is, false, p.remove(ctx, own)
 	case isGiven(own) && own.Spec.Place.TopologyVersion == want.TopologyVersion:
@@ -235,7 +236,7 @@ func (p *rulePlaces) announce(ctx context.Context, rule string, want hookrule.Pl
 	}}
 	record.Namespace, record.Name = want.Namespace, placeName(rule, want.Name)
 	record.Labels = map[string]string{ruleLabel: rule}
-	setOwnerCluster(record, want.Name, cluster.GetUID())
+	owner.SetCluster(record, cluster)
 	return p.client.Create(ctx, record)
 }
 
@@ -394,7 +395,7 @@ func (p *rulePlaces) hasNoRule(ctx context.Context, r *v1alpha1.ClusterRecord) (
 // places.
 func (p *rulePlaces) look(ctx context.Context, r *v1alpha1.ClusterRecord, age time.Duration) (over bool, err error) {
 	cluster := types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.ClusterName}
-	place, owned := placeOf(r), ownerCluster(r) != ""
+	place, owned := placeOf(r), owner.ClusterUID(r) != ""
 	now, known := p.params.lookUp(hookrule.ClusterReference(), cluster)
 	if !known || owned && !hookrule.Over(&place, now) {
 		return false, nil
@@ -407,7 +408,7 @@ func (p *rulePlaces) look(ctx context.Context, r *v1alpha1.ClusterRecord, age ti
 		return owned || age > limits.PlaceUnknown, nil
 	case !owned:
 		next := r.DeepCopy()
-		setOwnerCluster(next, o.GetName(), o.GetUID())
+		owner.SetCluster(next, o)
 		return false, p.client.Update(ctx, next)
 	}
 	_, now, err = compact(o)
