@@ -95,8 +95,15 @@ func (p *patch) apply(object []byte) (_ []byte, err error) {
 // location is the path of a value in an object.
 type location []string
 
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// String returns p as a JSON pointer.
 func (p location) String() string {
-	return "/" + strings.Join(p, "/")
+	names := slices.Clone(p)
+	for i := range names {
+		names[i] = escapes.Replace(names[i])
+	}
+	return "/" + strings.Join(names, "/")
 }
 
 // within reports whether p is q or below it.

@@ -129,7 +129,6 @@ type Source struct {
 	clusters   *clusters
 	params     *ruleParams
 	places     *rulePlaces
-	admissions *ruleAdmissions
 	inCluster  rulesInCluster
 	rollouts   *rollouts
 	blocks     blocks
@@ -187,7 +186,6 @@ func New(c Config) (*Source, error) {
 		clusters:   ofClusters,
 		params:     params,
 		places:     newRulePlaces(params, c.ReadOnly, c.Logger),
-		admissions: newRuleAdmissions(params, c.ReadOnly),
 		rollouts:   newRollouts(ofClusters, func() bool { return elected.term() != nil }, &c),
 		blocks:     newBlocks(),
 	}
@@ -463,12 +461,11 @@ func (s *Source) newOwn(
 	}
 	s.params.changed = o.changed.Notify
 	s.places.live, s.places.client = mgr.GetAPIReader(), mgr.GetClient()
-	s.admissions.live, s.admissions.client = mgr.GetAPIReader(), mgr.GetClient()
 	s.rollouts.live, s.rollouts.client = mgr.GetAPIReader(), mgr.GetClient()
 	rules := allkinds.Rules(allkinds.Config{
 		Hooks: s.config.Catalog, Conditions: s.compiler, Types: s.types, Rollout: s.rollouts.engine.Compile,
-		Rules: hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now).WithParams(s.admissions).
-			WithPlaces(s.places),
+		Rules: hookrule.NewCompiler(s.config.Catalog, s.compiler, s.types, time.Now).
+			WithParams(ruleReads{s.params, s.places}).WithPlaces(s.places),
 		Jobs: hookjob.NewCompiler(s.config.Catalog, s.compiler, s.types, &s.config.HookJobs, jobs),
 	})
 	ofClusters := newRecords(clusterRecordKind, o)

@@ -18,16 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 	"github.com/hookgate/hookgate/registry"
 )
-
-// clusterKind is Cluster API's kind, of which only metadata is watched.
-var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
 
 // clusters holds the labels of the Clusters, by which steps of in-place chains and the Clusters of ExtensionRollouts
 // are chosen, and which rollouts their annotations approve. It watches them from the first call of need: there may be
@@ -60,11 +57,11 @@ func newClusters(c *rest.Config, logger *slog.Logger) (*clusters, error) {
 		logger: logger, needed: make(chan struct{}), refused: make(chan struct{}), synced: func() bool { return false },
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(clusterKind, meta.RESTScopeNamespace)
+	mapper.Add(owner.ClusterKind, meta.RESTScopeNamespace)
 	var err error
 	s.cache, err = cache.New(c, cache.Options{
 		Scheme: runtime.NewScheme(), Mapper: mapper, DefaultWatchErrorHandler: s.watchFailed,
-		ByObject: map[client.Object]cache.ByObject{metadataOf(clusterKind): {Transform: keepApproval}},
+		ByObject: map[client.Object]cache.ByObject{metadataOf(owner.ClusterKind): {Transform: keepApproval}},
 	})
 	return s, err
 }
@@ -113,7 +110,7 @@ func (s *clusters) start(ctx context.Context) bool {
 // follow subscribes s to Clusters, which run watches.
 func (s *clusters) follow(ctx context.Context) error {
 	var err error
-	s.synced, err = followMetadata(ctx, s.cache, metadataOf(clusterKind), s.set, s.remove)
+	s.synced, err = followMetadata(ctx, s.cache, metadataOf(owner.ClusterKind), s.set, s.remove)
 	return err
 }
 
@@ -161,8 +158,8 @@ func (s *clusters) watchFailed(_ context.Context, _ *toolscache.Reflector, err e
 	reason, advice := "unreachable", "the known labels stay in use, and the watch is retried"
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		reason = "refused"
-		advice = "allow the gateway's service account to list and watch clusters of " + clusterKind.Group + ", and install " +
-			"Cluster API; until then, calls of " + registry.ChainKind +
+		advice = "allow the gateway's service account to list and watch clusters of " + owner.ClusterKind.Group +
+			", and install Cluster API; until then, calls of " + registry.ChainKind +
 			"s with an objectSelector for a step of an in-place hook fail, " +
 			"and " + registry.RolloutKind + "s know of Clusters only what calls say"
 		s.onceRefused.Do(func() { close(s.refused) })
@@ -170,5 +167,6 @@ func (s *clusters) watchFailed(_ context.Context, _ *toolscache.Reflector, err e
 	if before := s.logged.Swap(&reason); before != nil && *before == reason {
 		return
 	}
-	s.logger.Warn("API server does not let the gateway watch", "what", clusterKind.Kind, "error", err, "advice", advice)
+	s.logger.Warn("API server does not let the gateway watch",
+		"what", owner.ClusterKind.Kind, "error", err, "advice", advice)
 }

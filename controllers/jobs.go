@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 )
 
 // jobKinds are the kinds that HookJobs read and write besides Secrets.
 var jobKinds = []schema.GroupVersionKind{
 	batchv1.SchemeGroupVersion.WithKind("Job"), batchv1.SchemeGroupVersion.WithKind("JobList"), // a cache looks for both
 	corev1.SchemeGroupVersion.WithKind("Pod"),
-	corev1.SchemeGroupVersion.WithKind("ConfigMap"), hookjob.MachineKind, hookjob.ClusterKind,
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"), hookjob.MachineKind, owner.ClusterKind,
 }
 
 // jobCluster runs the Jobs of HookJobs. The zero value runs none.

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/kinds"
@@ -55,21 +52,4 @@ func (r *records) follow(ctx context.Context, _ toolscache.ResourceEventHandler)
 	}
 	r.isSynced = informer.HasSynced
 	return nil
-}
-
-// ownerCluster returns the UID of the Cluster that owns a record, empty if none does.
-func ownerCluster(o client.Object) types.UID {
-	for _, of := range o.GetOwnerReferences() {
-		if of.Kind == clusterKind.Kind {
-			return of.UID
-		}
-	}
-	return ""
-}
-
-// setOwnerCluster makes a Cluster the owner of a record: the record is deleted with it, and clusterctl moves it along.
-func setOwnerCluster(o client.Object, name string, uid types.UID) {
-	o.SetOwnerReferences(append(o.GetOwnerReferences(), metav1.OwnerReference{
-		APIVersion: clusterKind.GroupVersion().String(), Kind: clusterKind.Kind, Name: name, UID: uid,
-	}))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 )
 
 // rolloutChange is what an event about an ExtensionRollout is about. The Cluster is empty for all of them, or none.
@@ -65,7 +66,7 @@ func (r *rollouts) record(ctx context.Context, cache client.Reader, recorder eve
 		var related runtime.Object
 		if of.cluster.Name != "" {
 			related = &corev1.ObjectReference{
-				APIVersion: clusterv1.GroupVersion.String(), Kind: clusterKind.Kind, Namespace: of.cluster.Namespace,
+				APIVersion: clusterv1.GroupVersion.String(), Kind: owner.ClusterKind.Kind, Namespace: of.cluster.Namespace,
 				Name: of.cluster.Name,
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/notify"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 )
 
 // goneAttempts is how often the records of a Cluster are tried to be deleted before the next sweep.
@@ -85,12 +86,12 @@ func (r *rollouts) ownAll(ctx context.Context, cache client.Reader) error {
 		return err
 	}
 	for i := range list.Items {
-		if list.Items[i].Spec.Cluster == nil || ownerCluster(&list.Items[i]) != "" {
+		if list.Items[i].Spec.Cluster == nil || owner.ClusterUID(&list.Items[i]) != "" {
 			continue
 		}
 		record := list.Items[i].DeepCopy()
 		err := r.own(ctx, record)
-		if err == nil && ownerCluster(record) != "" {
+		if err == nil && owner.ClusterUID(record) != "" {
 			err = r.client.Update(ctx, record)
 		}
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -127,7 +128,7 @@ func (r *rollouts) collect(ctx context.Context) {
 // deleteRecords deletes the records of a Cluster, unless the API server still has it. If it has another one of the
 // name, the records from before that are deleted.
 func (r *rollouts) deleteRecords(ctx context.Context, of goneCluster) error {
-	found, err := r.find(ctx, of.name)
+	found, err := owner.Find(ctx, r.live, of.name)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -79,36 +80,21 @@ func (r *rollouts) Put(ctx context.Context, record *v1alpha1.ExtensionRolloutRec
 // own makes the Cluster of a record its owner, unless it has one or there is no such Cluster.
 func (r *rollouts) own(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error {
 	of := record.Spec.Cluster
-	if of == nil || ownerCluster(record) != "" {
+	if of == nil || owner.ClusterUID(record) != "" {
 		return nil
 	}
-	found, err := r.find(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
+	found, err := owner.Find(ctx, r.live, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
 	if err == nil && found != nil {
-		setOwnerCluster(record, of.Name, found.UID)
+		owner.SetCluster(record, found)
 	}
 	return err
 }
 
-// find asks the API server for a Cluster, of which it returns the metadata, or nil if it does not exist.
-func (r *rollouts) find(ctx context.Context, of types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(clusterKind)
-	err := r.live.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{"metadata.name": of.Name})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read Cluster: %w", err)
-	case len(list.Items) == 0:
-		return nil, nil
-	}
-	return &list.Items[0], nil
-}
-
 // isNew reports whether a Cluster is there and has neither infrastructure nor a control plane yet: the topology
-// controller sets both after it has asked for patches for the first time. It asks for a list, which takes no right
-// besides those for the watch.
+// controller sets both after it has asked for patches for the first time.
 func (r *rollouts) isNew(ctx context.Context, namespace, name string) (bool, error) {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(clusterKind)
+	list.SetGroupVersionKind(owner.ClusterKind)
 	err := r.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		return false, fmt.Errorf("read Cluster: %w", err)

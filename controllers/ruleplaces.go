@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,14 +25,15 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// placeAttempts is how often a replica tries to write a place that others write at the same time.
+// placeAttempts is how often a replica tries to write a record that others write at the same time.
 const placeAttempts = 20
 
-// rulePlaces keeps the places of HookRules in ClusterRecords, before it gives one out, so that neither a restart nor a
-// move loses one.
+// rulePlaces keeps the places of HookRules, and the Clusters that they admit, in ClusterRecords, before a call is
+// answered, so that neither a restart nor a move loses one.
 //
 // No replica gives out the last place twice. A Cluster first has a record without since, and gets its place by an
 // update of that, for which a list that was made after it counts the places and the records without since that are
@@ -46,20 +48,25 @@ type rulePlaces struct {
 	// Set before the registry is filled.
 	live   client.Reader
 	client client.Client
-	// cached returns the records of places of a rule, of all rules if it is empty; they may be behind the API server, and
-	// do not change. It reports whether they are known.
+	// cached returns the records of a rule, of all rules if it is empty; they may be behind the API server, and do not
+	// change. It reports whether they are known.
 	cached func(ctx context.Context, rule string) ([]v1alpha1.ClusterRecord, bool)
 
 	mu    sync.Mutex
-	locks map[string]chan struct{} // by rule, so that calls of one replica are in no conflict with each other
+	locks map[string]chan struct{} // so that calls of one replica are in no conflict with each other
 }
 
 var _ hookrule.Places = (*rulePlaces)(nil)
 
 // seenRule is a rule that there is.
 type seenRule struct {
-	// ended means that the rule in effect has no concurrency, so that nothing needs its places.
-	ended bool
+	// The rule in effect has no concurrency, or no param of admitted Clusters, so that nothing needs its records.
+	noPlaces, noAdmissions bool
+}
+
+// ended reports whether the rule no longer needs a record.
+func (s seenRule) ended(r *v1alpha1.ClusterRecord) bool {
+	return isPlace(r) && s.noPlaces || !isPlace(r) && s.noAdmissions
 }
 
 func newRulePlaces(params *ruleParams, readOnly bool, logger *slog.Logger) *rulePlaces {
@@ -75,16 +82,16 @@ func (p *rulePlaces) use(records *records) {
 		if !records.synced() {
 			return nil, false
 		}
-		all, err := placesIn(ctx, records.cache, rule, client.UnsafeDisableDeepCopy)
+		all, err := ruleRecords(ctx, records.cache, rule, client.UnsafeDisableDeepCopy)
 		return all, err == nil
 	}
 }
 
-// ruleLabel of a ClusterRecord is the name of the HookRule that its place is of.
+// ruleLabel of a ClusterRecord is the name of the HookRule that it is of.
 const ruleLabel = "hookgate.dev/hook-rule"
 
-// placesIn lists the records of places of a rule, or of all rules if it is empty.
-func placesIn(
+// ruleRecords lists the records of a rule, or of all rules if it is empty.
+func ruleRecords(
 	ctx context.Context, from client.Reader, rule string, options ...client.ListOption,
 ) ([]v1alpha1.ClusterRecord, error) {
 	options = append(options, client.HasLabels{ruleLabel})
@@ -94,14 +101,25 @@ func placesIn(
 	list := &v1alpha1.ClusterRecordList{}
 	err := from.List(ctx, list, options...)
 	return slices.DeleteFunc(list.Items, func(r v1alpha1.ClusterRecord) bool {
-		return r.Spec.Place == nil || !r.DeletionTimestamp.IsZero()
+		return ruleOf(&r) == "" || !r.DeletionTimestamp.IsZero()
 	}), err
+}
+
+// ruleOf returns the name of the HookRule that a record is of, empty if it is of none.
+func ruleOf(r *v1alpha1.ClusterRecord) string {
+	switch {
+	case r.Spec.Place != nil:
+		return r.Spec.Place.Rule
+	case r.Spec.Admission != nil:
+		return r.Spec.Admission.Rule
+	}
+	return ""
 }
 
 // placeOf returns the place of a record.
 func placeOf(r *v1alpha1.ClusterRecord) hookrule.Place {
 	return hookrule.Place{
-		Namespace: r.Namespace, Name: r.Spec.ClusterName, UID: string(ownerCluster(r)), Per: r.Spec.Place.Per,
+		Namespace: r.Namespace, Name: r.Spec.ClusterName, UID: string(owner.ClusterUID(r)), Per: r.Spec.Place.Per,
 		TopologyVersion: r.Spec.Place.TopologyVersion, Since: r.Spec.Place.Since,
 	}
 }
@@ -117,10 +135,24 @@ func placesOf(records []v1alpha1.ClusterRecord, isMeant func(*v1alpha1.ClusterRe
 	return places
 }
 
-func isAny(*v1alpha1.ClusterRecord) bool { return true }
+func isPlace(r *v1alpha1.ClusterRecord) bool { return r.Spec.Place != nil }
 
-// isGiven reports whether a place has been given out.
-func isGiven(r *v1alpha1.ClusterRecord) bool { return !r.Spec.Place.Since.IsZero() }
+// isGiven reports whether a place has been given out, or a Cluster has been admitted.
+func isGiven(r *v1alpha1.ClusterRecord) bool {
+	if isPlace(r) {
+		return !r.Spec.Place.Since.IsZero()
+	}
+	return !r.Spec.Admission.Since.IsZero()
+}
+
+// isOver reports whether a record is no longer needed, by the JSON of its Cluster as it is now, nil if it is gone.
+func isOver(r *v1alpha1.ClusterRecord, cluster []byte) bool {
+	if isPlace(r) {
+		place := placeOf(r)
+		return hookrule.Over(&place, cluster)
+	}
+	return hookrule.Over(&hookrule.Place{UID: string(owner.ClusterUID(r))}, cluster) || hookrule.IsPast(cluster)
+}
 
 // Take implements hookrule.Places.
 func (p *rulePlaces) Take(
@@ -128,7 +160,7 @@ func (p *rulePlaces) Take(
 ) (hookrule.Allocation, error) {
 	// Clusters that wait ask again and again: if none was free when the places were last seen, they wait on.
 	if known, ok := p.cached(ctx, rule); ok {
-		if _, is := hookrule.Allocate(placesOf(known, isAny), want, limit, beyond); !is.OK {
+		if _, is := hookrule.Allocate(placesOf(known, isPlace), want, limit, beyond); !is.OK {
 			return is, nil
 		}
 	}
@@ -136,31 +168,44 @@ func (p *rulePlaces) Take(
 	if problem := p.params.problem([]hookrule.Reference{hookrule.ClusterReference()}); problem != "" {
 		return hookrule.Allocation{}, hook.Errorf(hook.NotReady, "HookRule %q gives out no places: %s", rule, problem)
 	}
-	unlock, err := p.lock(ctx, rule)
+	var is hookrule.Allocation
+	err := p.write(ctx, rule, rule, func() (done bool, err error) {
+		is, done, err = p.take(ctx, rule, want, limit, beyond)
+		return done, err
+	})
 	if err != nil {
-		return hookrule.Allocation{}, placesFail(rule, err)
+		return hookrule.Allocation{}, err
+	}
+	return is, nil
+}
+
+// write takes steps until one is the last, in turn with the other calls of this replica that have the same lock, and
+// again where others write the records at the same time.
+func (p *rulePlaces) write(ctx context.Context, rule, lock string, step func() (done bool, err error)) error {
+	unlock, err := p.lock(ctx, lock)
+	if err != nil {
+		return recordsFail(rule, err)
 	}
 	defer unlock()
 	for range placeAttempts {
-		var is hookrule.Allocation
 		var done bool
-		is, done, err = p.take(ctx, rule, want, limit, beyond)
+		done, err = step()
 		switch {
 		case err == nil && done:
-			return is, nil
+			return nil
 		case err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err):
-			return hookrule.Allocation{}, placesFail(rule, err)
+			return recordsFail(rule, err)
 		}
 	}
-	return hookrule.Allocation{}, placesFail(rule, cmp.Or(err, errors.New("others write them all the time")))
+	return recordsFail(rule, cmp.Or(err, errors.New("others write them all the time")))
 }
 
-// placesFail returns the error of a call, which is err if that says itself what is wrong.
-func placesFail(rule string, err error) error {
+// recordsFail returns the error of a call, which is err if that says itself what is wrong.
+func recordsFail(rule string, err error) error {
 	if _, says := errors.AsType[*hook.Error](err); says {
 		return err
 	}
-	return hook.Errorf(hook.NotReady, "the places of HookRule %q cannot be read or written: try again", rule).
+	return hook.Errorf(hook.NotReady, "the ClusterRecords of HookRule %q cannot be read or written: try again", rule).
 		WithCause(err)
 }
 
@@ -168,23 +213,23 @@ func placesFail(rule string, err error) error {
 func (p *rulePlaces) take(
 	ctx context.Context, rule string, want hookrule.Place, limit int, beyond bool,
 ) (is hookrule.Allocation, done bool, err error) {
-	records, err := placesIn(ctx, p.live, rule)
+	records, err := ruleRecords(ctx, p.live, rule)
 	if err != nil {
 		return is, false, err
 	}
 	i := slices.IndexFunc(records, func(r v1alpha1.ClusterRecord) bool {
-		return r.Namespace == want.Namespace && r.Spec.ClusterName == want.Name
+		return isPlace(&r) && r.Namespace == want.Namespace && r.Spec.ClusterName == want.Name
 	})
 	if i < 0 {
-		if _, is = hookrule.Allocate(placesOf(records, isAny), want, limit, beyond); !is.OK {
+		if _, is = hookrule.Allocate(placesOf(records, isPlace), want, limit, beyond); !is.OK {
 			return is, true, nil
 		}
-		return is, false, p.announce(ctx, rule, want)
+		return is, false, p.announcePlace(ctx, rule, want)
 	}
 	own := &records[i]
 	next := own.DeepCopy()
 	next.Spec.Place.TopologyVersion = want.TopologyVersion
-	switch uid := string(ownerCluster(own)); {
+	switch uid := string(owner.ClusterUID(own)); {
 	case uid != "" && want.UID != "" && uid != want.UID: // of a Cluster that is gone
 		return is, false, p.remove(ctx, own)
 	case isGiven(own) && own.Spec.Place.TopologyVersion == want.TopologyVersion:
@@ -193,17 +238,14 @@ func (p *rulePlaces) take(
 		is.OK = true
 	default:
 		rivals := placesOf(records, func(r *v1alpha1.ClusterRecord) bool {
-			return r.UID != own.UID && (isGiven(r) || !isBefore(own, r))
+			return isPlace(r) && r.UID != own.UID && (isGiven(r) || !isBefore(own, r))
 		})
 		if _, is = hookrule.Allocate(rivals, want, limit, beyond); !is.OK {
 			return is, true, p.remove(ctx, own)
 		}
 		next.Spec.Place.Per, next.Spec.Place.Since = want.Per, want.Since
 	}
-	if p.readOnly {
-		return is, false, writesNothing(rule)
-	}
-	return is, true, p.client.Update(ctx, next)
+	return is, true, p.update(ctx, next)
 }
 
 // isBefore reports whether a record was written before another one.
@@ -213,14 +255,12 @@ func isBefore(a, b *v1alpha1.ClusterRecord) bool {
 }
 
 func writesNothing(rule string) error {
-	return hook.Errorf(hook.NotReady, "HookRule %q has concurrency, and this gateway writes nothing (--read-only)", rule)
+	return hook.Errorf(hook.NotReady,
+		"HookRule %q has to write a ClusterRecord, and this gateway writes nothing (--read-only)", rule)
 }
 
-// announce makes the record of a place that is not given out yet.
-func (p *rulePlaces) announce(ctx context.Context, rule string, want hookrule.Place) error {
-	if p.readOnly {
-		return writesNothing(rule)
-	}
+// announcePlace makes the record of a place that is not given out yet.
+func (p *rulePlaces) announcePlace(ctx context.Context, rule string, want hookrule.Place) error {
 	cluster, err := p.params.get(ctx, hookrule.ClusterReference(),
 		types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
 	switch {
@@ -229,23 +269,38 @@ func (p *rulePlaces) announce(ctx context.Context, rule string, want hookrule.Pl
 	case cluster == nil:
 		return errors.New("there is no such Cluster")
 	}
-	record := &v1alpha1.ClusterRecord{Spec: v1alpha1.ClusterRecordSpec{
-		ClusterName: want.Name,
-		Place:       &v1alpha1.ClusterPlace{Rule: rule, Per: want.Per, TopologyVersion: want.TopologyVersion},
-	}}
-	record.Namespace, record.Name = want.Namespace, placeName(rule, want.Name)
+	place := v1alpha1.ClusterPlace{Rule: rule, Per: want.Per, TopologyVersion: want.TopologyVersion}
+	return p.announce(ctx, "rule."+rule, cluster, v1alpha1.ClusterRecordSpec{Place: &place})
+}
+
+// announce makes a record without since for a Cluster. Its name begins with prefix.
+func (p *rulePlaces) announce(
+	ctx context.Context, prefix string, cluster client.Object, spec v1alpha1.ClusterRecordSpec,
+) error {
+	spec.ClusterName = cluster.GetName()
+	record := &v1alpha1.ClusterRecord{Spec: spec}
+	rule := ruleOf(record)
+	if p.readOnly {
+		return writesNothing(rule)
+	}
+	record.Namespace, record.Name = cluster.GetNamespace(), prefix+"."+cluster.GetName()
 	record.Labels = map[string]string{ruleLabel: rule}
-	setOwnerCluster(record, want.Name, cluster.GetUID())
+	owner.SetCluster(record, cluster)
 	return p.client.Create(ctx, record)
 }
 
-// placeName returns the name of the record of a place.
-func placeName(rule, cluster string) string { return "rule." + rule + "." + cluster }
+// update writes a record.
+func (p *rulePlaces) update(ctx context.Context, r *v1alpha1.ClusterRecord) error {
+	if p.readOnly {
+		return writesNothing(ruleOf(r))
+	}
+	return p.client.Update(ctx, r)
+}
 
 // remove deletes a record as it was read.
 func (p *rulePlaces) remove(ctx context.Context, r *v1alpha1.ClusterRecord) error {
 	if p.readOnly {
-		return writesNothing(r.Spec.Place.Rule)
+		return writesNothing(ruleOf(r))
 	}
 	return p.client.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 }
@@ -255,29 +310,25 @@ func (p *rulePlaces) Free(ctx context.Context, rule string, cluster types.Namesp
 	if cluster.Namespace == "" {
 		return nil // no Cluster
 	}
-	for range placeAttempts {
-		records, err := placesIn(ctx, p.live, rule, client.InNamespace(cluster.Namespace))
-		i := slices.IndexFunc(records, func(r v1alpha1.ClusterRecord) bool { return r.Spec.ClusterName == cluster.Name })
-		if err == nil && i >= 0 {
-			err = p.remove(ctx, &records[i])
+	return p.write(ctx, rule, rule, func() (done bool, err error) {
+		records, err := ruleRecords(ctx, p.live, rule, client.InNamespace(cluster.Namespace))
+		i := slices.IndexFunc(records, func(r v1alpha1.ClusterRecord) bool {
+			return isPlace(&r) && r.Spec.ClusterName == cluster.Name
+		})
+		if err != nil || i < 0 {
+			return true, err
 		}
-		if !apierrors.IsConflict(err) {
-			if err = client.IgnoreNotFound(err); err != nil {
-				return placesFail(rule, err)
-			}
-			return nil
-		}
-	}
-	return placesFail(rule, errors.New("others write them all the time"))
+		return true, p.remove(ctx, &records[i])
+	})
 }
 
-// lock waits until no other call of this replica writes the places of a rule.
-func (p *rulePlaces) lock(ctx context.Context, rule string) (unlock func(), err error) {
+// lock waits until no other call of this replica has the lock.
+func (p *rulePlaces) lock(ctx context.Context, name string) (unlock func(), err error) {
 	p.mu.Lock()
-	lock := p.locks[rule]
+	lock := p.locks[name]
 	if lock == nil {
 		lock = make(chan struct{}, 1)
-		p.locks[rule] = lock
+		p.locks[name] = lock
 	}
 	p.mu.Unlock()
 	select {
@@ -297,13 +348,15 @@ func (p *rulePlaces) see(rules []*v1alpha1.HookRule, inEffect []registry.Registr
 	}
 	for i := range inEffect {
 		rule, _ := inEffect[i].InProcess.(*hookrule.Rule)
-		seen[inEffect[i].Name] = seenRule{ended: rule != nil && !rule.TakesPlaces()}
+		seen[inEffect[i].Name] = seenRule{
+			noPlaces: rule != nil && !rule.TakesPlaces(), noAdmissions: rule != nil && !rule.Admits(),
+		}
 	}
 	p.rules.Store(&seen)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.locks, func(name string, lock chan struct{}) bool {
-		_, ok := seen[name]
+		_, ok := seen[strings.TrimPrefix(name, admittedPrefix)]
 		return !ok && len(lock) == 0
 	})
 }
@@ -315,8 +368,8 @@ func (p *rulePlaces) shownIn(rules []status.InProcess) []status.InProcess {
 	if p.cached != nil { // the source runs
 		records, _ := p.cached(context.Background(), "")
 		for i := range records {
-			if of := records[i].Spec.Place.Rule; isGiven(&records[i]) {
-				byRule[of] = append(byRule[of], placeOf(&records[i]))
+			if r := &records[i]; isPlace(r) && isGiven(r) {
+				byRule[r.Spec.Place.Rule] = append(byRule[r.Spec.Place.Rule], placeOf(r))
 			}
 		}
 	}
@@ -338,7 +391,7 @@ func (p *rulePlaces) shownIn(rules []status.InProcess) []status.InProcess {
 	return shown
 }
 
-// run frees the places that no call frees, while this replica leads, until ctx is done.
+// run removes the records that no call removes, while this replica leads, until ctx is done.
 func (p *rulePlaces) run(ctx context.Context, leads func() bool) {
 	for {
 		select {
@@ -352,8 +405,8 @@ func (p *rulePlaces) run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// sweep frees the places whose Clusters are gone or are to have another version, and those of rules without
-// concurrency, and makes Clusters own the places that have come back from a backup.
+// sweep removes the records that are over and those that their rules no longer need, and makes Clusters own the records
+// that have come back from a backup.
 func (p *rulePlaces) sweep(ctx context.Context) {
 	records, known := p.cached(ctx, "")
 	rules := p.rules.Load()
@@ -362,9 +415,9 @@ func (p *rulePlaces) sweep(ctx context.Context) {
 	}
 	for i := range records {
 		r := &records[i]
-		rule, there := (*rules)[r.Spec.Place.Rule]
+		rule, there := (*rules)[ruleOf(r)]
 		age := time.Since(r.CreationTimestamp.Time)
-		over, err := rule.ended || !isGiven(r) && age > limits.PlaceAnnounced, error(nil)
+		over, err := rule.ended(r) || !isGiven(r) && age > limits.PlaceAnnounced, error(nil)
 		switch {
 		case over:
 		case !there && age > limits.PlaceUnknown:
@@ -376,27 +429,27 @@ func (p *rulePlaces) sweep(ctx context.Context) {
 			err = p.remove(ctx, r)
 		}
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			p.logger.Warn("place of a HookRule cannot be looked after, which is tried again",
-				"hookRule", r.Spec.Place.Rule, "namespace", r.Namespace, "cluster", r.Spec.ClusterName, "error", err)
+			p.logger.Warn("ClusterRecord of a HookRule cannot be looked after, which is tried again",
+				"hookRule", ruleOf(r), "namespace", r.Namespace, "cluster", r.Spec.ClusterName, "error", err)
 		}
 	}
 }
 
-// hasNoRule reports whether the rule of a place does not exist: another gateway may be for it.
+// hasNoRule reports whether the rule of a record does not exist: another gateway may be for it.
 func (p *rulePlaces) hasNoRule(ctx context.Context, r *v1alpha1.ClusterRecord) (bool, error) {
 	list := &v1alpha1.HookRuleList{} // a list, because the gateway has no right to get rules
-	err := p.live.List(ctx, list, client.MatchingFields{"metadata.name": r.Spec.Place.Rule})
+	err := p.live.List(ctx, list, client.MatchingFields{"metadata.name": ruleOf(r)})
 	return err == nil && len(list.Items) == 0, err
 }
 
-// look reports whether a place is no longer needed, and makes its Cluster own it if none does. What the cache shows is
-// confirmed by the API server: the place may be newer than the cache. Clusters may come back from a backup after their
-// places.
+// look reports whether a record is no longer needed, and makes its Cluster own it if none does. What the cache shows is
+// confirmed by the API server: the record may be newer than the cache. Clusters may come back from a backup after their
+// records.
 func (p *rulePlaces) look(ctx context.Context, r *v1alpha1.ClusterRecord, age time.Duration) (over bool, err error) {
 	cluster := types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.ClusterName}
-	place, owned := placeOf(r), ownerCluster(r) != ""
+	owned := owner.ClusterUID(r) != ""
 	now, known := p.params.lookUp(hookrule.ClusterReference(), cluster)
-	if !known || owned && !hookrule.Over(&place, now) {
+	if !known || owned && !isOver(r, now) {
 		return false, nil
 	}
 	o, err := p.params.get(ctx, hookrule.ClusterReference(), cluster)
@@ -407,9 +460,9 @@ func (p *rulePlaces) look(ctx context.Context, r *v1alpha1.ClusterRecord, age ti
 		return owned || age > limits.PlaceUnknown, nil
 	case !owned:
 		next := r.DeepCopy()
-		setOwnerCluster(next, o.GetName(), o.GetUID())
+		owner.SetCluster(next, o)
 		return false, p.client.Update(ctx, next)
 	}
 	_, now, err = compact(o)
-	return err == nil && hookrule.Over(&place, now), err
+	return err == nil && isOver(r, now), err
 }

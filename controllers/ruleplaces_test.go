@@ -60,6 +60,34 @@ func TestPlacesOfUnknownClusters(t *testing.T) {
 	}
 }
 
+// Of Clusters that are about to be admitted, the first one counts for the others. None counts for one that was admitted,
+// which would otherwise wait again.
+func TestAdmissionsThatCount(t *testing.T) {
+	admission := func(version string, since metav1.Time) *v1alpha1.ClusterRecord {
+		r := &v1alpha1.ClusterRecord{Spec: v1alpha1.ClusterRecordSpec{Admission: &v1alpha1.ClusterAdmission{Rule: "r", Since: since}}}
+		r.ResourceVersion = version
+		return r
+	}
+	first, second := admission("9", metav1.Time{}), admission("10", metav1.Time{})
+	before, after := admission("8", metav1.Now()), admission("11", metav1.Now())
+	for name, tc := range map[string]struct {
+		r, own *v1alpha1.ClusterRecord
+		want   bool
+	}{
+		"First":         {first, second, true},
+		"Second":        {second, first, false},
+		"Admitted":      {after, first, true},
+		"AdmittedToo":   {before, after, true},
+		"ForAdmitted":   {first, after, false},
+		"ForUnrecorded": {first, nil, false},
+		"Recorded":      {before, nil, true},
+	} {
+		if got := counts(tc.r, tc.own); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
 // The status has room for so many places.
 func TestPlacesShown(t *testing.T) {
 	const each = limits.HeldClusters/2 + 3

@@ -34,7 +34,7 @@ import (
 type REST struct {
 	config         Config
 	dispatcher     *Dispatcher
-	mux            *restMux
+	mux            *runtime.ServeMux
 	bodies         body.Reader
 	lingeringClose servers.LingeringClose
 }
@@ -42,8 +42,7 @@ type REST struct {
 // NewREST returns the front over the services, which d answers. d needs an Observer.
 func NewREST(d *Dispatcher, services *Services) (*REST, error) {
 	f := &REST{config: d.config, dispatcher: d, bodies: body.Reader{Max: BodyBytes, Pool: &body.Pool{}}}
-	var err error
-	f.mux, err = newRESTMux(d.config.Catalog, services.RegisterREST, f.routingError,
+	f.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{d.config.Codec}),
 		runtime.WithForwardResponseRewriter(rewriteAnswer),
 		runtime.WithErrorHandler(f.muxError),
@@ -53,7 +52,7 @@ func NewREST(d *Dispatcher, services *Services) (*REST, error) {
 		// The services read no headers, and the front itself reads the trace context.
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
-	if err != nil {
+	if err := services.RegisterREST(f.mux); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -146,7 +145,11 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	if in.Protocol == protocolExplain {
 		return f.explain(ctx, w, r, in)
 	}
-	f.mux.serve(w, r, in.Hook)
+	// The generated code would turn these into metadata of gRPC, which no service reads.
+	if r.Host, r.RemoteAddr = "", ""; r.Header["Grpc-Timeout"] == nil {
+		r.Header = nil
+	}
+	f.mux.ServeHTTP(w, r)
 	return nil
 }
 

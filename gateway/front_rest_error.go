@@ -19,19 +19,11 @@ import (
 // ErrorKindHeader carries the kind of the error in answers other than 200.
 const ErrorKindHeader = via.ErrorKindHeader
 
-// muxError writes the error of a service.
+// muxError writes the error of a service. The mux itself has none: the front has checked the path.
 func (f *REST) muxError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
 ) {
 	f.writeError(w, callFrom(ctx), err)
-}
-
-// routingError writes that the mux has no service for the path, which the front has checked: the path has escapes.
-func (f *REST) routingError(
-	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, _ int,
-) {
-	in := callFrom(ctx)
-	f.writeError(w, in, noHookAt(r.URL.Path, in.Hook))
 }
 
 func (f *REST) writeError(w http.ResponseWriter, in *call, err error) {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 )
 
@@ -75,13 +76,26 @@ func (s *Services) grpcHandler(h *catalog.Hook) grpc.MethodHandler {
 // RegisterREST registers all services with the mux of the REST front.
 func (s *Services) RegisterREST(mux *runtime.ServeMux) error {
 	var errs []error
-	for _, h := range s.dispatcher.config.Catalog.Hooks() {
+	for _, h := range calledMostLast(s.dispatcher.config.Catalog.Hooks()) {
 		errs = append(errs, mux.HandlePath(http.MethodPost, h.Path(""), s.restHandler(mux, h)))
 		if h.TakesHandler() {
 			errs = append(errs, mux.HandlePath(http.MethodPost, h.Path("")+"/{handler}", s.restHandler(mux, h)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// calledMostLast returns the hooks with those of Cluster API at the end: the mux tries what was registered last first.
+func calledMostLast(hooks []*catalog.Hook) []*catalog.Hook {
+	var others, ofClusterAPI []*catalog.Hook
+	for _, h := range slices.Backward(hooks) {
+		if h.Group == hook.Group {
+			ofClusterAPI = append(ofClusterAPI, h)
+		} else {
+			others = append(others, h)
+		}
+	}
+	return append(others, ofClusterAPI...)
 }
 
 // restHandler returns what protoc-gen-grpc-gateway generates for a binding of a method.

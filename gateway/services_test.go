@@ -106,6 +106,7 @@ func TestServices(t *testing.T) {
 		"Discovery":      {path: "discovery", body: `{}`, want: "machine--acme"},
 		"DiscoveryOfOne": {path: "discovery/acme", body: `{}`, want: "UnknownHook"},
 		"EscapedHandler": {path: "discovervariables/machine%2eacme", body: `{"settings":{"id":"m-3"}}`, want: "machine.acme of m-3"},
+		"Colon":          {path: "discovervariables/machine.acme:x", body: `{}`, want: `machine.acme:x`},
 		"EscapedSlash":   {path: "discovervariables/a%2Fb", body: `{}`, want: "UnknownHook"},
 		"Unknown":        {path: "discovervariables/nowhere.acme", body: `{"settings":{"id":"m-4"}}`, want: "UnknownHandler"},
 		"NoHandler":      {path: "generatepatches", body: `{"settings":{"id":"m-5"}}`, want: "UnknownHandler"},

@@ -17,9 +17,10 @@ import (
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.clusterName",description="The Cluster"
 // +kubebuilder:printcolumn:name="Rule",type="string",JSONPath=".spec.place.rule",description="The HookRule that the Cluster has a place of"
 // +kubebuilder:printcolumn:name="Since",type="date",JSONPath=".spec.place.since",description="When it took the place"
+// +kubebuilder:printcolumn:name="Admitted by",type="string",JSONPath=".spec.admission.rule",description="The HookRule that has let the Cluster pass"
 // +kubebuilder:printcolumn:name="Job",type="string",JSONPath=".spec.job.hookJob",description="The HookJob that has made Jobs for the Cluster"
 // +kubebuilder:printcolumn:name="Runs",type="string",JSONPath=".metadata.annotations.clusterctl\\.cluster\\.x-k8s\\.io/block-move",description="A Job that has not ended, for which clusterctl move waits"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.place) != has(self.spec.job)",message="spec must have one of place and job"
+// +kubebuilder:validation:XValidation:rule="[has(self.spec.place), has(self.spec.admission), has(self.spec.job)].filter(x, x).size() == 1",message="spec must have one of place, admission and job"
 type ClusterRecord struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -43,6 +44,10 @@ type ClusterRecordSpec struct {
 	// place is a place of a HookRule with concurrency: the Cluster is past its hook.
 	// +optional
 	Place *ClusterPlace `json:"place,omitempty"`
+
+	// admission is that a HookRule with a param of admitted Clusters has let the Cluster pass, which does not show it yet.
+	// +optional
+	Admission *ClusterAdmission `json:"admission,omitempty"`
 
 	// job is what a HookJob has done for the Cluster.
 	// +optional
@@ -71,6 +76,20 @@ type ClusterPlace struct {
 	TopologyVersion string `json:"topologyVersion,omitempty"`
 
 	// since is when the Cluster took the place. Without it, a gateway is about to give the place out, if no other has been
+	// faster.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+}
+
+// ClusterAdmission is that a HookRule with a param of admitted Clusters has let a Cluster pass.
+type ClusterAdmission struct {
+	// rule is the name of the HookRule.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Rule string `json:"rule,omitempty"`
+
+	// since is when the rule has let the Cluster pass. Without it, a gateway is about to do so, if no other has been
 	// faster.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`

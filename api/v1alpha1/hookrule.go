@@ -218,34 +218,6 @@ type HookRuleStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// admitted are the Clusters that a rule with a param of admitted Clusters has let pass, and which did not show it yet
-	// when another one was let pass. Where it is lost, these Clusters ask again.
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=1000
-	// +optional
-	Admitted []HookRuleAdmission `json:"admitted,omitempty"`
-}
-
-// HookRuleAdmission is a Cluster that a rule has let pass.
-type HookRuleAdmission struct {
-	// namespace is the namespace of the Cluster.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +required
-	Namespace string `json:"namespace,omitempty"`
-
-	// name is the name of the Cluster.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +required
-	Name string `json:"name,omitempty"`
-
-	// uid is the UID of the Cluster.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +required
-	UID string `json:"uid,omitempty"`
 }
 
 // AuditReason is the reason of a condition Ready that is true: the rule is in effect, with action: Audit.

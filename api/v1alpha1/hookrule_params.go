@@ -27,11 +27,11 @@ type HookRuleParam struct {
 	// +optional
 	Self bool `json:"self,omitempty"` //nolint:kubeapilinter // false says nothing
 
-	// admitted is true for the Clusters in the namespace of the request that are past the hook BeforeClusterCreate, and
-	// that of the request, as they are now, without their status. The param is a list, ordered by name. Those that are
-	// past it have an infrastructureRef or a controlPlaneRef, or the rule has let them pass before. Of Clusters that ask
-	// at the same time, each sees those that are let pass before it, whichever replica of the gateway they ask: so a
-	// quota is never exceeded. The version of the API is clusterAPIVersion, or v1beta2 without it.
+	// admitted is true for a list, by name, of the Clusters of the request's namespace that are past BeforeClusterCreate,
+	// and of the Cluster of the request, as they are now, without their status. Those that are past it have an
+	// infrastructureRef or a controlPlaneRef, or the rule has let them pass before. Of Clusters that ask at the same time,
+	// each sees those that are let pass before it, whichever replica of the gateway they ask: so a quota is never
+	// exceeded. The version of the API is clusterAPIVersion, or v1beta2 without it.
 	// +optional
 	Admitted bool `json:"admitted,omitempty"` //nolint:kubeapilinter // false says nothing
 

@@ -122,15 +122,18 @@ func (w withoutWatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// noted returns the Clusters that the rule has let pass, and that did not show it when they were last looked at.
+// noted returns the Clusters that have a record of being let pass.
 func (q *quota) noted() (names []string) {
 	q.t.Helper()
-	rule := &v1alpha1.HookRule{}
-	if err := q.Get(q.t.Context(), client.ObjectKey{Name: "cluster-quota"}, rule); err != nil {
+	var list v1alpha1.ClusterRecordList
+	if err := q.List(q.t.Context(), &list, client.MatchingLabels{"hookgate.dev/hook-rule": "cluster-quota"}); err != nil {
 		q.t.Fatal(err)
 	}
-	for _, c := range rule.Status.Admitted {
-		names = append(names, c.Namespace+"/"+c.Name)
+	for _, r := range list.Items {
+		if r.Spec.Admission == nil || r.Spec.Admission.Since.IsZero() || len(r.OwnerReferences) != 1 {
+			q.t.Errorf("record %s is not of a Cluster that was let pass: %+v", r.Name, r.Spec)
+		}
+		names = append(names, r.Namespace+"/"+r.Spec.ClusterName)
 	}
 	return names
 }
@@ -173,8 +176,8 @@ func TestClusterQuota(t *testing.T) {
 		r.ready(t)
 		return r
 	}
-	watches := func(next http.RoundTripper) http.RoundTripper { return next }
-	a, b := begin(watches), begin(func(next http.RoundTripper) http.RoundTripper { return withoutWatch{next} })
+	blind := func(next http.RoundTripper) http.RoundTripper { return withoutWatch{next} }
+	a, b := begin(nil), begin(blind) // a leads
 	awaitRule(t, c, "cluster-quota", "Ready", "")
 
 	// The name of the one that comes last is the first, and its time of creation that of the others, if not earlier.
@@ -197,8 +200,8 @@ func TestClusterQuota(t *testing.T) {
 	if len(passed) != 3 {
 		t.Fatalf("%d Clusters of one machine pass, and the quota is 3", len(passed))
 	}
-	a.stop()
-	a = begin(watches)
+	b.stop()
+	b = begin(blind)
 	for _, c := range passed[:2] {
 		q.begins(c)
 	}
@@ -214,12 +217,13 @@ func TestClusterQuota(t *testing.T) {
 	if again := q.race(rivals, a, b); len(again) != 3 {
 		t.Errorf("two of three are gone: %d Clusters pass, one of them from before", len(again))
 	}
-	if got := q.noted(); len(got) != 5 {
-		t.Errorf("two Clusters that begin in each of red and blue are noted, and one in green: %v", got)
-	}
+	eventually(t, "the records of two Clusters that begin in each of red and blue, and one in green", func() (string, bool) {
+		got := q.noted()
+		return fmt.Sprint(got), len(got) == 5
+	})
 	reader := start(t, func(s *controllers.Config) { s.REST, s.ReadOnly = config, true })
 	reader.ready(t)
-	const writesNothing = `NotReady: HookRule "cluster-quota" admits Clusters, and this gateway writes nothing (--read-only)`
+	const writesNothing = `NotReady: HookRule "cluster-quota" has to write a ClusterRecord, and this gateway writes nothing (--read-only)`
 	if noted, other := q.ask(reader, first), q.ask(reader, q.cluster("green", "b", 1)); noted != "passes" || other != writesNothing {
 		t.Errorf("one that only reads says of a Cluster that was let pass: %s; of another one: %s", noted, other)
 	}

@@ -128,7 +128,7 @@ func counts() []Limit {
 		{"rule", "length of a path that may change in place", count(AllowedPathBytes) + " bytes", refused, "", ""},
 		{"rule", "length of a window; of its `cron`", long(LeastWindow) + " to " + long(LongestWindow) + "; " + count(CronBytes) + " bytes", refused, "", ""},
 		{"rule", "time until the caller of a rule that waits for a window asks again", "until the window opens, at most " + count(WindowRetrySeconds) + " s", "", "", ""},
-		{"rule", "Clusters past a hook: `limit`; all of them, and those that are admitted and begin", count(RuleConcurrency) + "; " + count(RulePlaces), refused + "; " + waits, "", ""},
+		{"rule", "Clusters past a hook: `limit`; all of them", count(RuleConcurrency) + "; " + count(RulePlaces), refused + "; " + waits, "", ""},
 		{"process", "changes of the Clusters of ExtensionRollouts that wait for their events; Clusters that are gone and whose records are deleted", count(RolloutEvents) + "; " + count(RolloutGonePerSecond) + " per second", "no event; they take longer", "", ""},
 		{"process", "records of [what was last valid](cluster.md#what-was-last-valid) that are written or deleted", count(LastValidPerSecond) + " per second", "they take longer", "", ""},
 		{"process", "holds that an annotation lifts and that wait for their events, of which one is written per second", count(LiftedHolds), "the next call notes it again", "", ""},

@@ -36,9 +36,6 @@ const (
 	SlowReader = "reader"
 )
 
-// Reasons are all reasons why calls are not recorded.
-func Reasons() []string { return []string{Queue, Memory, TooLarge, Write, Form, SlowReader} }
-
 // Observer counts what is recorded. It is safe for concurrent use.
 type Observer interface {
 	// Recorded counts a call that was written to a file.

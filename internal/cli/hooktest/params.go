@@ -66,7 +66,8 @@ func (p Params) Read(of hookrule.Reference, self types.NamespacedName) ([][]byte
 	return found, nil
 }
 
-// Admit calls decide with the Clusters of p that are past the hook and with that of the request, whose JSON is own.
+// Admit calls decide with what hookrule.Params has: the Clusters of p, by name, that are past the hook, and that of the
+// request, whose JSON is own.
 func (p Params) Admit(
 	of hookrule.Reference, cluster types.NamespacedName, own []byte,
 	decide func(clusters [][]byte) (passes bool, err error),

@@ -61,10 +61,11 @@ func CheckStatus(h *catalog.Hook, a *Answer) error {
 	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS:
 		return nil
 	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE:
-		if common.GetMessage() == "" {
-			return fmt.Errorf("call %s: the extension answered Failure, without a message%s", h.Hook, id)
+		says, _ := catalog.FailureOf(a.Message)
+		if common.GetMessage() == says {
+			says = "answered Failure: " + text.Printable(says)
 		}
-		return fmt.Errorf("call %s: the extension answered Failure: %s%s", h.Hook, text.Printable(common.GetMessage()), id)
+		return fmt.Errorf("call %s: the extension %s%s", h.Hook, says, id)
 	default:
 		return errors.New("call " + h.Hook + ": the answer has no status: it must be Success or Failure" + id)
 	}

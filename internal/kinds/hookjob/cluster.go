@@ -36,11 +36,8 @@ const (
 	messageAnnotation    = ownPrefix + "message"     // it has ended, and its success is recorded
 )
 
-// MachineKind and ClusterKind are Cluster API's kinds, of which single objects are read.
-var (
-	MachineKind = clusterv1.GroupVersion.WithKind("Machine")
-	ClusterKind = clusterv1.GroupVersion.WithKind("Cluster")
-)
+// MachineKind is Cluster API's kind, of which single objects are read.
+var MachineKind = clusterv1.GroupVersion.WithKind("Machine")
 
 // Cluster is the cluster that Jobs run in, for all HookJobs. It is safe for concurrent use.
 type Cluster struct {

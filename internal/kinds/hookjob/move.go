@@ -15,11 +15,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 )
 
 // A ClusterRecord for each HookJob and Cluster goes with the Cluster where Jobs and the records of HookJobs do not: it
@@ -71,10 +73,8 @@ func (c *Cluster) movedHere(ctx context.Context, r *run) (bool, error) {
 	if err != nil || key == "" || record.UID == "" || record.Spec.Job == nil {
 		return false, err
 	}
-	for _, of := range record.OwnerReferences {
-		if of.Kind == ClusterKind.Kind && r.clusterUID != "" && string(of.UID) != r.clusterUID {
-			return false, nil // of a Cluster that is gone
-		}
+	if uid := owner.ClusterUID(record); uid != "" && r.clusterUID != "" && string(uid) != r.clusterUID {
+		return false, nil // of a Cluster that is gone
 	}
 	return slices.Contains(record.Spec.Job.Succeeded, key), nil
 }
@@ -127,18 +127,13 @@ func (c *Cluster) changeRecord(
 		}
 		absent := record.UID == ""
 		if absent {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(ClusterKind)
-			err := c.API.List(ctx, list, client.InNamespace(record.Namespace),
-				client.MatchingFields{"metadata.name": record.Spec.ClusterName})
-			if err != nil || len(list.Items) == 0 {
+			found, err := owner.Find(ctx, c.API,
+				types.NamespacedName{Namespace: record.Namespace, Name: record.Spec.ClusterName})
+			if err != nil || found == nil {
 				return err
 			}
 			record.Labels = map[string]string{HookJobLabel: hookJob}
-			record.OwnerReferences = []metav1.OwnerReference{{
-				APIVersion: ClusterKind.GroupVersion().String(), Kind: ClusterKind.Kind, Name: list.Items[0].Name,
-				UID: list.Items[0].UID,
-			}}
+			owner.SetCluster(record, found)
 			record.Spec.Job = &v1alpha1.ClusterJobs{HookJob: hookJob}
 		}
 		if record.Spec.Job == nil || !change(record) {

@@ -39,7 +39,7 @@ var freedBy = map[string]string{
 	"BeforeClusterDelete":       "",
 }
 
-// ClusterReference is to the Clusters of places, which a source has to know to free them.
+// ClusterReference is to the Clusters that rules have records of, which a source has to know to remove these.
 func ClusterReference() Reference {
 	return Reference{Kind: clusterv1.GroupVersion.WithKind("Cluster"), Self: true}
 }
@@ -100,6 +100,12 @@ func (in *compilation) freeingHandler() (registry.Handler, bool) {
 
 // TakesPlaces reports whether the rule has concurrency.
 func (r *Rule) TakesPlaces() bool { return r.concurrency != nil }
+
+// Admits reports whether the rule has a param of admitted Clusters.
+func (r *Rule) Admits() bool {
+	_, admits := r.admitting()
+	return admits
+}
 
 // frees reports whether a request is one of the hook that frees places.
 func (r *Rule) frees(request proto.Message) bool {

@@ -212,7 +212,7 @@ func (in *compilation) variables(names []string) []string {
 	return names
 }
 
-// References returns what the rule reads besides its requests, and what frees its places.
+// References returns what the rule reads besides its requests, and what ends its records.
 func (r *Rule) References() []Reference {
 	var all []Reference
 	for i := range r.params {
@@ -220,7 +220,7 @@ func (r *Rule) References() []Reference {
 			all = append(all, r.params[i].from)
 		}
 	}
-	if of := ClusterReference(); r.concurrency != nil && !slices.Contains(all, of) {
+	if of := ClusterReference(); (r.TakesPlaces() || r.Admits()) && !slices.Contains(all, of) {
 		all = append(all, of)
 	}
 	return all

@@ -32,8 +32,7 @@ const (
 // Server is the certificate that a server shows to callers, in files. If there is a file of authorities, callers must
 // show a certificate that one of them has signed.
 type Server struct {
-	caFile   string // empty for none
-	caNeeded bool   // whether the file must be there from the start
+	caFile   string
 	pair     *Pair
 	settings Settings
 	logger   *slog.Logger
@@ -59,22 +58,9 @@ func OpenServer(dir string, settings Settings, logger *slog.Logger) (*Server, er
 	if err != nil {
 		return nil, err
 	}
-	return openServer(&Server{caFile: filepath.Join(dir, CAFile), pair: pair, settings: settings, logger: logger})
-}
-
-// OpenServerFiles is like OpenServer, for files of any names. The file of authorities may be empty, for none; otherwise
-// it must be there.
-func OpenServerFiles(certFile, keyFile, caFile string, logger *slog.Logger) (*Server, error) {
-	pair, err := Open(certFile, keyFile, logger)
-	if err != nil {
-		return nil, err
+	s := &Server{
+		caFile: filepath.Join(dir, CAFile), pair: pair, settings: settings, logger: logger, changed: notify.NewSignal(),
 	}
-	return openServer(&Server{caFile: caFile, caNeeded: true, pair: pair, logger: logger})
-}
-
-// openServer reads the authorities of s for the first time.
-func openServer(s *Server) (*Server, error) {
-	s.changed = notify.NewSignal()
 	first, err := s.read()
 	if err != nil {
 		return nil, err
@@ -160,12 +146,8 @@ func (s *Server) look() {
 // read returns the authorities in the current CAFile.
 func (s *Server) read() (*authorities, error) {
 	file, now := s.caFile, s.current.Load()
-	var ca []byte
-	var err error
-	if file != "" {
-		ca, err = s.files.Read(file, limits.CertificateFileBytes)
-	}
-	if err != nil && (s.caNeeded || !errors.Is(err, fs.ErrNotExist) || now != nil && now.pem != nil) {
+	ca, err := s.files.Read(file, limits.CertificateFileBytes)
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || now != nil && now.pem != nil) {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err // which does not repeat the path
 		}

@@ -75,7 +75,11 @@ func (o *Observer) Handlers() extension.Link {
 				o.logAudited(ctx, c, result.Audited, took)
 			}
 			if result.Waited {
-				m.waits.WithLabelValues(h, name, map[bool]string{true: "served", false: "failed"}[result.Connected]).Inc()
+				waited := "failed"
+				if result.Connected {
+					waited = "served"
+				}
+				m.waits.WithLabelValues(h, name, waited).Inc()
 			}
 			if len(result.Lost) > 0 {
 				m.lostMembers.WithLabelValues(h, name).Add(float64(len(result.Lost)))
