@@ -475,6 +475,11 @@ func (in *ExtensionRolloutSpec) DeepCopyInto(out *ExtensionRolloutSpec) {
 		*out = new(RolloutClusters)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.NotCompared != nil {
+		in, out := &in.NotCompared, &out.NotCompared
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Approved != nil {
 		in, out := &in.Approved, &out.Approved
 		*out = make([]string, len(*in))
