@@ -83,6 +83,10 @@ func (h *Hook) ReadOnly() bool {
 // elsewhere.
 func (h *Hook) Deterministic() bool { return h.Group == hook.Group && h.Category == TopologyMutation }
 
+// Liftable reports whether an operator can lift a hold of the hook: Cluster API waits, and a handler has said why. What
+// UpdateMachine and the hooks of Machines wait for is work that goes on.
+func (h *Hook) Liftable() bool { return h.Group == hook.Group && h.Mergeable && h.Blocking }
+
 // InParallel reports whether the steps of a HandlerChain of the hook are called at the same time, and not one after the
 // other, as where an answer has patches for the items of the request.
 func (h *Hook) InParallel() bool {

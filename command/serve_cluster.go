@@ -72,6 +72,14 @@ func auditedOf(s source) func(rule, namespace, cluster, message string) {
 	return nil
 }
 
+// liftedOf returns what writes events about holds that policies have lifted, or nil if the source writes none.
+func liftedOf(s source) func(policy, handler, namespace, cluster, message string) {
+	if cluster, ok := s.(*controllers.Source); ok {
+		return cluster.Lifted
+	}
+	return nil
+}
+
 // rolloutsOf returns what knows which Clusters have moved, or nil if the source does not.
 func rolloutsOf(s source) rollout.Moves {
 	if cluster, ok := s.(*controllers.Source); ok {

@@ -103,7 +103,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gate: in.gate,
 		Memory: calls, Gateway: self, Want: transports.Want, Clusters: clustersOf(source),
-		Blocked: blockedOf(source), Audited: auditedOf(source), Recorder: recorder, Drift: changes,
+		Blocked: blockedOf(source), Audited: auditedOf(source), Lifted: liftedOf(source),
+		Recorder: recorder, Drift: changes,
 	})
 	services := gateway.NewServices(dispatcher)
 	front, err := o.newFront(hooks, dispatcher, services)

@@ -128,6 +128,24 @@ func TestPolicyWaitsForItsHandler(t *testing.T) {
 	})
 }
 
+// A policy that lifts a hold of a handler that does not exist says so, and the rest of it is in effect.
+func TestPolicyLiftsHoldsOfItsHandlers(t *testing.T) {
+	api := newAPIServer(t)
+	r := start(t, api, func(c *controllers.Config) { c.Resync = 10 * time.Millisecond })
+	api.register("acme", nil)
+	api.awaitDiscovered(t, "acme")
+	api.policy("p", func(s *v1alpha1.ExtensionPolicySpec) {
+		s.LiftedHolds = []v1alpha1.LiftedHold{{Handler: "b.acme", Hook: "BeforeClusterCreate", Cluster: "n/c", UID: "u"}}
+	})
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason,
+		`In effect for ExtensionConfig "acme", except for spec.liftedHolds[0]: ExtensionConfig "acme" has no handler "b" of BeforeClusterCreate`)
+	if a, _ := r.registry.Snapshot().Handler("a.acme"); a.Handler.FailurePolicy != hook.Ignore {
+		t.Error("the rest of the policy is not in effect")
+	}
+	r.extensions.serve(named("a", ""), named("b", ""))
+	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, `In effect for ExtensionConfig "acme"`)
+}
+
 // A replica that is ready has the policies, so that no call uses what an operator overrides. It starts often, because
 // policies that come a moment later might still be in time.
 func TestPoliciesHoldFromTheStart(t *testing.T) {

@@ -42,7 +42,7 @@ type rulePlaces struct {
 	params   *ruleParams
 	logger   *slog.Logger
 	readOnly bool
-	lifts    *pendingEvents[lift, string] // holds that an annotation has lifted, with what the rules say
+	lifts    *pendingEvents[lift, string] // holds that were lifted, with what rules and handlers say
 	rules    atomic.Pointer[map[string]seenRule]
 
 	// Set before the registry is filled.

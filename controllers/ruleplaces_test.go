@@ -116,3 +116,23 @@ func TestLiftedHoldsAreBounded(t *testing.T) {
 		t.Errorf("%d holds wait, want %d", n, limits.LiftedHolds)
 	}
 }
+
+// The event of a hold that was lifted names what lifts it: the rule, whose annotation it is, or the policy.
+func TestEventsOfLiftedHolds(t *testing.T) {
+	for note, of := range map[string]struct {
+		lift  lift
+		about string
+	}{
+		`Goes on although HookRule "r" holds it, by the annotation hookgate.dev/skip-hold, which "ada" has set; the rule says: waits`: {
+			lift{rule: "r"}, "HookRule r",
+		},
+		`Goes on although handler "gate.acme" holds it, by spec.liftedHolds of ExtensionPolicy "p"; the handler says: waits`: {
+			lift{policy: "p", handler: "gate.acme"}, "ExtensionPolicy p",
+		},
+	} {
+		by, said := of.lift.said(`, which "ada" has set`, "waits")
+		if got := by.Kind + " " + by.Name; got != of.about || said != note {
+			t.Errorf("got %s, about %s; want %s, about %s", said, got, note, of.about)
+		}
+	}
+}

@@ -25,6 +25,7 @@ func chain(c Config, extensions *extensionstate.States) extension.Caller {
 		warnDeprecated(observer),
 		failurePolicy,
 		audit(c.Audited),
+		liftHold(c.Lifted),
 		boundMessage,
 		policyError,
 		chargeExtension,

@@ -63,6 +63,9 @@ type Config struct {
 	// Audited is called when a HookRule with action: Audit would have answered otherwise than it did. cluster is empty for
 	// a request about none. It does not block. Nil means that nobody wants to know.
 	Audited func(rule, namespace, cluster, message string)
+	// Lifted is called when an ExtensionPolicy has lifted a hold: which policy, which handler, what that says, and for
+	// which Cluster. It does not block. Nil means that nobody wants to know.
+	Lifted func(policy, handler, namespace, cluster, message string)
 	// Want is called with the group of a hook, besides Cluster API's, that no known handler answers. Nil does nothing.
 	Want func(group string)
 }

@@ -64,6 +64,8 @@ type fixture struct {
 	failWith func() error
 	// audited has what rules that only audit would have answered.
 	audited []string
+	// lifted has the holds that policies have lifted.
+	lifted chan string
 }
 
 func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
@@ -80,7 +82,7 @@ func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate gate) *fi
 // newFixtureFor is newGatedFixture for a registry.
 func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProvider, gate gate) *fixture {
 	t.Helper()
-	f := &fixture{registry: r, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway()}
+	f := &fixture{registry: r, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway(), lifted: make(chan string, 100)}
 	if provider == nil {
 		provider = noop.NewTracerProvider()
 	}
@@ -113,6 +115,9 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gate: gate, Memory: memory, Gateway: f.id,
 		Audited: func(rule, namespace, cluster, message string) {
 			f.audited = append(f.audited, fmt.Sprintf("%s of %s/%s: %s", rule, namespace, cluster, message))
+		},
+		Lifted: func(policy, handler, namespace, cluster, message string) {
+			f.lifted <- fmt.Sprintf("%s lifts %s of %s/%s: %s", policy, handler, namespace, cluster, message)
 		},
 	})
 	services := NewServices(dispatcher)

@@ -42,7 +42,7 @@ func (d *Dispatcher) answered(ctx context.Context, r Request, t selection.Target
 		of.Assignment.Compare(registry.Comparison{
 			Namespace: of.Namespace, Cluster: of.Cluster, Labels: of.Labels, Handler: t.Entry.Handler.Name,
 			Bytes: kept(r, answer), Keep: bounds.Keep(ctx),
-			Ask: func() func(context.Context) registry.Compared { return d.ask(ctx, r, t, answer) },
+			Ask: func(unasked string) func(context.Context) registry.Compared { return d.ask(ctx, r, t, answer, unasked) },
 		})
 	}
 }
@@ -81,9 +81,9 @@ const messageCost = 4
 const comparisons = "\x00comparisons"
 
 // ask keeps a request and the answer of the stable member, and returns the function that asks the candidate and
-// compares.
+// compares, unless there is a reason not to ask.
 func (d *Dispatcher) ask(
-	ctx context.Context, r Request, t selection.Target, answer proto.Message,
+	ctx context.Context, r Request, t selection.Target, answer proto.Message, unasked string,
 ) func(ctx context.Context) registry.Compared {
 	body, stable, id := bytes.Clone(r.Body), proto.Clone(answer), callID(ctx)
 	kept := Request{Hook: r.Hook, via: r.via, calledAs: t.Seen()}
@@ -100,7 +100,7 @@ func (d *Dispatcher) ask(
 		ctx = bounds.With(ctx, in)
 		in.work = in.memory.Work(ctx)
 		defer in.work.End()
-		compared, err := d.compareKept(ctx, kept, body, t, stable)
+		compared, err := d.compareKept(ctx, kept, body, t, stable, unasked)
 		if kind := hook.KindOf(err); err != nil && (kind == hook.Overloaded || kind == hook.Canceled) {
 			compared.Dropped = true // it is no fault of the candidate
 			return compared
@@ -110,9 +110,10 @@ func (d *Dispatcher) ask(
 	}
 }
 
-// compareKept asks the candidate what was kept, and compares its answer with the stable one.
+// compareKept asks the candidate what was kept, and compares its answer with the stable one, unless there is a reason
+// not to ask.
 func (d *Dispatcher) compareKept(
-	ctx context.Context, r Request, body []byte, t selection.Target, stable proto.Message,
+	ctx context.Context, r Request, body []byte, t selection.Target, stable proto.Message, unasked string,
 ) (compared registry.Compared, err error) {
 	guard := bounds.Guard(ctx)
 	if r.Message == nil {
@@ -127,6 +128,10 @@ func (d *Dispatcher) compareKept(
 		return compared, nil
 	}
 	compared.Reconcile = rollout.ReconcileOf(r.Message)
+	if unasked != "" {
+		compared.Unproven, compared.Unasked = unasked, true
+		return compared, nil
+	}
 	err = d.compareWith(ctx, r, t, stable, &compared)
 	return compared, err
 }

@@ -44,7 +44,7 @@ func (a *assigned) Look(ctx context.Context, namespace, cluster string) (bool, e
 }
 
 func (a *assigned) Compare(c registry.Comparison) {
-	a.asked, c.Ask, c.Keep = append(a.asked, c.Ask()), nil, nil
+	a.asked, c.Ask, c.Keep = append(a.asked, c.Ask("")), nil, nil
 	a.compared = append(a.compared, c)
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ type replicas struct {
 	answers  func(member string, request *hooksv1alpha1.GeneratePatchesRequest) (patch, failure string)
 	// annotated gives each reconcile other variables, as annotations of the Cluster do that change all the time.
 	annotated bool
+	// notCompared and onDifference are those of the rollout from the next restart on.
+	notCompared  []string
+	onDifference v1alpha1.OnDifference
 
 	mu      sync.Mutex
 	version int
@@ -86,7 +90,10 @@ func (r *replicas) restart(i int, approved string) {
 	}
 	r.mu.Unlock()
 	e.SetRead()
-	spec := v1alpha1.ExtensionRolloutSpec{Stable: "v6", Candidate: "v7", CandidateFor: &v1alpha1.RolloutClusters{}}
+	spec := v1alpha1.ExtensionRolloutSpec{
+		Stable: "v6", Candidate: "v7", CandidateFor: &v1alpha1.RolloutClusters{},
+		NotCompared: r.notCompared, OnDifference: r.onDifference,
+	}
 	if approved != "" {
 		spec.Approved = []string{approved}
 	}
@@ -329,6 +336,52 @@ func TestRolloutHoldsWhatDiffered(t *testing.T) {
 		}
 		if got := r.state(); got != v1alpha1.RolloutStateMoved {
 			t.Errorf("a patch that is gone: the Cluster is %q", got)
+		}
+	})
+}
+
+// A handler that is left out of comparison has one version asked, not two: nothing is proven, and a Cluster that asks it
+// moves when it is approved, whatever onDifference says.
+func TestRolloutLeavesHandlersOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var writes []string // to Secrets
+		r := newReplicas(t, 2, func(member string, _ *hooksv1alpha1.GeneratePatchesRequest) (string, string) {
+			writes = append(writes, member)
+			return "same", ""
+		})
+		defer r.stop()
+		r.onDifference = v1alpha1.OnDifferenceMove
+		n := 0
+		reconcile := func(times int, want v1alpha1.RolloutState, why string) {
+			t.Helper()
+			for range times {
+				n++
+				r.reconcile(n, "0:a", "1:a")
+				time.Sleep(time.Minute)
+			}
+			synctest.Wait()
+			if got := r.state(); got != want {
+				t.Fatalf("%s: the Cluster is %q, want %q; stored: %v", why, got, want, r.states)
+			}
+		}
+		r.notCompared = []string{"patch"}
+		r.restart(0, "")
+		r.restart(1, "")
+		reconcile(12, v1alpha1.RolloutStateDifferent, "nothing is compared")
+		if slices.Contains(writes, "v7") {
+			t.Errorf("the candidate was asked: %q", writes)
+		}
+		r.restart(0, "ns/c1")
+		r.restart(1, "ns/c1")
+		writes = nil
+		reconcile(3, v1alpha1.RolloutStateMoved, "it is approved")
+		if last := writes[len(writes)-1]; last != "v7" {
+			t.Errorf("%s answers for a Cluster that has moved", last)
+		}
+		for _, record := range r.records {
+			if record.Spec.Message != "the differences are approved" {
+				t.Errorf("the record says %q", record.Spec.Message)
+			}
 		}
 	})
 }

@@ -59,8 +59,9 @@ type Comparison struct {
 	Bytes int64
 	Keep  func(bytes int64) (release func(), ok bool)
 	// Ask keeps what it needs of the call, and returns the function that asks the candidate, to be called later, as often
-	// as is wanted. It must be called before Compare returns, or never.
-	Ask func() func(ctx context.Context) Compared
+	// as is wanted. It must be called before Compare returns, or never. unasked, unless it is empty, says why the
+	// candidate is not to be asked: the function then only finds out what the question was.
+	Ask func(unasked string) func(ctx context.Context) Compared
 }
 
 // Compared is what came of a comparison.
@@ -74,8 +75,10 @@ type Compared struct {
 	Dropped bool
 	// Err says why the candidate did not answer.
 	Err error
-	// Unproven says why the answers prove nothing, although they do not differ, such as two Failures.
+	// Unproven says why the answers prove nothing, although they do not differ, such as two Failures. Unasked means that
+	// the candidate was not to be asked.
 	Unproven string
+	Unasked  bool
 	// Differences are the first values that differ; Omitted is the number of the others. None means that both answers mean
 	// the same.
 	Differences []Difference

@@ -43,7 +43,7 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered) || has(self.offerAs)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered and offerAs"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered) || has(self.offerAs) || has(self.liftedHolds)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || !has(self.targetRef.handler)",message="limits are for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.circuit) || !has(self.targetRef.handler)",message="circuit is for all handlers of an extension: leave targetRef.handler out"
@@ -142,6 +142,50 @@ type ExtensionPolicySpec struct {
 	// the condition Accepted says so. It applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	OfferAs OfferAs `json:"offerAs,omitempty"`
+
+	// liftedHolds lets Clusters go on that handlers hold: one handler, at one hook, for one Cluster. The handler is still
+	// asked each time, and a Failure is not lifted. Each is for one passage: it means nothing for another Cluster of the
+	// name, or for the upgrade to another version. Holds of HookRules are lifted by an annotation of the Cluster.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	LiftedHolds []LiftedHold `json:"liftedHolds,omitempty"`
+}
+
+// LiftedHold is a hold of one Cluster by one handler that is lifted, for one passage.
+type LiftedHold struct {
+	// handler is the name of the handler that holds, as handler.extension, such as before-delete.acme. It is one of
+	// targetRef.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=127
+	// +required
+	Handler string `json:"handler,omitempty"`
+
+	// hook is the lifecycle hook at which the Cluster waits, such as BeforeClusterDelete.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Hook string `json:"hook,omitempty"`
+
+	// cluster is the Cluster, as namespace/name.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=317
+	// +required
+	Cluster string `json:"cluster,omitempty"`
+
+	// uid is metadata.uid of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	UID string `json:"uid,omitempty"`
+
+	// version is the version of Kubernetes that the upgrade is to, as the hook has it in toKubernetesVersion or
+	// kubernetesVersion, such as v1.35.0. Hooks that have neither take none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Version string `json:"version,omitempty"`
 }
 
 // Limits bounds the calls to an extension. Each replica of the gateway counts its own.
@@ -323,8 +367,8 @@ const (
 	AcceptedReason = "Accepted"
 	// InvalidReason means that the policy has a mistake. Its last valid content, if any, stays in effect.
 	InvalidReason = "Invalid"
-	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet. A policy takes effect as soon
-	// as its target appears.
+	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet, or that a hold is lifted of a
+	// handler that does not. A policy takes effect as soon as its target appears.
 	TargetNotFoundReason = "TargetNotFound"
 	// NameCollisionReason means that the policy is in effect, except that handlers are not offered under their own names,
 	// because these mean something else, too.

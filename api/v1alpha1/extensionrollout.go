@@ -97,6 +97,17 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	Compare bool `json:"compare,omitempty"`
 
+	// notCompared are the names of handlers, without that of an ExtensionConfig, whose answers are not compared, such as
+	// one that writes Secrets: the candidate is not asked in place of stable. Nothing is proven then for a Cluster that
+	// asks one of them, so that it moves only when it is approved, also with onDifference: Move.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	NotCompared []string `json:"notCompared,omitempty"`
+
 	// onDifference says what happens to a Cluster that may move and for which the versions answer differently: with Hold,
 	// the default, it moves when it is approved. Move lets it move.
 	// +optional

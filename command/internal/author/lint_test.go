@@ -91,6 +91,19 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// A lift of a handler that the status of the ExtensionConfig does not have at this hook is a mistake.
+func TestLintLiftedHolds(t *testing.T) {
+	lintFiles(t, map[string]string{
+		"a.yaml": strings.NewReplacer(`, caBundle: ""`, "", "patch.acme", "gate.acme", "GeneratePatches", "BeforeClusterDelete").Replace(commandtest.LintConfig),
+		"b.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec:\n  targetRef: {name: acme}\n  liftedHolds:\n" +
+			"  - {handler: gate.acme, hook: BeforeClusterDelete, cluster: a/b, uid: u}\n  - {handler: gat.acme, hook: BeforeClusterDelete, cluster: a/b, uid: u}\n",
+	})
+	const want = `ExtensionPolicy "p": In effect for ExtensionConfig "acme", except for spec.liftedHolds[1]: ExtensionConfig "acme" has no handler "gat" of BeforeClusterDelete`
+	if got := commandtest.Hookgate(t, "", "lint", "."); got.Code != cmdline.ExitFailed || !strings.HasPrefix(got.Out, "b.yaml:1: error: "+want) || strings.Count(got.Out, "\n") != 1 {
+		t.Errorf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
+	}
+}
+
 func TestLintUsage(t *testing.T) {
 	lintFiles(t, nil)
 	for _, args := range [][]string{{"lint"}, {"lint", ".", "-o", "table"}} {

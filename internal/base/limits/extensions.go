@@ -73,6 +73,14 @@ const (
 	AuditLinesPerSecond = 1
 )
 
+// The limits of what an ExtensionPolicy lifts.
+const (
+	// PolicyLifts is the number of holds that a policy lifts. UIDBytes is the length of a UID, of which an API server's
+	// have 36.
+	PolicyLifts = 256
+	UIDBytes    = 63
+)
+
 // The limits of HandlerChains.
 const (
 	// ChainSteps is the number of steps of a HandlerChain, StepSettings that of the settings of one. AllowedPaths and
@@ -114,7 +122,7 @@ const (
 	RulePlaces      = 1000
 	RulePerBytes    = 253
 	// PlacesInterval is the time between two looks at the Clusters that are past the hooks of rules. LiftedHolds is the
-	// number of holds that an annotation has lifted, and that wait for their events.
+	// number of holds that were lifted, and that wait for their events.
 	PlacesInterval = 5 * time.Second
 	// PlaceAnnounced is for how long a place may be about to be given out, and PlaceUnknown for how long one of a rule or
 	// Cluster that is not there is kept, both of which may come back from a backup after it.

@@ -46,13 +46,17 @@ type Call struct {
 	Comparison bool
 }
 
+// Message returns the request, as far as it has been decoded.
+func (c *Call) Message() proto.Message {
+	if c.Request == nil {
+		return c.Partial
+	}
+	return c.Request
+}
+
 // Cluster returns the Cluster that the call is about, if there can be one of that name.
 func (c *Call) Cluster() (namespace, name string) {
-	request := c.Request
-	if request == nil {
-		request = c.Partial
-	}
-	if namespace, name = subject.Cluster(request); len(namespace)+len(name) > limits.NameBytes {
+	if namespace, name = subject.Cluster(c.Message()); len(namespace)+len(name) > limits.NameBytes {
 		return "", ""
 	}
 	return namespace, name
@@ -81,6 +85,8 @@ type Result struct {
 	Waited bool
 	// Audited is what a handler that only audits would have answered; nil if that is a success without more.
 	Audited *Audited
+	// LiftedBy is the name of the ExtensionPolicy that has lifted a hold of the handler; empty for none.
+	LiftedBy string
 	// Refused means that a circuit is open, so that the call was not made.
 	Refused bool
 	// Decided means that a gateway behind this one has decided the error, about this call. Its text is that gateway's.

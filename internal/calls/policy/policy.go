@@ -52,6 +52,8 @@ type Policy struct {
 	ObjectSelector labels.Selector
 	// Conditions match the request. Nil matches all.
 	Conditions *Conditions
+	// Lifted are holds that are lifted. Nil lifts none.
+	Lifted *LiftedHolds
 }
 
 // OfferAs says under which names handlers are offered to callers that name them.
@@ -76,6 +78,7 @@ func (p *Policy) Over(wider *Policy) *Policy {
 	merged.ClusterAPIVersion = cmp.Or(p.ClusterAPIVersion, wider.ClusterAPIVersion)
 	merged.Order = cmp.Or(p.Order, wider.Order)
 	merged.Conditions = cmp.Or(p.Conditions, wider.Conditions)
+	merged.Lifted = cmp.Or(p.Lifted, wider.Lifted)
 	if p.ObjectSelector != nil {
 		merged.ObjectSelector = p.ObjectSelector
 	}

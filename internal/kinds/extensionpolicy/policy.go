@@ -112,11 +112,13 @@ func Compile(
 		errs = append(errs, field.NotSupported(path.Child("offerAs"), spec.OfferAs,
 			[]v1alpha1.OfferAs{v1alpha1.OfferAsOriginal, v1alpha1.OfferAsQualified}))
 	}
+	lifted, liftErrs := convertLifts(p, path.Child("liftedHolds"), hooks)
+	compiled.Lifted, errs = lifted, append(errs, liftErrs...)
 	errs = append(errs, extensionWide(spec, path)...)
 	if setsNothing(spec) {
 		errs = append(errs, field.Required(path,
 			"must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, "+
-				"objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered and offerAs"))
+				"objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
@@ -129,7 +131,7 @@ func setsNothing(spec *v1alpha1.ExtensionPolicySpec) bool {
 	return spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil &&
 		spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 &&
 		spec.Limits == nil && spec.Circuit == nil && spec.Cache == nil && len(spec.Hooks) == 0 &&
-		spec.OnUndiscovered == "" && spec.OfferAs == ""
+		spec.OnUndiscovered == "" && spec.OfferAs == "" && len(spec.LiftedHolds) == 0
 }
 
 func checkFailurePolicy(p v1alpha1.FailurePolicy, path *field.Path) field.ErrorList {

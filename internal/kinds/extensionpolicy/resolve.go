@@ -154,6 +154,7 @@ func (p *Policy) JudgeLocal(reg *registry.Registration) kinds.Verdict {
 	}{
 		{"protocol", p.spec.Protocol != ""}, {"circuit", p.spec.Circuit != nil}, {"cache", p.spec.Cache != nil},
 		{"onUndiscovered", p.spec.OnUndiscovered != ""}, {"offerAs", p.spec.OfferAs != ""},
+		{"liftedHolds", len(p.spec.LiftedHolds) > 0},
 	} {
 		if field.set {
 			idle = append(idle, "spec."+field.name)

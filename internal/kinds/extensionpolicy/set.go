@@ -200,10 +200,13 @@ func (s *Set) verdicts(
 	_, verdicts := Resolve(s.policies, s.missing)
 	for i := range s.policies {
 		p := &s.policies[i]
-		handlers, _ := s.registry.HooksOf(p.Target.ExtensionConfig)
+		handlers, known := s.registry.HooksOf(p.Target.ExtensionConfig)
 		v := verdicts[p.Name]
 		if reg := s.local(p.Target.ExtensionConfig); reg != nil && v.Accepted() {
 			v = p.JudgeLocal(reg)
+		}
+		if known && v.Accepted() {
+			v = p.JudgeLifts(v, handlers)
 		}
 		v = p.Judge(v, s.types, handlers)
 		if v.Accepted() && p.Target.Handler == "" {

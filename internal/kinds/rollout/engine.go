@@ -216,7 +216,7 @@ func (e *Engine) enqueue(added *comparison, c registry.Comparison) bool {
 			added.release, ok = c.Keep(c.Bytes)
 		}
 		if ok {
-			added.ask = c.Ask()
+			added.ask = c.Ask(added.rollout.unasked(c.Handler))
 			select {
 			case e.queue <- added:
 				return true
@@ -265,6 +265,8 @@ func (e *Engine) compare(ctx context.Context, c *comparison) {
 	case compared.Dropped:
 		e.count(c.rollout, ResultDropped)
 		return
+	case compared.Unasked:
+		return // which says nothing about the candidate
 	case compared.Err != nil:
 		e.count(c.rollout, ResultFailed)
 	case len(compared.Differences) > 0 || compared.Unproven != "":

@@ -85,6 +85,12 @@ func compile(o *v1alpha1.ExtensionRollout, inCluster bool) (*Rollout, field.Erro
 				`must be namespace/name of a Cluster, "*" for all, or "/" for calls about no Cluster`))
 		}
 	}
+	for i, of := range spec.NotCompared {
+		if err := registry.CheckName(of); err != nil {
+			errs = append(errs, field.Invalid(at.Child("notCompared").Index(i), of,
+				err.Error()+"; it is the name that discovery gave, without the ExtensionConfig's"))
+		}
+	}
 	if spec.Abort != nil && (spec.Abort.ErrorPercent == nil || *spec.Abort.ErrorPercent < 0 ||
 		*spec.Abort.ErrorPercent > 100) {
 		errs = append(errs, field.Invalid(at.Child("abort", "errorPercent"), "", "must be 0 to 100"))
@@ -238,6 +244,14 @@ func (r *Rollout) Compare(c registry.Comparison) {
 	if may, _ := r.mayMove(of, c.Labels); may || r.spec.Compare {
 		r.state.engine.add(r, of, c, may)
 	}
+}
+
+// unasked returns why the candidate is not to be asked in place of a handler of the stable member; empty if it is.
+func (r *Rollout) unasked(handler string) string {
+	if !slices.Contains(r.spec.NotCompared, handler) {
+		return ""
+	}
+	return "the candidate is not asked: spec.notCompared names the handler"
 }
 
 // Failed notes that a call about a Cluster has failed, of this ExtensionRollout or another handler: the reconcile that

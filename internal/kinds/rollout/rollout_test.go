@@ -124,7 +124,7 @@ func (f *fixture) call(cluster, handler string, compared registry.Compared) (can
 	if !candidate {
 		f.of.Compare(registry.Comparison{
 			Namespace: "ns", Cluster: cluster, Handler: handler, Bytes: 1,
-			Ask: func() func(context.Context) registry.Compared {
+			Ask: func(string) func(context.Context) registry.Compared {
 				return func(context.Context) registry.Compared { return compared }
 			},
 		})
@@ -485,7 +485,7 @@ func TestAllCallsAreCompared(t *testing.T) {
 		for range 2 {
 			f.of.Compare(registry.Comparison{
 				Namespace: "ns", Cluster: "c1", Handler: "patch", Bytes: 1,
-				Ask: func() func(context.Context) registry.Compared {
+				Ask: func(string) func(context.Context) registry.Compared {
 					return func(context.Context) registry.Compared { <-block; return equalOne }
 				},
 			})
@@ -499,10 +499,10 @@ func TestAllCallsAreCompared(t *testing.T) {
 		for _, dropped := range []registry.Comparison{
 			{Bytes: 2 * limits.RolloutQueueBytes}, // for which there is no room
 			{Keep: func(int64) (func(), bool) { return nil, false }},
-			{Ask: func() func(context.Context) registry.Compared {
+			{Ask: func(string) func(context.Context) registry.Compared {
 				return func(context.Context) registry.Compared { return registry.Compared{Dropped: true} }
 			}},
-			{Ask: func() func(context.Context) registry.Compared {
+			{Ask: func(string) func(context.Context) registry.Compared {
 				return func(context.Context) registry.Compared { return unreachable } // before it was read
 			}},
 		} {
@@ -550,7 +550,7 @@ func TestQueueIsBounded(t *testing.T) {
 		for i := range limits.RolloutQueueCalls + limits.RolloutComparisons + 10 {
 			f.of.Compare(registry.Comparison{
 				Namespace: "ns", Cluster: fmt.Sprintf("c%d", i), Handler: "patch", Bytes: 1,
-				Ask: func() func(context.Context) registry.Compared {
+				Ask: func(string) func(context.Context) registry.Compared {
 					return func(context.Context) registry.Compared { <-block; return equalOne }
 				},
 			})
@@ -560,7 +560,7 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 		f.of.Compare(registry.Comparison{
 			Namespace: "ns", Cluster: "large", Handler: "patch", Bytes: limits.RolloutQueueBytes,
-			Ask: func() func(context.Context) registry.Compared { panic("kept what there is no room for") },
+			Ask: func(string) func(context.Context) registry.Compared { panic("kept what there is no room for") },
 		})
 		close(block)
 		synctest.Wait()
@@ -582,6 +582,7 @@ func TestCompileRefuses(t *testing.T) {
 		"stable":  {v1alpha1.ExtensionRolloutSpec{}, "spec.stable: Required value: the name of an ExtensionConfig"},
 		"same":    {v1alpha1.ExtensionRolloutSpec{Stable: "a", Candidate: "a"}, `spec.candidate: Invalid value: "a": must be another ExtensionConfig than stable`},
 		"percent": {v1alpha1.ExtensionRolloutSpec{Stable: "a", CandidateFor: &v1alpha1.RolloutClusters{Percent: &wrong}}, "spec.candidateFor.percent: Invalid value: 101: must be 0 to 100"},
+		"handler": {v1alpha1.ExtensionRolloutSpec{Stable: "a", NotCompared: []string{"patch.a"}}, `spec.notCompared[0]: Invalid value: "patch.a": "patch.a" must consist of lower case letters, digits and '-', and begin and end with a letter or digit; it is the name that discovery gave, without the ExtensionConfig's`},
 		"cluster": {v1alpha1.ExtensionRolloutSpec{Stable: "a", Approved: []string{"c1"}}, `spec.approved[0]: Invalid value: "c1": must be namespace/name of a Cluster, "*" for all, or "/" for calls about no Cluster`},
 		"new":     {v1alpha1.ExtensionRolloutSpec{Stable: "a", NewClusters: v1alpha1.NewClustersCandidate}, "spec.newClusters: Forbidden: only a gateway in a cluster sees whether a Cluster is new"},
 	} {

@@ -107,7 +107,8 @@ func (s *state) use(r *Rollout) {
 		s.mu.Unlock()
 		return
 	}
-	if before == nil || r == nil || before.candidate != r.candidate || before.stable != r.stable {
+	if before == nil || r == nil || before.candidate != r.candidate || before.stable != r.stable ||
+		!slices.Equal(before.spec.NotCompared, r.spec.NotCompared) {
 		s.called = 0
 		for _, c := range s.clusters {
 			c.evidence = c.evidence.clear()

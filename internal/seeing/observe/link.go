@@ -74,6 +74,10 @@ func (o *Observer) Handlers() extension.Link {
 				span.AddEvent("audited", trace.WithAttributes(attribute.String("answer", result.Audited.String())))
 				o.logAudited(ctx, c, result.Audited, took)
 			}
+			if result.LiftedBy != "" {
+				span.AddEvent("hold lifted", trace.WithAttributes(attribute.String("policy", result.LiftedBy)))
+				o.logLifted(ctx, c, result, took)
+			}
 			if result.Waited {
 				waited := "failed"
 				if result.Connected {
@@ -166,6 +170,16 @@ func (o *Observer) logAudited(ctx context.Context, c extension.Call, would *exte
 		o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered, if its action was not Audit",
 			append(callAttrs(c, took), slog.String("namespace", would.Namespace), slog.String("cluster", would.Cluster),
 				slog.String("answer", would.String()))...)
+	}
+}
+
+// logLifted logs a hold that a policy has lifted. Cluster API may ask again for as long as another handler holds.
+func (o *Observer) logLifted(ctx context.Context, c extension.Call, result extension.Result, took time.Duration) {
+	if o.auditLines.Allow() {
+		namespace, cluster := c.Cluster()
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "hold lifted",
+			append(callAttrs(c, took), slog.String("namespace", namespace), slog.String("cluster", cluster),
+				slog.String("policy", result.LiftedBy), slog.String("answer", catalog.MessageOf(result.Response)))...)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
@@ -81,25 +82,27 @@ func (v *Inventory) lintPolicies(
 	var problems []Problem
 	for i := range policies {
 		p, at := &policies[i], v.Of(extensionpolicy.Kind)[policies[i].Name].Place
-		if verdict := verdicts[p.Name]; !verdict.Accepted() {
-			problems = append(problems, Problem{
-				Place: at, Object: fmt.Sprintf("%s %q", extensionpolicy.Kind, p.Name), Err: errors.New(verdict.Message),
-			})
-		}
-		handlers := map[string]hook.GroupHook{}
-		if rule, ok := v.Of(hookrule.Kind)[p.Target.ExtensionConfig].Compiled.(registry.Registration); ok {
-			for _, h := range rule.Handlers {
-				handlers[h.Name] = h.Hook.GroupHook()
-			}
-			if verdict := p.JudgeLocal(&rule); !verdict.Accepted() {
+		report := func(verdict kinds.Verdict) {
+			if !verdict.Accepted() {
 				problems = append(problems, Problem{
 					Place: at, Object: fmt.Sprintf("%s %q", extensionpolicy.Kind, p.Name), Err: errors.New(verdict.Message),
 				})
 			}
 		}
+		report(verdicts[p.Name])
+		handlers := map[string]hook.GroupHook{}
+		if rule, ok := v.Of(hookrule.Kind)[p.Target.ExtensionConfig].Compiled.(registry.Registration); ok {
+			for _, h := range rule.Handlers {
+				handlers[h.Name] = h.Hook.GroupHook()
+			}
+			report(p.JudgeLocal(&rule))
+		}
 		if x := v.Of(extensionconfig.Kind)[p.Target.ExtensionConfig].Extension; x != nil {
 			for _, h := range x.LastKnown {
 				handlers[h.Name] = h.Hook.GroupHook()
+			}
+			if len(handlers) > 0 && verdicts[p.Name].Accepted() {
+				report(p.JudgeLifts(verdicts[p.Name], handlers))
 			}
 		}
 		d := documents[at]

@@ -1,0 +1,85 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/calls/extension"
+	"github.com/hookgate/hookgate/internal/calls/outcome"
+	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/contract/jsonscan"
+	"github.com/hookgate/hookgate/internal/contract/redact"
+)
+
+// liftHold lets a Cluster go on that an extension holds, if its ExtensionPolicy says so. The extension is asked first,
+// and what it answers is recorded as it is. lifted, unless it is nil, is called with each hold that was lifted.
+func liftHold(lifted func(policy, handler, namespace, cluster, message string)) extension.Link {
+	return func(next extension.Caller) extension.Caller {
+		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			result, err := next(ctx, c)
+			if err != nil || c.Handler.Policy == nil || c.Handler.Policy.Lifted == nil || !c.Hook.Liftable() ||
+				c.Handler.Registration.InProcess != nil {
+				return result, err
+			}
+			held, ok := result.Response.(outcome.Blocking)
+			if status, _ := catalog.StatusOf(result.Response); !ok || status != catalog.Success ||
+				held.GetRetryAfterSeconds() == 0 {
+				return result, nil
+			}
+			of := passageOf(&c)
+			if !c.Handler.Policy.Lifted.Has(of) {
+				return result, nil
+			}
+			result.LiftedBy = c.Handler.Policy.Lifted.By
+			message := cmp.Or(held.GetMessage(), "it does not say why")
+			if lifted != nil {
+				lifted(result.LiftedBy, c.Handler.Name, of.Namespace, of.Cluster, message)
+			}
+			result.Response = goesOn(held, fmt.Sprintf("goes on by liftedHolds of ExtensionPolicy %q: %s",
+				result.LiftedBy, message))
+			return result, nil
+		}
+	}
+}
+
+// goesOn returns an answer without its hold.
+func goesOn(held proto.Message, message string) proto.Message {
+	passes := proto.Clone(held) // which others may have, too
+	catalog.SetStatus(passes, catalog.Success, redact.Bounded(message, limits.MessageBytes))
+	m := passes.ProtoReflect()
+	m.Clear(m.Descriptor().Fields().ByName("retry_after_seconds"))
+	return passes
+}
+
+// passageOf returns the passage of a Cluster that a call is about. What the request lacks is empty there, and no policy
+// has it.
+func passageOf(c *extension.Call) policy.Passage {
+	p := policy.Passage{Handler: c.Handler.Handler.Name, Hook: c.Hook.Hook}
+	p.Namespace, p.Cluster = c.Cluster()
+	request := c.Message()
+	if of, ok := request.(interface {
+		GetCluster() *hooksv1alpha1.RawExtension
+	}); ok {
+		uid, err := jsonscan.Lookup(of.GetCluster().GetRaw(), "metadata", "uid")
+		if err == nil {
+			p.UID, _ = jsonscan.String(uid)
+		}
+	}
+	fields := request.ProtoReflect().Descriptor().Fields()
+	for _, name := range []protoreflect.Name{"to_kubernetes_version", "kubernetes_version"} {
+		if f := fields.ByName(name); f != nil {
+			p.Version = request.ProtoReflect().Get(f).String()
+		}
+	}
+	return p
+}
