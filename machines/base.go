@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -36,6 +37,9 @@ type base struct {
 
 // setUp adds the controllers to a manager.
 func (b *base) setUp(ctx context.Context, mgr manager.Manager) error {
+	if b.config.Clusters {
+		return b.setUpClusters(mgr)
+	}
 	return errors.Join(
 		b.setUpLifecycle(ctx, mgr),
 		b.setUpRemediation(mgr),
@@ -49,6 +53,12 @@ func (b *base) hook(request proto.Message) (*catalog.Hook, error) {
 		return nil, fmt.Errorf("the catalog has no hook of %s", request.ProtoReflect().Descriptor().FullName())
 	}
 	return h, nil
+}
+
+// options returns the options of a controller. Managers of one process, as after a lost Lease, have controllers of the
+// same name.
+func (b *base) options() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: b.config.Concurrency, SkipNameValidation: new(true)}
 }
 
 // watched reports whether an object is one of those that these controllers are for.
@@ -120,8 +130,11 @@ func requeueAfter(seconds int32) reconcile.Result {
 
 // failing returns when to call again what has failed since then: soon at first, and once a minute in the end. It grows
 // with the time since the beginning, so that a restart need not remember it.
-func failing(since, now time.Time) reconcile.Result {
-	wait := min(max(now.Sub(since)/4, leastWait), slowest)
+func failing(since, now time.Time) reconcile.Result { return again(since, now, slowest) }
+
+// again is failing with another longest time.
+func again(since, now time.Time, most time.Duration) reconcile.Result {
+	wait := min(max(now.Sub(since)/4, leastWait), most)
 	return reconcile.Result{RequeueAfter: wait + rand.N(wait/10)} //nolint:gosec // replicas need not guess
 }
 

@@ -78,7 +78,7 @@ func BenchmarkLook(b *testing.B) {
 		Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), reg, hooks, "test"),
 			noop.NewTracerProvider(), logger, convert.NewLosses(nil)),
 	})
-	m, err := newMetrics(prometheus.NewRegistry())
+	m, err := newMetrics(prometheus.NewRegistry(), documented)
 	if err != nil {
 		b.Fatal(err)
 	}
