@@ -177,6 +177,7 @@ func (c *Controllers) runOnce(ctx context.Context) error {
 		Cache: cache.Options{
 			DefaultNamespaces: only, ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields(),
 		},
+		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		Metrics:        metricsserver.Options{BindAddress: "0"}, // the gateway serves them
 		LeaderElection: l.Enabled, LeaderElectionNamespace: l.Namespace,
 		LeaderElectionID: leaseName(name, c.config.Namespace, c.config.WatchFilter), LeaderElectionReleaseOnCancel: true,

@@ -85,7 +85,7 @@ func (b *base) setUpLifecycle(ctx context.Context, mgr manager.Manager) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named("machine-hooks").
 		For(&clusterv1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: machineChanged})).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+		Watches(anyCluster(), handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: clusterChanged})).
 		WatchesRawSource(b.sweep(func(ctx context.Context, _ bool) ([]reconcile.Request, error) {
 			list := &clusterv1.MachineList{}
