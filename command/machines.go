@@ -101,25 +101,33 @@ func (o *serveOptions) serveMachinesAlone() (remove func(), err error) {
 	return remove, nil
 }
 
-// machinesControllers returns the controllers of the hooks of Machines, or none without --machines.
+// machinesControllers returns the controllers of the hooks of Machines, with --machines, and of AfterClusterDelete,
+// with --clusters.
 func (o *serveOptions) machinesControllers(
 	at connection, hooks *catalog.Catalog, d *gateway.Dispatcher, reg registry.Snapshots, metrics prometheus.Registerer,
 	logger *slog.Logger,
 ) ([]runner, error) {
-	if !o.machines.Enabled {
-		return nil, nil
-	}
 	election := &o.cluster.leaderElection
-	all, err := o.machines.New(machines.Config{
-		REST: at.rest, Catalog: hooks, Hooks: gateway.NewInProcess(d, "hookgate machines"), Registry: reg,
+	c := machines.Config{
+		REST: at.rest, Catalog: hooks, Registry: reg,
 		Metrics: metrics, Logger: logger, Namespace: o.cluster.namespace, WatchFilter: o.cluster.watchFilter,
 		LeaderElection: machines.LeaderElection{
 			Enabled: true, Namespace: at.namespace, LeaseDuration: election.leaseDuration,
 			RenewDeadline: election.renewDeadline, RetryPeriod: election.retryPeriod,
 		},
-	})
-	if err != nil {
-		return nil, err
 	}
-	return []runner{all}, nil
+	var all []runner
+	const ofMachines, ofClusters = "hookgate machines", "hookgate clusters"
+	for caller, is := range map[string]bool{ofMachines: o.machines.Enabled, ofClusters: o.machines.Clusters} {
+		if !is {
+			continue
+		}
+		c.Hooks, c.Clusters = gateway.NewInProcess(d, caller), caller == ofClusters
+		controllers, err := o.machines.New(c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, controllers)
+	}
+	return all, nil
 }

@@ -41,8 +41,8 @@ var serveGroups = []cmdline.FlagGroup{
 	extensionFlags,
 	configFlags,
 	jobFlags,
-	{Title: "Hooks of Machines", Flags: []string{
-		"machines", "machines-namespace", "machines-max-hold", "machine-concurrency",
+	{Title: "Hooks of Machines and Clusters", Flags: []string{
+		"machines", "clusters", "machines-namespace", "machines-max-hold", "machine-concurrency",
 	}},
 	replicaFlags,
 	{Title: "Admission webhooks", Flags: []string{

@@ -13,10 +13,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -36,6 +37,9 @@ type base struct {
 
 // setUp adds the controllers to a manager.
 func (b *base) setUp(ctx context.Context, mgr manager.Manager) error {
+	if b.config.Clusters {
+		return b.setUpClusters(mgr)
+	}
 	return errors.Join(
 		b.setUpLifecycle(ctx, mgr),
 		b.setUpRemediation(mgr),
@@ -51,6 +55,12 @@ func (b *base) hook(request proto.Message) (*catalog.Hook, error) {
 	return h, nil
 }
 
+// options returns the options of a controller. Managers of one process, as after a lost Lease, have controllers of the
+// same name.
+func (b *base) options() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: b.config.Concurrency, SkipNameValidation: new(true)}
+}
+
 // watched reports whether an object is one of those that these controllers are for.
 func (b *base) watched(o client.Object) bool {
 	return b.config.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == b.config.WatchFilter
@@ -59,7 +69,7 @@ func (b *base) watched(o client.Object) bool {
 // subject is a Machine and its Cluster, and both as requests have them.
 type subject struct {
 	machine *clusterv1.Machine
-	cluster *clusterv1.Cluster // nil if it does not exist
+	cluster *unstructured.Unstructured // nil if it does not exist
 
 	rawMachine, rawCluster *hooksv1alpha1.RawExtension
 }
@@ -71,19 +81,37 @@ func (b *base) subjectOf(ctx context.Context, m *clusterv1.Machine) (*subject, e
 	if s.rawMachine, err = rawOf(m.DeepCopy(), "Machine"); err != nil {
 		return nil, err
 	}
-	c := &clusterv1.Cluster{}
+	c := anyCluster()
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}, c); err != nil {
 		return s, client.IgnoreNotFound(err)
 	}
 	s.cluster = c
-	s.rawCluster, err = rawOf(c.DeepCopy(), "Cluster")
+	s.rawCluster, err = rawOf(c, "Cluster")
 	return s, err
+}
+
+// anyCluster returns an empty Cluster that keeps members of newer releases of Cluster API, as requests have the whole
+// Cluster: a rule reads the versions of pinned workers.
+func anyCluster() *unstructured.Unstructured {
+	c := &unstructured.Unstructured{}
+	c.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Cluster"))
+	return c
 }
 
 // paused reports whether nothing may be done about the Machine.
 func (s *subject) paused() bool {
 	_, machine := s.machine.Annotations[clusterv1.PausedAnnotation]
-	return machine || s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false)
+	return machine || s.clusterPaused()
+}
+
+// clusterPaused reports whether the Cluster exists and is paused.
+func (s *subject) clusterPaused() bool {
+	if s.cluster == nil {
+		return false
+	}
+	// The API server lets nothing but a bool be there.
+	paused, _, _ := unstructured.NestedBool(s.cluster.Object, "spec", "paused")
+	return paused
 }
 
 // released reports whether the hooks that hold Machines are off for the Cluster.
@@ -91,7 +119,7 @@ func (s *subject) released() bool {
 	if s.cluster == nil {
 		return false
 	}
-	_, released := s.cluster.Annotations[ReleasedAnnotation]
+	_, released := s.cluster.GetAnnotations()[ReleasedAnnotation]
 	return released
 }
 
@@ -120,8 +148,11 @@ func requeueAfter(seconds int32) reconcile.Result {
 
 // failing returns when to call again what has failed since then: soon at first, and once a minute in the end. It grows
 // with the time since the beginning, so that a restart need not remember it.
-func failing(since, now time.Time) reconcile.Result {
-	wait := min(max(now.Sub(since)/4, leastWait), slowest)
+func failing(since, now time.Time) reconcile.Result { return again(since, now, slowest) }
+
+// again is failing with another longest time.
+func again(since, now time.Time, most time.Duration) reconcile.Result {
+	wait := min(max(now.Sub(since)/4, leastWait), most)
 	return reconcile.Result{RequeueAfter: wait + rand.N(wait/10)} //nolint:gosec // replicas need not guess
 }
 

@@ -17,13 +17,16 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	remediationv1 "github.com/hookgate/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/registry"
@@ -54,8 +57,11 @@ type Config struct {
 	Metrics  prometheus.Registerer
 	Logger   *slog.Logger
 
-	// Namespace limits the controllers to the Machines of one namespace, and WatchFilter to those with this value of the
-	// label cluster.x-k8s.io/watch-filter. Empty means all.
+	// Clusters means that the controllers call AfterClusterDelete, in place of the hooks of Machines. What they keep is in
+	// the namespace of LeaderElection.
+	Clusters bool
+	// Namespace limits the controllers to the Machines or Clusters of one namespace, and WatchFilter to those with this
+	// value of the label cluster.x-k8s.io/watch-filter. Empty means all.
 	Namespace, WatchFilter string
 	// MaxHold is how long handlers may hold a Machine that is being deleted; it is let go then, whatever they say. Zero
 	// means forever.
@@ -75,19 +81,26 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// leasePrefix is the beginning of the names of Leases of these controllers.
-const leasePrefix = "hookgate-machines"
+// leasePrefix is the beginning of the names of Leases of controllers of Machines, and clustersPrefix of Clusters.
+const (
+	leasePrefix    = "hookgate-machines"
+	clustersPrefix = "hookgate-clusters"
+)
 
-// LeaseName returns the name of the Lease, which controllers of other namespaces and filters do not compete for.
+// LeaseName returns the name of the Lease of controllers of Machines, which those of other namespaces and filters do
+// not compete for.
 func LeaseName(namespace, watchFilter string) string {
-	name := leasePrefix
+	return leaseName(leasePrefix, namespace, watchFilter)
+}
+
+func leaseName(name, namespace, watchFilter string) string {
 	if namespace+watchFilter != "" {
 		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(namespace+"/"+watchFilter)))
 	}
 	return name
 }
 
-// Controllers call the hooks of Machines. Call Run once.
+// Controllers call the hooks of Machines, or AfterClusterDelete. Call Run once.
 type Controllers struct {
 	config  Config
 	metrics *metrics
@@ -102,7 +115,14 @@ func New(c Config) (*Controllers, error) {
 		return nil, errors.New("machines: MaxHold and Concurrency must not be negative")
 	}
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
-	m, err := newMetrics(c.Metrics)
+	if c.Clusters && c.LeaderElection.Namespace == "" {
+		return nil, errors.New("machines: controllers of Clusters need the namespace of LeaderElection")
+	}
+	of := documented
+	if c.Clusters {
+		of = documentedClusters
+	}
+	m, err := newMetrics(c.Metrics, of)
 	if err != nil {
 		return nil, fmt.Errorf("machines: %w", err)
 	}
@@ -123,8 +143,8 @@ func (c *Controllers) Run(ctx context.Context) error {
 			pace.Reset()
 		}
 		wait := pace.NextBackOff()
-		c.config.Logger.Error("the controllers of Machines have ended, and are started again", "error", err,
-			"after", wait.Round(time.Second))
+		c.config.Logger.Error("the controllers of hooks have ended, and are started again", "error", err,
+			"after", wait.Round(time.Second), "clusters", c.config.Clusters)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -144,12 +164,23 @@ func (c *Controllers) runOnce(ctx context.Context) error {
 		only = map[string]cache.Config{c.config.Namespace: {}}
 	}
 	l := &c.config.LeaderElection
+	name, byObject := leasePrefix, map[client.Object]cache.ByObject{}
+	if c.config.Clusters {
+		records := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{AfterDeleteLabel: ""})}
+		if only != nil {
+			records.Namespaces = map[string]cache.Config{c.config.Namespace: {}, l.Namespace: {}}
+		}
+		name, byObject[&v1alpha1.ClusterRecord{}] = clustersPrefix, records
+	}
 	mgr, err := manager.New(c.config.REST, manager.Options{
 		Scheme: scheme, Logger: logr.FromSlogHandler(c.config.Logger.Handler()),
-		Cache:          cache.Options{DefaultNamespaces: only, DefaultTransform: cache.TransformStripManagedFields()},
+		Cache: cache.Options{
+			DefaultNamespaces: only, ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields(),
+		},
+		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		Metrics:        metricsserver.Options{BindAddress: "0"}, // the gateway serves them
 		LeaderElection: l.Enabled, LeaderElectionNamespace: l.Namespace,
-		LeaderElectionID: LeaseName(c.config.Namespace, c.config.WatchFilter), LeaderElectionReleaseOnCancel: true,
+		LeaderElectionID: leaseName(name, c.config.Namespace, c.config.WatchFilter), LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &l.LeaseDuration, RenewDeadline: &l.RenewDeadline, RetryPeriod: &l.RetryPeriod,
 	})
 	if err != nil {
@@ -160,7 +191,7 @@ func (c *Controllers) runOnce(ctx context.Context) error {
 		return err
 	}
 	b := &base{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("hookgate-machines"),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder(name),
 		config: &c.config, metrics: c.metrics, now: time.Now,
 	}
 	if err := b.setUp(ctx, mgr); err != nil {
@@ -193,5 +224,5 @@ func (unelected) NeedLeaderElection() bool { return false }
 
 // AddToScheme adds the kinds that the controllers use.
 func AddToScheme(s *runtime.Scheme) error {
-	return errors.Join(clusterv1.AddToScheme(s), remediationv1.AddToScheme(s))
+	return errors.Join(clusterv1.AddToScheme(s), remediationv1.AddToScheme(s), v1alpha1.AddToScheme(s))
 }

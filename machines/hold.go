@@ -91,7 +91,7 @@ func (r *lifecycle) letGo(ctx context.Context, s *subject, p *phase, overruled s
 	}
 	r.metrics.gone(client.ObjectKeyFromObject(m))
 	if overruled != "" {
-		r.metrics.overruled.WithLabelValues(p.hook.Hook).Inc()
+		r.metrics.ended.WithLabelValues(p.hook.Hook).Inc()
 		r.warn(m, p.hook, "HoldEnded", fmt.Sprintf("let go after %s, the most that the gateway holds a Machine: %s",
 			r.config.MaxHold, overruled))
 	}
@@ -160,8 +160,8 @@ func applyConditions(
 		client.FieldOwner(manager), client.ForceOwnership)
 }
 
-// warn writes an event about a Machine.
-func (b *base) warn(m *clusterv1.Machine, h *catalog.Hook, reason, message string) {
-	b.events.Eventf(m, nil, corev1.EventTypeWarning, reason, h.Hook, "%s",
+// warn writes an event about an object.
+func (b *base) warn(o client.Object, h *catalog.Hook, reason, message string) {
+	b.events.Eventf(o, nil, corev1.EventTypeWarning, reason, h.Hook, "%s",
 		text.Cut(text.Printable(message), limits.EventNoteBytes))
 }

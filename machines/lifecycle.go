@@ -15,13 +15,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/hookgate/hookgate/catalog"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
@@ -87,14 +85,14 @@ func (b *base) setUpLifecycle(ctx context.Context, mgr manager.Manager) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named("machine-hooks").
 		For(&clusterv1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: machineChanged})).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+		Watches(anyCluster(), handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: clusterChanged})).
-		WatchesRawSource(source.Func(r.sweep)).
-		// Managers of one process, as after a lost Lease, have controllers of the same name.
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: b.config.Concurrency, SkipNameValidation: new(true),
-		}).
-		Complete(quiet{r})
+		WatchesRawSource(b.sweep(func(ctx context.Context, _ bool) ([]reconcile.Request, error) {
+			list := &clusterv1.MachineList{}
+			err := b.client.List(ctx, list, client.UnsafeDisableDeepCopy)
+			return requestsFor(list.Items, err)
+		})).
+		WithOptions(b.options()).Complete(quiet{r})
 }
 
 // machineChanged reports whether anything has changed by which handlers may be chosen, or for which hooks are called.
@@ -123,10 +121,7 @@ func (b *base) ofCluster(ctx context.Context, c client.Object) []reconcile.Reque
 			"cluster", c.GetName(), "error", err)
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
+	requests, _ := requestsFor(list.Items, nil)
 	return requests
 }
 

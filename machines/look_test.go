@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +31,7 @@ import (
 type cached struct {
 	client.Client
 	machine *clusterv1.Machine
-	cluster *clusterv1.Cluster
+	cluster *unstructured.Unstructured
 }
 
 // Get implements client.Reader.
@@ -38,7 +39,7 @@ func (c cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ..
 	switch o := o.(type) {
 	case *clusterv1.Machine:
 		c.machine.DeepCopyInto(o)
-	case *clusterv1.Cluster:
+	case *unstructured.Unstructured:
 		c.cluster.DeepCopyInto(o)
 	default:
 		return fmt.Errorf("no %T", o)
@@ -78,15 +79,16 @@ func BenchmarkLook(b *testing.B) {
 		Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), reg, hooks, "test"),
 			noop.NewTracerProvider(), logger, convert.NewLosses(nil)),
 	})
-	m, err := newMetrics(prometheus.NewRegistry())
+	m, err := newMetrics(prometheus.NewRegistry(), documented)
 	if err != nil {
 		b.Fatal(err)
 	}
-	machine, cluster := &clusterv1.Machine{}, &clusterv1.Cluster{}
+	machine, cluster := &clusterv1.Machine{}, anyCluster()
 	machine.Name, machine.Namespace, machine.Labels = "m", "a", map[string]string{"tier": "free"}
 	machine.Spec.ClusterName, machine.Spec.Version = "c", "v1.36.0"
 	machine.Status.Initialization.InfrastructureProvisioned = new(true)
-	cluster.Name, cluster.Namespace = "c", "a"
+	cluster.SetName("c")
+	cluster.SetNamespace("a")
 	r, err := (&base{
 		client: cached{machine: machine, cluster: cluster}, metrics: m, now: time.Now,
 		config: &Config{Catalog: hooks, Hooks: gateway.NewInProcess(d, "test"), Registry: reg, Logger: logger},

@@ -13,49 +13,70 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// metrics are the metrics of the controllers. Their series are bounded by the hooks. They are safe for concurrent use.
+// metrics are the metrics of the controllers of Machines, or of those of Clusters. Their series are bounded. They are
+// safe for concurrent use.
 type metrics struct {
-	held               *prometheus.GaugeVec
-	overruled, unknown *prometheus.CounterVec
+	held           *prometheus.GaugeVec
+	ended, unknown *prometheus.CounterVec
 
 	mu    sync.Mutex
-	holds map[types.NamespacedName]string // the hooks that hold Machines
+	holds map[types.NamespacedName]string // the hooks that hold Machines, or the states of Clusters
 }
 
-// documented is what the documentation says about the metrics.
-var documented = [...]struct{ name, kind, help string }{
-	{"hookgate_machines_held", "gauge", "Machines that handlers hold, on the replica that works."},
-	{"hookgate_machines_overruled_total", "counter", "Machines that were let go after --machines-max-hold, though " +
-		"handlers held them."},
-	{"hookgate_machines_unknown_total", "counter", "Looks at a Machine that did not find out which handlers it has, " +
-		"because the gateway did not know, or a condition of a policy failed. Its annotations stayed as they were."},
-}
+// documentation is what the documentation says about a metric.
+type documentation struct{ name, kind, label, help string }
+
+// documented are held, ended and unknown.
+var (
+	documented = [...]documentation{
+		{"hookgate_machines_held", "gauge", "hook", "Machines that handlers hold, on the replica that works."},
+		{"hookgate_machines_overruled_total", "counter", "hook", "Machines that were let go after --machines-max-hold, " +
+			"though handlers held them."},
+		{"hookgate_machines_unknown_total", "counter", "hook", "Looks at a Machine that did not find out which handlers " +
+			"it has, because the gateway did not know, or a condition of a policy failed. Its annotations stayed as they were."},
+	}
+	documentedClusters = [...]documentation{
+		{"hookgate_cluster_records", "gauge", "state", "Clusters that are remembered for AfterClusterDelete, on the " +
+			"replica that works. state: living, or gone, whose handlers have not all answered Success."},
+		{"hookgate_clusters_gone_total", "counter", "result", "Clusters that are gone and not remembered any more. " +
+			"result: told; moved, by clusterctl; or forgotten, because no handler matched, or the record came from a backup."},
+		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Looks at a Cluster that is not remembered. reason: " +
+			"limit, as many are as may be; or unknown, it is not known whether a handler matches."},
+	}
+)
 
 // DocumentMetrics writes the documentation of the metrics.
 func DocumentMetrics(w io.Writer) error {
 	_, err := io.WriteString(w, "\n## The controllers of Machine hooks\n\n`hookgate serve --machines` and `hookgate "+
-		"machines` serve these, too.\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, m := range documented {
-		_, more := fmt.Fprintf(w, "| `%s` | %s | `hook` | %s |\n", m.name, m.kind, m.help)
+		"machines` serve these, too; `hookgate serve --clusters` those about Clusters.\n\n"+
+		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range append(documented[:], documentedClusters[:]...) {
+		_, more := fmt.Fprintf(w, "| `%s` | %s | `%s` | %s |\n", m.name, m.kind, m.label, m.help)
 		err = errors.Join(err, more)
 	}
 	return err
 }
 
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
-	labels := []string{"hook"}
+func newMetrics(r prometheus.Registerer, of [3]documentation) (*metrics, error) {
+	counter := func(d documentation) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.name, Help: d.help}, []string{d.label})
+	}
 	m := &metrics{
-		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: documented[0].name, Help: documented[0].help}, labels),
-		overruled: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: documented[1].name, Help: documented[1].help}, labels),
-		unknown: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: documented[2].name, Help: documented[2].help}, labels),
+		held:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: of[0].name, Help: of[0].help}, []string{of[0].label}),
+		ended: counter(of[1]), unknown: counter(of[2]),
 		holds: map[types.NamespacedName]string{},
 	}
-	return m, errors.Join(r.Register(m.held), r.Register(m.overruled), r.Register(m.unknown))
+	return m, errors.Join(r.Register(m.held), r.Register(m.ended), r.Register(m.unknown))
 }
 
-// hold counts a Machine that a hook holds, once.
+// count returns the number of objects that are counted.
+func (m *metrics) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.holds)
+}
+
+// hold counts a Machine that a hook holds, once, or a Cluster in a state.
 func (m *metrics) hold(machine types.NamespacedName, hook string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

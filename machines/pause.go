@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,7 +46,7 @@ func (r *remediation) pause(ctx context.Context, o *remediationv1.HookgateRemedi
 // pausedBy lists what pauses a remediation of the Machine.
 func (s *subject) pausedBy(o *remediationv1.HookgateRemediation) []string {
 	var causes []string
-	if s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) {
+	if s.clusterPaused() {
 		causes = append(causes, "spec.paused of the Cluster is true")
 	}
 	if _, ok := s.machine.Annotations[clusterv1.PausedAnnotation]; ok {

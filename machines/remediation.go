@@ -90,7 +90,7 @@ func (b *base) setUpRemediation(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 				return notStatus(e.ObjectOld, e.ObjectNew)
 			}})).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(b.ofCluster),
+		Watches(anyCluster(), handler.EnqueueRequestsFromMapFunc(b.ofCluster),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: clusterChanged})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: b.config.Concurrency, SkipNameValidation: new(true),

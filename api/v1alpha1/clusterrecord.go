@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterRecord is what a HookRule or a HookJob knows about one Cluster, and could not find out again. Hookgate writes
-// it. It is in the namespace of the Cluster, which owns it: it is deleted with the Cluster, and clusterctl moves it
-// along.
+// ClusterRecord is what Hookgate knows about one Cluster, and could not find out again. Hookgate writes it. It is in
+// the namespace of the Cluster, which owns it: it is deleted with the Cluster, and clusterctl moves it along. What
+// outlives the Cluster, for AfterClusterDelete, is in the namespace of the gateway, which owns it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterrecords,scope=Namespaced,shortName=clrec,categories={hookgate}
@@ -20,7 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Admitted by",type="string",JSONPath=".spec.admission.rule",description="The HookRule that has let the Cluster pass"
 // +kubebuilder:printcolumn:name="Job",type="string",JSONPath=".spec.job.hookJob",description="The HookJob that has made Jobs for the Cluster"
 // +kubebuilder:printcolumn:name="Runs",type="string",JSONPath=".metadata.annotations.clusterctl\\.cluster\\.x-k8s\\.io/block-move",description="A Job that has not ended, for which clusterctl move waits"
-// +kubebuilder:validation:XValidation:rule="[has(self.spec.place), has(self.spec.admission), has(self.spec.job)].filter(x, x).size() == 1",message="spec must have one of place, admission and job"
+// +kubebuilder:printcolumn:name="Gone",type="date",JSONPath=".spec.afterDelete.goneSince",description="Since when the Cluster is gone, and handlers of AfterClusterDelete are called"
+// +kubebuilder:validation:XValidation:rule="[has(self.spec.place), has(self.spec.admission), has(self.spec.job), has(self.spec.afterDelete)].exists_one(x, x)",message="spec must have one of place, admission, job and afterDelete"
 type ClusterRecord struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -33,9 +34,9 @@ type ClusterRecord struct {
 	Spec ClusterRecordSpec `json:"spec,omitzero"`
 }
 
-// ClusterRecordSpec is what a HookRule or a HookJob knows about one Cluster.
+// ClusterRecordSpec is what Hookgate knows about one Cluster.
 type ClusterRecordSpec struct {
-	// clusterName is the name of the Cluster, in the namespace of the record.
+	// clusterName is the name of the Cluster. Unless afterDelete says otherwise, it is in the namespace of the record.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -52,6 +53,68 @@ type ClusterRecordSpec struct {
 	// job is what a HookJob has done for the Cluster.
 	// +optional
 	Job *ClusterJobs `json:"job,omitempty"`
+
+	// afterDelete is what handlers of AfterClusterDelete are told once the Cluster is gone.
+	// +optional
+	AfterDelete *ClusterAfterDelete `json:"afterDelete,omitempty"`
+}
+
+// ClusterAfterDelete is what handlers of AfterClusterDelete are told once a Cluster is gone. With a namespace, the
+// record is in the namespace of the gateway. Without one, it is in that of the Cluster and says nothing but that there
+// is another: it makes clusterctl wait until the gateway knows that the Cluster may move.
+type ClusterAfterDelete struct {
+	// uid is the UID of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	UID string `json:"uid,omitempty"`
+
+	// namespace is the namespace of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// created is when the Cluster was created.
+	// +optional
+	Created metav1.Time `json:"created,omitzero"`
+
+	// labels are the labels of the Cluster: the first 100 by name.
+	// +kubebuilder:validation:MaxProperties=100
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// namespaceLabels are the labels of its namespace: the first 100 by name.
+	// +kubebuilder:validation:MaxProperties=100
+	// +optional
+	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
+
+	// class is the name of its ClusterClass.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Class string `json:"class,omitempty"`
+
+	// classNamespace is the namespace of its ClusterClass, if the Cluster names one.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ClassNamespace string `json:"classNamespace,omitempty"`
+
+	// version is the version of Kubernetes in its topology.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// mayMove is true while the Cluster is paused, as clusterctl does before it moves one, or has the annotation of a
+	// move. One that is gone then, while no gateway watched, counts as moved.
+	// +optional
+	MayMove *bool `json:"mayMove,omitempty"`
+
+	// goneSince is when the gateway found the Cluster gone. Handlers are called from then on.
+	// +optional
+	GoneSince metav1.Time `json:"goneSince,omitzero"`
 }
 
 // ClusterPlace is a place of a HookRule with concurrency.

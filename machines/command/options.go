@@ -19,6 +19,7 @@ const allNamespaces = "*"
 // Options are the flags about the controllers.
 type Options struct {
 	Enabled     bool
+	Clusters    bool
 	namespace   string
 	maxHold     time.Duration
 	concurrency int
@@ -29,8 +30,12 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "machines", false,
 		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; one of "+
 			"several replicas does, whatever --leader-elect says")
+	f.BoolVar(&o.Clusters, "clusters", false,
+		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each Cluster that is gone until its handlers have "+
+			"answered Success; one of several replicas does")
 	f.StringVar(&o.namespace, "machines-namespace", "",
-		"the only namespace whose Machines have hooks, or * for all; that of --namespace by default")
+		"the only namespace whose Machines, and with --clusters Clusters, have hooks, or * for all; that of --namespace "+
+			"by default")
 	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
 		"how long handlers may hold a Machine that is being deleted, before it is drained, and again before it is "+
 			"terminated; it goes on after that, whatever they say; 0 holds it until they let go")
@@ -43,6 +48,9 @@ func (o *Options) Check(wantsCluster bool) error {
 	switch {
 	case o.Enabled && !wantsCluster:
 		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; " +
+			"leave it out")
+	case o.Clusters && !wantsCluster:
+		return cmdline.Usagef("--clusters: Clusters need a cluster, and these registrations come from elsewhere; " +
 			"leave it out")
 	case o.maxHold < 0:
 		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)

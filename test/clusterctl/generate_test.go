@@ -60,14 +60,14 @@ func TestGenerateProvider(t *testing.T) {
 		env := []string{
 			"HOOKGATE_LOG_LEVEL=debug", "HOOKGATE_DIAGNOSTICS_ADDRESS=127.0.0.1:8443",
 			"HOOKGATE_OTLP_ENDPOINT=collector.observability.svc:4317", "HOOKGATE_OTLP_INSECURE=true",
-			"HOOKGATE_MACHINES=true", "HOOKGATE_HOOK_JOBS_NAMESPACE=hookgate-jobs",
+			"HOOKGATE_MACHINES=true", "HOOKGATE_CLUSTERS=true", "HOOKGATE_HOOK_JOBS_NAMESPACE=hookgate-jobs",
 		}
 		got := decode(t, []byte(configured.must(t, env, "generate", "provider", "--runtime-extension",
 			"hookgate:v0.1.0")))
 		settings(t, got, map[string]string{
 			"--log-level": "debug", "--resync": "5m", "--otlp-insecure": "true", "--diagnostics-address": "127.0.0.1:8443",
 			"HOOKGATE_OTLP_ENDPOINT": "collector.observability.svc:4317", "HOOKGATE_WATCH_FILTER": "true",
-			"--machines": "true", "HOOKGATE_HOOK_JOBS_NAMESPACE": "hookgate-jobs",
+			"--machines": "true", "--clusters": "true", "HOOKGATE_HOOK_JOBS_NAMESPACE": "hookgate-jobs",
 		})
 		want := []string{namespace + "-hookgate-hookjobs", namespace + "-hookgate-machines"}
 		if diff := cmp.Diff(want, optional(t, got)); diff != "" {

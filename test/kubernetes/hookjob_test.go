@@ -288,12 +288,52 @@ func TestHookJobs(t *testing.T) {
 		{"once", testOnce}, {"failure", testFailure}, {"interrupted", testInterrupted}, {"deleted", testDeleted},
 		{"files", testFiles}, {"in-place", testInPlace}, {"remediation", testRemediation}, {"telling", testTelling}, {"pruned", testPruned},
 		{"problem", testProblem}, {"refused", testRefused}, {"rerun", testRerun}, {"replicas", testReplicas}, {"moves", testMoves},
+		{"gone", testGone},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			of := *s
 			of.t = t
 			test.run(t, &of)
 		})
+	}
+}
+
+// A Cluster that is gone is cleaned up when its Job has succeeded, and not before. What is recorded outlives the Cluster, and
+// says nothing about another one of its name, which clusterctl may move meanwhile.
+func testGone(t *testing.T, s *jobServer) {
+	o, cluster := s.apply("gone", "hook: AfterClusterDelete\n"+jobTemplate), s.cluster(nil)
+	l := s.replica(o, cluster)
+	s.create(ofKind("Cluster"), "gone", "team") // of another UID
+	request := func(uid string) *machinesv1alpha1.AfterClusterDeleteRequest {
+		return &machinesv1alpha1.AfterClusterDeleteRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(
+			`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"gone","namespace":"team","uid":"` + uid + `"}}`)}}
+	}
+	if got := s.say(l, request("first")); !strings.Contains(got, `HookJob "gone": Job jobs/`) || !strings.HasSuffix(got, "runs") {
+		t.Errorf("while the Job runs: got %s", got)
+	}
+	job := s.job("gone")
+	s.end(job, 1, "the DNS cannot be reached")
+	s.awaits(l, request("first"), "FAILURE: Job jobs/"+job.Name+" failed: the DNS cannot be reached")
+	if err := cluster.Prune(t.Context()); err != nil { // it is made again
+		t.Fatal(err)
+	}
+	eventually(t, "the Job that has failed is gone", func() (string, bool) { n := len(s.jobs("gone")); return fmt.Sprint(n), n == 0 })
+	s.say(l, request("first"))
+	s.end(s.job("gone"), 0, "")
+	s.awaits(l, request("first"), "SUCCESS: ")
+	if err := cluster.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.delete(s.job("gone"))
+	if got := s.say(l, request("first")); got != "SUCCESS: " {
+		t.Errorf("when the Job is gone: got %s", got)
+	}
+	if got := s.say(l, request("second")); !strings.HasSuffix(got, "runs") {
+		t.Errorf("another Cluster of this name: got %s", got)
+	}
+	list := &v1alpha1.ClusterRecordList{}
+	if err := s.client.List(t.Context(), list, client.MatchingLabels{hookjob.HookJobLabel: "gone"}); err != nil || len(list.Items) > 0 {
+		t.Errorf("clusterctl waits for %d Jobs (error: %v)", len(list.Items), err)
 	}
 }
 

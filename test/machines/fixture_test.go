@@ -80,9 +80,10 @@ func sharedServer(t testing.TB) *rest.Config {
 	t.Helper()
 	env := &envtest.Environment{
 		BinaryAssetsDirectory: process.Program(t, "KUBEBUILDER_ASSETS"),
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "deploy", "crd", "machines")},
-		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{kindOf("Cluster"), kindOf("Machine")},
-		CRDInstallOptions:     envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
+		CRDDirectoryPaths: []string{filepath.Join("..", "..", "deploy", "crd", "machines"),
+			filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_clusterrecords.yaml")},
+		CRDs:              []*apiextensionsv1.CustomResourceDefinition{kindOf("Cluster"), kindOf("Machine")},
+		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
 
 		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience,
 	}
@@ -144,6 +145,10 @@ type fixture struct {
 	calls   map[string]int                        // by hook and Machine
 
 	remediated []*machinesv1alpha1.RemediateMachineRequest
+	deleted    []*machinesv1alpha1.AfterClusterDeleteRequest
+
+	namespaces gateway.Namespaces
+	selector   labels.Selector // of the namespaces of the extension
 }
 
 var worlds atomic.Int64
@@ -158,6 +163,7 @@ func newFixture(t testing.TB) *fixture {
 	w := &fixture{
 		t: t, config: sharedServer(t), namespace: fmt.Sprintf("w%d", worlds.Add(1)), stop: func() {},
 		answers: map[string]func() (sdk.Answer, error){}, calls: map[string]int{}, new: func(*machines.Config) {},
+		namespaces: anyNamespace{},
 	}
 	var err error
 	if w.client, err = client.New(w.config, client.Options{Scheme: scheme}); err != nil {
@@ -192,6 +198,15 @@ func (w *fixture) serve() {
 		w.remediated = append(w.remediated, in)
 		w.mu.Unlock()
 		return w.answer("RemediateMachine", in)
+	})
+	sdk.Handle(x, "deleted", func(_ context.Context, in *machinesv1alpha1.AfterClusterDeleteRequest) (sdk.Answer, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.deleted = append(w.deleted, in)
+		if f := w.answers["AfterClusterDelete"]; f != nil {
+			return f()
+		}
+		return sdk.Done(), nil
 	})
 	dir, err := os.MkdirTemp("", "hookgate-machines-") // t.TempDir is too long for a socket
 	if err != nil {
@@ -255,13 +270,20 @@ func (w *fixture) newGateway() {
 	w.t.Cleanup(transports.Close)
 	logger := slog.New(slog.DiscardHandler)
 	d := gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: versions, Codec: mandated, Registry: w.registry, Namespaces: anyNamespace{},
+		Catalog: hooks, Versions: versions, Codec: mandated, Registry: w.registry, Namespaces: w,
 		Transport: transports.Call, Objects: convert.NewObjects(convert.NewReferences()),
 		Observer: observe.NewObserver(observe.NewMetrics(w.metrics, w.registry, hooks, "test"), noop.NewTracerProvider(), logger,
 			convert.NewLosses(nil)),
 	})
 	w.hooks = gateway.NewInProcess(d, "test")
 	w.registry.SetReady()
+}
+
+// NamespaceLabels implements gateway.Namespaces.
+func (w *fixture) NamespaceLabels(name string) (map[string]string, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.namespaces.NamespaceLabels(name)
 }
 
 type anyNamespace struct{}
@@ -275,10 +297,11 @@ func (w *fixture) register(hooks ...string) {
 	w.t.Helper()
 	reg := registry.Registration{
 		Name: "acme", ClientConfig: registry.ClientConfig{Owner: "acme", Protocol: registry.GRPC, URL: w.url},
+		NamespaceSelector: w.selector,
 	}
 	names := map[string]string{
 		"AfterMachineProvisioned": "provisioned", "BeforeMachineDrain": "drain", "BeforeMachineTerminate": "terminate",
-		"BeforeMachineRemediation": "before", "RemediateMachine": "remediate",
+		"BeforeMachineRemediation": "before", "RemediateMachine": "remediate", "AfterClusterDelete": "deleted",
 	}
 	for _, h := range hooks {
 		reg.Handlers = append(reg.Handlers, registry.Handler{

@@ -16,6 +16,7 @@ type machineHookRequest struct {
 	Settings              map[string]string `json:"settings,omitempty"`
 	Machine               any               `json:"machine,omitempty"`
 	Cluster               any               `json:"cluster,omitempty"`
+	NamespaceLabels       map[string]string `json:"namespaceLabels,omitempty"`
 	InfrastructureMachine json.RawMessage   `json:"infrastructureMachine,omitempty"`
 	ClusterMachines       int32             `json:"clusterMachines,omitempty"`
 	NamespaceMachines     int32             `json:"namespaceMachines,omitempty"`
@@ -62,6 +63,8 @@ func MachineHookBody(hookName string) []byte {
 			`"kind":"HookgateMachine","metadata":{"name":"worker-x7k2p","namespace":"team-payments"},` +
 			`"spec":{"parameters":{"size":"small","quota":12345678901234567890}}}`)
 		r.ClusterMachines, r.NamespaceMachines = 3, 19
+	case "AfterClusterDelete":
+		r.Machine, r.NamespaceLabels = nil, map[string]string{"tenant": "payments"}
 	case "BeforeMachineRemediation":
 		r.RemediationID = "8a0c5f1e"
 	case "RemediateMachine":
@@ -79,7 +82,7 @@ func MachineHookResponse(hookName string) []byte {
 			envelope: e, Status: "Success", Message: greeting,
 			Handlers: []handler{{Name: "detach-volumes", RequestHook: requestHook{machines, "BeforeMachineTerminate"}}},
 		})
-	case "AfterMachineProvisioned":
+	case "AfterMachineProvisioned", "AfterClusterDelete":
 		return Marshal(afterMachineHookResponse{e, "Success", greeting})
 	}
 	return Marshal(machineHookResponse{e, "Success", greeting, 30})

@@ -51,8 +51,8 @@ var (
 		failures,
 	}, "\n")
 	machinesDescription = strings.Join([]string{
-		"The hooks that accompany single Machines, as JSON over HTTPS. An extension serves these paths; Hookgate's " +
-			"controllers call them through the gateway.\n",
+		"The hooks that accompany single Machines and the end of a Cluster, as JSON over HTTPS. An extension serves these " +
+			"paths; Hookgate's controllers call them through the gateway.\n",
 		"- The last segment of the path is the name of the handler, as DiscoverMachineHooks returns it. At the gateway, " +
 			"all matching handlers answer a path without that segment, or the only one for RemediateMachine.",
 		"- A handler of a hook whose name begins with Before holds the Machine with retryAfterSeconds, and is called " +

@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 		"UnknownFormat": {"a format that others have", goodAnswer, []string{"-o", "yaml"}, cmdline.ExitUsage, nil, "", `--output "yaml": want table, json or junit`},
 		"OwnRequest":    {"a request of the user's", goodAnswer, []string{"--request", "beforeclustercreate=testdata/check/request.yaml", "--only", "answers", "--strict"}, cmdline.ExitDone, []string{"0 failed"}, "", ""},
 		"NoRequest":     {"a file that is not there", goodAnswer, []string{"--request", "BeforeClusterCreate=none.yaml"}, cmdline.ExitFailed, nil, "", "none.yaml"},
-		"NoHook":        {"a request of no hook", goodAnswer, []string{"--request", "BeforeCoffee=none.yaml"}, cmdline.ExitUsage, nil, "", "want HOOK=FILE; the hooks are AfterClusterUpgrade"},
+		"NoHook":        {"a request of no hook", goodAnswer, []string{"--request", "BeforeCoffee=none.yaml"}, cmdline.ExitUsage, nil, "", "want HOOK=FILE; the hooks are AfterClusterDelete, AfterClusterUpgrade"},
 		"Timeout":       {"all checks together take too long", goodAnswer, []string{"--timeout", "1ns"}, cmdline.ExitFailed, nil, "", "hookgate: check https://127.0.0.1:"},
 		"KeyAlone":      {"a key without a certificate", goodAnswer, []string{"--key", "x"}, cmdline.ExitUsage, nil, "", "--cert and --key are needed together"},
 	}

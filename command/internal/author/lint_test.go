@@ -52,7 +52,7 @@ func TestLint(t *testing.T) {
 	}
 	const place = "spec.matchConditions[0].expression: Invalid value: "
 	want := strings.Join([]string{
-		`bad/a.yaml:8: error: ExtensionPolicy "typo": ` + place + "suits the requests of no hook; in a request of AfterClusterUpgrade: " +
+		`bad/a.yaml:8: error: ExtensionPolicy "typo": ` + place + "suits the requests of no hook; in a request of AfterClusterDelete: " +
 			"line 1, column 8: undefined field 'nmespace'",
 		`bad/b.yaml:17: error: ExtensionPolicy "clusters": ` + place + "in a request of GeneratePatches: line 1, column 4: undefined field 'cluster'",
 		`bad/b.yaml:19: warning: ConfigMap "c": `,

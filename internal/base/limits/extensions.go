@@ -161,6 +161,14 @@ const (
 	// keeps its Pod from succeeding.
 	JobMessageBytes = 1024
 	JobProblemBytes = 512
+	// ClusterEndRecords is how many Clusters are remembered for AfterClusterDelete, those that are gone included, and
+	// ClusterEndLabels how many labels of each, and of its namespace.
+	ClusterEndRecords = 10_000
+	ClusterEndLabels  = 100
+	// ClusterEndUnmatched is for how long a Cluster that is gone is remembered while no handler matches it, and
+	// ClusterEndRetry the longest time between two calls about it.
+	ClusterEndUnmatched = 24 * time.Hour
+	ClusterEndRetry     = 10 * time.Minute
 	// JobsUnfinished is how many Jobs of a HookJob may not have ended. Each replica counts those in its cache.
 	JobsUnfinished = 500
 	// JobPods is how many Pods of a Job are looked at for its message.

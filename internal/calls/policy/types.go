@@ -217,6 +217,12 @@ var objects = map[string][]reflect.Type{
 	"machinePool": {reflect.TypeFor[clusterv1.MachinePool](), reflect.TypeFor[clusterv1beta1.MachinePool]()},
 }
 
+// newer are the objects that have a version in Cluster API v1.15, where workers may be pinned to one: rules read it
+// before the types here have it.
+var newer = map[string]bool{
+	"Cluster.spec.topology.workers.machineDeployments": true, "Cluster.spec.topology.workers.machinePools": true,
+}
+
 // texts are types that are strings in JSON.
 var texts = map[reflect.Type]bool{
 	reflect.TypeFor[metav1.Time]():      true,
@@ -261,6 +267,9 @@ func (p *provider) object(path string, versions ...reflect.Type) *types.Type {
 			}
 			for name, of := range members {
 				p.objects[path][name] = p.object(path+"."+name, of...)
+			}
+			if newer[path] {
+				p.objects[path]["version"] = types.StringType
 			}
 		}
 		return types.NewObjectType(path)

@@ -4,9 +4,12 @@
 package policy
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/test/samples"
@@ -41,6 +44,9 @@ func TestExpressionsOfEachHook(t *testing.T) {
 		},
 		`size(request.cluster.spec.topology.workers.machineDeployments) > 3 && request.cluster.spec.topology.workers.machineDeployments.all(d, d.replicas < 5)`: {
 			clusters, `request.cluster.spec.topology.workers.machineDeployments.all(d, d.replica < 5)`, "line 1, column 66: undefined field 'replica'",
+		},
+		`request.cluster.spec.topology.workers.machinePools.exists(p, p.name == 'a' && p.?version.orValue('') == 'v1.36.0')`: {
+			clusters, `request.cluster.spec.topology.workers.machinePools.exists(p, p.vrsion == '')`, "undefined field 'vrsion'",
 		},
 		// Members that only one version has, and that are different in both.
 		`request.cluster.spec.infrastructureRef.apiVersion != '' || request.cluster.spec.infrastructureRef.apiGroup != ''`: {
@@ -85,6 +91,19 @@ func TestExpressionsOfEachHook(t *testing.T) {
 		}
 		if errs := checked.CheckAny(compiled(t, expression)); len(errs) > 0 {
 			t.Errorf("any hook: %s: %v", expression, errs[0])
+		}
+	}
+}
+
+// What newer says is in the types of a newer release of Cluster API is not in these.
+func TestNewerMembers(t *testing.T) {
+	for path, of := range map[string]reflect.Type{
+		"Cluster.spec.topology.workers.machineDeployments": reflect.TypeFor[clusterv1.MachineDeploymentTopology](),
+		"Cluster.spec.topology.workers.machinePools":       reflect.TypeFor[clusterv1.MachinePoolTopology](),
+	} {
+		members := map[string][]reflect.Type{}
+		if membersOf(of, members); !newer[path] || len(members["version"]) > 0 {
+			t.Errorf("%s has a version: newer is not needed any more", path)
 		}
 	}
 }

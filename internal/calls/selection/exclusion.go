@@ -21,7 +21,7 @@ func (m *Matcher) Exclusion(v Verdict, registration string, s labels.Selector) *
 	p := v.Policy
 	switch v.By {
 	case ByNamespace:
-		of, _ := m.namespaceLabels.NamespaceLabels(v.namespace)
+		of, _ := m.labelsOf(v.namespace)
 		return &Exclusion{"namespaceSelector", fmt.Sprintf(
 			"namespaceSelector of %s, %s, does not match namespace %q with the labels %s",
 			registration, cut(s.String()), cut(v.namespace), labelText(of))}

@@ -183,16 +183,27 @@ func (m *Matcher) judgeNamespaces(selector labels.Selector) Verdict {
 	}
 	v := Verdict{}
 	for _, n := range m.namespaces {
-		of, known := m.namespaceLabels.NamespaceLabels(n)
-		if selector.Matches(labels.Set(of)) {
+		of, known := m.labelsOf(n)
+		if selector.Matches(of) {
 			continue
 		}
-		if known || !mayMatch(selector, labels.Set(of)) {
+		if known || !mayMatch(selector, of) {
 			return Verdict{By: ByNamespace, namespace: n}
 		}
 		v = Verdict{By: ByUnknownNamespace, namespace: n}
 	}
 	return v
+}
+
+// labelsOf returns the labels of a namespace, and reports whether all are known. Those of one that is gone may be in
+// the request.
+func (m *Matcher) labelsOf(namespace string) (labels.Set, bool) {
+	of, known := m.namespaceLabels.NamespaceLabels(namespace)
+	r, says := m.Message.(interface{ GetNamespaceLabels() map[string]string })
+	if known || !says || len(r.GetNamespaceLabels()) == 0 {
+		return of, known
+	}
+	return labels.Merge(r.GetNamespaceLabels(), of), true
 }
 
 // mayMatch reports whether a selector may match a namespace of which only these labels are known.

@@ -109,6 +109,29 @@ func TestObjects(t *testing.T) {
 				"cluster.status.conditions[*].new",
 			},
 		},
+		"pinned workers down": {
+			reason: "the versions of workers, which Cluster API v1.15 adds, survive",
+			to:     V1Beta1,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"namespace":"n"},"spec":{"topology":{
+				"classRef":{"name":"c"},"version":"v1.36.0","workers":{"machineDeployments":[{"class":"a","name":"md-0"},
+				{"class":"a","name":"md-1","version":"v1.35.0"}],"machinePools":[{"class":"b","name":"mp-0","version":"v1.34.0"}]}}}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","metadata":{"namespace":"n"},"spec":{
+				"controlPlaneEndpoint":{"host":"","port":0},"topology":{"class":"c","version":"v1.36.0","controlPlane":{"metadata":{}},
+				"workers":{"machineDeployments":[{"class":"a","name":"md-0","metadata":{}},
+				{"class":"a","name":"md-1","metadata":{},"version":"v1.35.0"}],
+				"machinePools":[{"class":"b","name":"mp-0","metadata":{},"version":"v1.34.0"}]}}},
+				"status":{"infrastructureReady":false,"controlPlaneReady":false}}`,
+		},
+		"pinned workers up": {
+			reason: "in both directions",
+			to:     V1Beta2,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","metadata":{"namespace":"n"},"spec":{"topology":{
+				"class":"c","version":"v1.36.0","workers":{"machineDeployments":[{"class":"a","name":"md-0"},
+				{"class":"a","name":"md-1","version":"v1.35.0"}],"machinePools":[{"class":"b","name":"mp-0","version":"v1.34.0"}]}}}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"namespace":"n"},"spec":{"topology":{
+				"classRef":{"name":"c"},"version":"v1.36.0","workers":{"machineDeployments":[{"class":"a","name":"md-0"},
+				{"class":"a","name":"md-1","version":"v1.35.0"}],"machinePools":[{"class":"b","name":"mp-0","version":"v1.34.0"}]}}}}`,
+		},
 		"annotation down": {
 			reason: "Cluster API has no conversion data in requests of hooks",
 			to:     V1Beta1,

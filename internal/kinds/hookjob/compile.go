@@ -96,10 +96,14 @@ func (in *compilation) job(o *v1alpha1.HookJob, spec *v1alpha1.HookJobSpec, path
 	j := &Job{
 		name: o.Name, uid: o.UID, hook: in.hook, codec: in.codec, cluster: in.cluster,
 		inPlace: isUpdateMachine(in.hook), remediates: isRemediateMachine(in.hook), retry: defaultRetry,
-		deadline: limits.DefaultJobDeadline,
+		untilDone: in.hook.Hook == afterClusterDelete, deadline: limits.DefaultJobDeadline,
 	}
-	j.fails = j.remediates // a failed attempt is followed by another one, or by the owner of the Machine
+	// A failed attempt is followed by another one, or by the owner of the Machine.
+	j.fails = j.remediates || j.untilDone
 	j.namespace = in.namespace(spec.Namespace, path.Child("namespace"))
+	if j.untilDone && j.namespace == BesideCluster {
+		in.forbidf(path.Child("namespace"), "the namespace of a Cluster may be gone with it: name another one")
+	}
 	if spec.Once != "" {
 		at := path.Child("once")
 		once, err := in.cel.Expression(in.types, in.hook.GroupHook(), at.String(), spec.Once, policy.String)
@@ -112,8 +116,11 @@ func (in *compilation) job(o *v1alpha1.HookJob, spec *v1alpha1.HookJobSpec, path
 	case "", v1alpha1.WorkloadClusterNone:
 	case v1alpha1.WorkloadClusterKubeconfig:
 		j.kubeconfig = true
-		if in.hook.Hook == "BeforeClusterCreate" {
+		switch in.hook.Hook {
+		case "BeforeClusterCreate":
 			in.forbidf(at, "there is no workload cluster before it is created")
+		case afterClusterDelete:
+			in.forbidf(at, "the workload cluster is gone")
 		}
 	default:
 		in.errs = append(in.errs, field.NotSupported(at, spec.WorkloadCluster,

@@ -29,6 +29,7 @@ type Job struct {
 	hook       *catalog.Hook
 	inPlace    bool // the hook is UpdateMachine
 	remediates bool // the hook is RemediateMachine
+	untilDone  bool // the hook is AfterClusterDelete, which is called until its Job has succeeded
 	codec      *codec.Codec
 	cluster    *Cluster           // nil where Jobs are only compiled
 	namespace  string             // or BesideCluster
@@ -76,7 +77,7 @@ func (j *Job) Answer(ctx context.Context, request proto.Message, guard policy.Gu
 		return nil, hook.Errorf(hook.Policy, "HookJob %q: %s", j.name, evaluation).WithCause(evaluation.Cause)
 	case err != nil:
 		return nil, err
-	case is == waiting && !j.hook.Blocking:
+	case is == waiting && !j.hook.Blocking, is == running && j.untilDone:
 		return nil, hook.Errorf(hook.Unreachable, "HookJob %q: %s", j.name, message)
 	case is == failed && j.fails:
 		return j.hook.NewAnswer(catalog.Failure, message, 0), nil

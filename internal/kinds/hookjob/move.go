@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/kinds/owner"
 )
@@ -38,8 +39,12 @@ const blocksLabel = ownPrefix + "blocks-move"
 const movedAnnotation = ownPrefix + "moved-key"
 
 // movedKey returns the digest of once by which a success is known after a move, which changes UIDs. It is empty if the
-// hook is about a Machine and not called again after it.
+// hook is about a Machine and not called again after it, or about a Cluster that is gone, whose name another one may
+// have.
 func (r *run) movedKey() string {
+	if _, ok := r.message.(*machinesv1alpha1.AfterClusterDeleteRequest); ok {
+		return ""
+	}
 	replaced := []string{r.clusterUID, "cluster"}
 	if r.clusterUID == "" {
 		replaced = nil
@@ -81,6 +86,9 @@ func (c *Cluster) movedHere(ctx context.Context, r *run) (bool, error) {
 
 // block makes clusterctl wait until a Job, which was made and not started yet, has ended.
 func (c *Cluster) block(ctx context.Context, job *batchv1.Job) error {
+	if isAfterDelete(job) {
+		return nil // there is nothing to move
+	}
 	return c.changeRecord(ctx, job, func(record *v1alpha1.ClusterRecord) bool {
 		value := blockedBy(job)
 		if record.Annotations[blockMoveAnnotation] == value {

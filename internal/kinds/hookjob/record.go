@@ -30,7 +30,20 @@ type success struct {
 	Time    int64  `json:"time"`              // seconds since 1970
 	// UntilGone means that the record stays as long as the Machine exists, not only while it is updated in place.
 	UntilGone bool `json:"untilGone,omitempty"`
+	// AfterDelete means that the hook is called once the Cluster is gone, so that the record has to outlive it.
+	AfterDelete bool `json:"afterDelete,omitempty"`
 }
+
+// isKept reports whether the record of a Cluster that is gone is still needed: the hook is called until its success has
+// been answered.
+func (s *success) isKept() bool {
+	return s.AfterDelete && time.Since(time.Unix(s.Time, 0)) < limits.ClusterEndUnmatched
+}
+
+// isAfterDelete reports whether a Job is for AfterClusterDelete.
+func isAfterDelete(job *batchv1.Job) bool { return job.Labels[hookLabel] == afterClusterDelete }
+
+const afterClusterDelete = "AfterClusterDelete"
 
 // untilGone reports whether a Job is for a hook that accompanies a Machine, and not for an update in place.
 func untilGone(job *batchv1.Job) bool {
@@ -62,6 +75,7 @@ func (c *Cluster) record(ctx context.Context, job *batchv1.Job) error {
 	key := keyOf(job)
 	now := &success{
 		Cluster: job.Annotations[clusterAnnotation], UID: job.Annotations[clusterUIDAnnotation], Time: time.Now().Unix(),
+		AfterDelete: isAfterDelete(job),
 	}
 	if uid := job.Labels[machineLabel]; uid != "" {
 		now.UID, now.Machine, now.UntilGone = uid, job.Annotations[machineAnnotation], untilGone(job)

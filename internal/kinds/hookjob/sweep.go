@@ -145,6 +145,9 @@ func (c *Cluster) Prune(ctx context.Context) error {
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
 		_, settled := job.Annotations[messageAnnotation]
+		if _, succeeded := hasEnded(job); isAfterDelete(job) && succeeded {
+			continue // until its time is over
+		}
 		if settled && gone(job.Annotations[clusterAnnotation], job.Annotations[clusterUIDAnnotation]) {
 			errs = append(errs, c.delete(ctx, job))
 		}
@@ -167,7 +170,7 @@ func (c *Cluster) pruneRecord(
 			} else if !exists || !updating && !s.UntilGone {
 				over[key] = s
 			}
-		case gone(s.Cluster, s.UID):
+		case gone(s.Cluster, s.UID) && !s.isKept():
 			over[key] = s
 		}
 	}

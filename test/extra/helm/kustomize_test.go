@@ -144,6 +144,7 @@ func makeCases() []chartCase {
 		add(", one namespace", installation, values{"oneNamespace": true}, "components/one-namespace")
 		add(", Jobs", installation, values{"hookJobs": true}, "components/jobs")
 		add(", Machines", installation, values{"machines": true}, "components/machines")
+		add(", Clusters", installation, values{"clusters": true}, "components/clusters")
 		monitored := add(", monitoring", installation, values{"monitoring": true})
 		monitored.resources = append(monitored.resources, "monitoring")
 		guarded := add(", upgrade guard", installation, values{"upgradeGuard": true})

@@ -247,8 +247,8 @@ func TestGatewayAnswersAsTheDocumentsSay(t *testing.T) {
 		}
 		want := map[int]int{http.StatusOK: 14} // every hook of infrastructure has a handler
 		switch of.name {
-		case hook.MachinesGroup: // which has none: the discovery, and the five lifecycle hooks of no handler
-			want = map[int]int{http.StatusOK: 6, http.StatusNotFound: 8}
+		case hook.MachinesGroup: // which has none: the discovery, and the six lifecycle hooks of no handler
+			want = map[int]int{http.StatusOK: 7, http.StatusNotFound: 9}
 		case hook.Group:
 			// Discovery, and the nine lifecycle hooks: of no handler, where one is enough, and of one that there is.
 			want = map[int]int{http.StatusOK: 11, http.StatusNotFound: 22}

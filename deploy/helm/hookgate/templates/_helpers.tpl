@@ -91,6 +91,9 @@ that is no quantity, and where env has GOMEMLIMIT itself.
 {{- if and .machines (not $hub) }}
 {{- fail (printf "machines is for the installations hub-beside-core and hub-alone: %s writes nothing to the cluster" .installation) }}
 {{- end }}
+{{- if and .clusters (not $hub) }}
+{{- fail (printf "clusters is for the installations hub-beside-core and hub-alone: %s writes nothing to the cluster" .installation) }}
+{{- end }}
 {{- if and .monitoring (not $hub) }}
 {{- fail (printf "monitoring is for the installations hub-beside-core and hub-alone, which let Prometheus in by its token: %s does not" .installation) }}
 {{- end }}

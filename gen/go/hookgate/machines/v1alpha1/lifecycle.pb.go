@@ -838,6 +838,157 @@ func (x *BeforeMachineRemediationResponse) GetUnknownMembers() map[string]*v1alp
 	return nil
 }
 
+// AfterClusterDeleteRequest is the request of the AfterClusterDelete hook.
+type AfterClusterDeleteRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
+	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// cluster is the Cluster (cluster.x-k8s.io) as it was last seen, as the handler understands it. Of its metadata, it has
+	// the name, the namespace, the UID, the time of its creation and the labels; of its spec, the class and the version of
+	// its topology, if it had one. It is required.
+	Cluster *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// namespace_labels are the labels of the namespace of the Cluster as they were last seen. They select handlers once the
+	// namespace is gone.
+	NamespaceLabels map[string]string `protobuf:"bytes,4,rep,name=namespace_labels,json=namespaceLabels,proto3" json:"namespace_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
+	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *AfterClusterDeleteRequest) Reset() {
+	*x = AfterClusterDeleteRequest{}
+	mi := &file_hookgate_machines_v1alpha1_lifecycle_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AfterClusterDeleteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AfterClusterDeleteRequest) ProtoMessage() {}
+
+func (x *AfterClusterDeleteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hookgate_machines_v1alpha1_lifecycle_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AfterClusterDeleteRequest.ProtoReflect.Descriptor instead.
+func (*AfterClusterDeleteRequest) Descriptor() ([]byte, []int) {
+	return file_hookgate_machines_v1alpha1_lifecycle_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AfterClusterDeleteRequest) GetHandler() string {
+	if x != nil {
+		return x.Handler
+	}
+	return ""
+}
+
+func (x *AfterClusterDeleteRequest) GetSettings() map[string]string {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *AfterClusterDeleteRequest) GetCluster() *v1alpha1.RawExtension {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+func (x *AfterClusterDeleteRequest) GetNamespaceLabels() map[string]string {
+	if x != nil {
+		return x.NamespaceLabels
+	}
+	return nil
+}
+
+func (x *AfterClusterDeleteRequest) GetUnknownMembers() map[string]*v1alpha1.JSON {
+	if x != nil {
+		return x.UnknownMembers
+	}
+	return nil
+}
+
+// AfterClusterDeleteResponse is the response of the AfterClusterDelete hook.
+type AfterClusterDeleteResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// status reports whether the hook succeeded. A response without it is an error.
+	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
+	// message explains the status to people.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
+	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *AfterClusterDeleteResponse) Reset() {
+	*x = AfterClusterDeleteResponse{}
+	mi := &file_hookgate_machines_v1alpha1_lifecycle_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AfterClusterDeleteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AfterClusterDeleteResponse) ProtoMessage() {}
+
+func (x *AfterClusterDeleteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hookgate_machines_v1alpha1_lifecycle_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AfterClusterDeleteResponse.ProtoReflect.Descriptor instead.
+func (*AfterClusterDeleteResponse) Descriptor() ([]byte, []int) {
+	return file_hookgate_machines_v1alpha1_lifecycle_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AfterClusterDeleteResponse) GetStatus() v1alpha1.ResponseStatus {
+	if x != nil {
+		return x.Status
+	}
+	return v1alpha1.ResponseStatus(0)
+}
+
+func (x *AfterClusterDeleteResponse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *AfterClusterDeleteResponse) GetUnknownMembers() map[string]*v1alpha1.JSON {
+	if x != nil {
+		return x.UnknownMembers
+	}
+	return nil
+}
+
 var File_hookgate_machines_v1alpha1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_hookgate_machines_v1alpha1_lifecycle_proto_rawDesc = "" +
@@ -945,13 +1096,36 @@ const file_hookgate_machines_v1alpha1_lifecycle_proto_rawDesc = "" +
 	"\x0funknown_members\x18\x0f \x03(\v2P.hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x012\xe5\x05\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xa5\x05\n" +
+	"\x19AfterClusterDeleteRequest\x12\x18\n" +
+	"\ahandler\x18\x01 \x01(\tR\ahandler\x12_\n" +
+	"\bsettings\x18\x02 \x03(\v2C.hookgate.machines.v1alpha1.AfterClusterDeleteRequest.SettingsEntryR\bsettings\x12?\n" +
+	"\acluster\x18\x03 \x01(\v2%.hookgate.hooks.v1alpha1.RawExtensionR\acluster\x12u\n" +
+	"\x10namespace_labels\x18\x04 \x03(\v2J.hookgate.machines.v1alpha1.AfterClusterDeleteRequest.NamespaceLabelsEntryR\x0fnamespaceLabels\x12r\n" +
+	"\x0funknown_members\x18\x0f \x03(\v2I.hookgate.machines.v1alpha1.AfterClusterDeleteRequest.UnknownMembersEntryR\x0eunknownMembers\x1a;\n" +
+	"\rSettingsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aB\n" +
+	"\x14NamespaceLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a`\n" +
+	"\x13UnknownMembersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xce\x02\n" +
+	"\x1aAfterClusterDeleteResponse\x12?\n" +
+	"\x06status\x18\x01 \x01(\x0e2'.hookgate.hooks.v1alpha1.ResponseStatusR\x06status\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12s\n" +
+	"\x0funknown_members\x18\x0f \x03(\v2J.hookgate.machines.v1alpha1.AfterClusterDeleteResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
+	"\x13UnknownMembersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x012\xeb\x06\n" +
 	"\x15LifecycleHooksService\x12\x86\x01\n" +
 	"\x13BeforeMachineCreate\x126.hookgate.machines.v1alpha1.BeforeMachineCreateRequest\x1a7.hookgate.machines.v1alpha1.BeforeMachineCreateResponse\x12\x92\x01\n" +
 	"\x17AfterMachineProvisioned\x12:.hookgate.machines.v1alpha1.AfterMachineProvisionedRequest\x1a;.hookgate.machines.v1alpha1.AfterMachineProvisionedResponse\x12\x83\x01\n" +
 	"\x12BeforeMachineDrain\x125.hookgate.machines.v1alpha1.BeforeMachineDrainRequest\x1a6.hookgate.machines.v1alpha1.BeforeMachineDrainResponse\x12\x8f\x01\n" +
 	"\x16BeforeMachineTerminate\x129.hookgate.machines.v1alpha1.BeforeMachineTerminateRequest\x1a:.hookgate.machines.v1alpha1.BeforeMachineTerminateResponse\x12\x95\x01\n" +
-	"\x18BeforeMachineRemediation\x12;.hookgate.machines.v1alpha1.BeforeMachineRemediationRequest\x1a<.hookgate.machines.v1alpha1.BeforeMachineRemediationResponseBs\n" +
+	"\x18BeforeMachineRemediation\x12;.hookgate.machines.v1alpha1.BeforeMachineRemediationRequest\x1a<.hookgate.machines.v1alpha1.BeforeMachineRemediationResponse\x12\x83\x01\n" +
+	"\x12AfterClusterDelete\x125.hookgate.machines.v1alpha1.AfterClusterDeleteRequest\x1a6.hookgate.machines.v1alpha1.AfterClusterDeleteResponseBs\n" +
 	"\x1edev.hookgate.machines.v1alpha1P\x01ZOgithub.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1;machinesv1alpha1b\x06proto3"
 
 var (
@@ -966,7 +1140,7 @@ func file_hookgate_machines_v1alpha1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_hookgate_machines_v1alpha1_lifecycle_proto_rawDescData
 }
 
-var file_hookgate_machines_v1alpha1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_hookgate_machines_v1alpha1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_hookgate_machines_v1alpha1_lifecycle_proto_goTypes = []any{
 	(*BeforeMachineCreateRequest)(nil),       // 0: hookgate.machines.v1alpha1.BeforeMachineCreateRequest
 	(*BeforeMachineCreateResponse)(nil),      // 1: hookgate.machines.v1alpha1.BeforeMachineCreateResponse
@@ -978,82 +1152,98 @@ var file_hookgate_machines_v1alpha1_lifecycle_proto_goTypes = []any{
 	(*BeforeMachineTerminateResponse)(nil),   // 7: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse
 	(*BeforeMachineRemediationRequest)(nil),  // 8: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest
 	(*BeforeMachineRemediationResponse)(nil), // 9: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse
-	nil,                                      // 10: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.SettingsEntry
-	nil,                                      // 11: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.UnknownMembersEntry
-	nil,                                      // 12: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.UnknownMembersEntry
-	nil,                                      // 13: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.SettingsEntry
-	nil,                                      // 14: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.UnknownMembersEntry
-	nil,                                      // 15: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.UnknownMembersEntry
-	nil,                                      // 16: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.SettingsEntry
-	nil,                                      // 17: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.UnknownMembersEntry
-	nil,                                      // 18: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.UnknownMembersEntry
-	nil,                                      // 19: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.SettingsEntry
-	nil,                                      // 20: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.UnknownMembersEntry
-	nil,                                      // 21: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.UnknownMembersEntry
-	nil,                                      // 22: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.SettingsEntry
-	nil,                                      // 23: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.UnknownMembersEntry
-	nil,                                      // 24: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.UnknownMembersEntry
-	(*v1alpha1.RawExtension)(nil),            // 25: hookgate.hooks.v1alpha1.RawExtension
-	(v1alpha1.ResponseStatus)(0),             // 26: hookgate.hooks.v1alpha1.ResponseStatus
-	(*v1alpha1.JSON)(nil),                    // 27: hookgate.hooks.v1alpha1.JSON
+	(*AfterClusterDeleteRequest)(nil),        // 10: hookgate.machines.v1alpha1.AfterClusterDeleteRequest
+	(*AfterClusterDeleteResponse)(nil),       // 11: hookgate.machines.v1alpha1.AfterClusterDeleteResponse
+	nil,                                      // 12: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.SettingsEntry
+	nil,                                      // 13: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.UnknownMembersEntry
+	nil,                                      // 14: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.UnknownMembersEntry
+	nil,                                      // 15: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.SettingsEntry
+	nil,                                      // 16: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.UnknownMembersEntry
+	nil,                                      // 17: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.UnknownMembersEntry
+	nil,                                      // 18: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.SettingsEntry
+	nil,                                      // 19: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.UnknownMembersEntry
+	nil,                                      // 20: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.UnknownMembersEntry
+	nil,                                      // 21: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.SettingsEntry
+	nil,                                      // 22: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.UnknownMembersEntry
+	nil,                                      // 23: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.UnknownMembersEntry
+	nil,                                      // 24: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.SettingsEntry
+	nil,                                      // 25: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.UnknownMembersEntry
+	nil,                                      // 26: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.UnknownMembersEntry
+	nil,                                      // 27: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.SettingsEntry
+	nil,                                      // 28: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.NamespaceLabelsEntry
+	nil,                                      // 29: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.UnknownMembersEntry
+	nil,                                      // 30: hookgate.machines.v1alpha1.AfterClusterDeleteResponse.UnknownMembersEntry
+	(*v1alpha1.RawExtension)(nil),            // 31: hookgate.hooks.v1alpha1.RawExtension
+	(v1alpha1.ResponseStatus)(0),             // 32: hookgate.hooks.v1alpha1.ResponseStatus
+	(*v1alpha1.JSON)(nil),                    // 33: hookgate.hooks.v1alpha1.JSON
 }
 var file_hookgate_machines_v1alpha1_lifecycle_proto_depIdxs = []int32{
-	10, // 0: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineCreateRequest.SettingsEntry
-	25, // 1: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	25, // 2: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	25, // 3: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.infrastructure_machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	11, // 4: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineCreateRequest.UnknownMembersEntry
-	26, // 5: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	12, // 6: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineCreateResponse.UnknownMembersEntry
-	13, // 7: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.settings:type_name -> hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.SettingsEntry
-	25, // 8: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	25, // 9: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	14, // 10: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.UnknownMembersEntry
-	26, // 11: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	15, // 12: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.UnknownMembersEntry
-	16, // 13: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineDrainRequest.SettingsEntry
-	25, // 14: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	25, // 15: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	17, // 16: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineDrainRequest.UnknownMembersEntry
-	26, // 17: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	18, // 18: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineDrainResponse.UnknownMembersEntry
-	19, // 19: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.SettingsEntry
-	25, // 20: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	25, // 21: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	20, // 22: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.UnknownMembersEntry
-	26, // 23: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	21, // 24: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.UnknownMembersEntry
-	22, // 25: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.SettingsEntry
-	25, // 26: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	25, // 27: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	23, // 28: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.UnknownMembersEntry
-	26, // 29: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	24, // 30: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.UnknownMembersEntry
-	27, // 31: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 32: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 33: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 34: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 35: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 36: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 37: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 38: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 39: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	27, // 40: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	0,  // 41: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineCreate:input_type -> hookgate.machines.v1alpha1.BeforeMachineCreateRequest
-	2,  // 42: hookgate.machines.v1alpha1.LifecycleHooksService.AfterMachineProvisioned:input_type -> hookgate.machines.v1alpha1.AfterMachineProvisionedRequest
-	4,  // 43: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineDrain:input_type -> hookgate.machines.v1alpha1.BeforeMachineDrainRequest
-	6,  // 44: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineTerminate:input_type -> hookgate.machines.v1alpha1.BeforeMachineTerminateRequest
-	8,  // 45: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineRemediation:input_type -> hookgate.machines.v1alpha1.BeforeMachineRemediationRequest
-	1,  // 46: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineCreate:output_type -> hookgate.machines.v1alpha1.BeforeMachineCreateResponse
-	3,  // 47: hookgate.machines.v1alpha1.LifecycleHooksService.AfterMachineProvisioned:output_type -> hookgate.machines.v1alpha1.AfterMachineProvisionedResponse
-	5,  // 48: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineDrain:output_type -> hookgate.machines.v1alpha1.BeforeMachineDrainResponse
-	7,  // 49: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineTerminate:output_type -> hookgate.machines.v1alpha1.BeforeMachineTerminateResponse
-	9,  // 50: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineRemediation:output_type -> hookgate.machines.v1alpha1.BeforeMachineRemediationResponse
-	46, // [46:51] is the sub-list for method output_type
-	41, // [41:46] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	12, // 0: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineCreateRequest.SettingsEntry
+	31, // 1: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	31, // 2: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	31, // 3: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.infrastructure_machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	13, // 4: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineCreateRequest.UnknownMembersEntry
+	32, // 5: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	14, // 6: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineCreateResponse.UnknownMembersEntry
+	15, // 7: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.settings:type_name -> hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.SettingsEntry
+	31, // 8: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	31, // 9: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	16, // 10: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.UnknownMembersEntry
+	32, // 11: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	17, // 12: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.UnknownMembersEntry
+	18, // 13: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineDrainRequest.SettingsEntry
+	31, // 14: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	31, // 15: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	19, // 16: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineDrainRequest.UnknownMembersEntry
+	32, // 17: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	20, // 18: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineDrainResponse.UnknownMembersEntry
+	21, // 19: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.SettingsEntry
+	31, // 20: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	31, // 21: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	22, // 22: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.UnknownMembersEntry
+	32, // 23: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	23, // 24: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.UnknownMembersEntry
+	24, // 25: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.settings:type_name -> hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.SettingsEntry
+	31, // 26: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.machine:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	31, // 27: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	25, // 28: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.UnknownMembersEntry
+	32, // 29: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	26, // 30: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.UnknownMembersEntry
+	27, // 31: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.settings:type_name -> hookgate.machines.v1alpha1.AfterClusterDeleteRequest.SettingsEntry
+	31, // 32: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	28, // 33: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.namespace_labels:type_name -> hookgate.machines.v1alpha1.AfterClusterDeleteRequest.NamespaceLabelsEntry
+	29, // 34: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.unknown_members:type_name -> hookgate.machines.v1alpha1.AfterClusterDeleteRequest.UnknownMembersEntry
+	32, // 35: hookgate.machines.v1alpha1.AfterClusterDeleteResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	30, // 36: hookgate.machines.v1alpha1.AfterClusterDeleteResponse.unknown_members:type_name -> hookgate.machines.v1alpha1.AfterClusterDeleteResponse.UnknownMembersEntry
+	33, // 37: hookgate.machines.v1alpha1.BeforeMachineCreateRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 38: hookgate.machines.v1alpha1.BeforeMachineCreateResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 39: hookgate.machines.v1alpha1.AfterMachineProvisionedRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 40: hookgate.machines.v1alpha1.AfterMachineProvisionedResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 41: hookgate.machines.v1alpha1.BeforeMachineDrainRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 42: hookgate.machines.v1alpha1.BeforeMachineDrainResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 43: hookgate.machines.v1alpha1.BeforeMachineTerminateRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 44: hookgate.machines.v1alpha1.BeforeMachineTerminateResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 45: hookgate.machines.v1alpha1.BeforeMachineRemediationRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 46: hookgate.machines.v1alpha1.BeforeMachineRemediationResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 47: hookgate.machines.v1alpha1.AfterClusterDeleteRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	33, // 48: hookgate.machines.v1alpha1.AfterClusterDeleteResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	0,  // 49: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineCreate:input_type -> hookgate.machines.v1alpha1.BeforeMachineCreateRequest
+	2,  // 50: hookgate.machines.v1alpha1.LifecycleHooksService.AfterMachineProvisioned:input_type -> hookgate.machines.v1alpha1.AfterMachineProvisionedRequest
+	4,  // 51: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineDrain:input_type -> hookgate.machines.v1alpha1.BeforeMachineDrainRequest
+	6,  // 52: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineTerminate:input_type -> hookgate.machines.v1alpha1.BeforeMachineTerminateRequest
+	8,  // 53: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineRemediation:input_type -> hookgate.machines.v1alpha1.BeforeMachineRemediationRequest
+	10, // 54: hookgate.machines.v1alpha1.LifecycleHooksService.AfterClusterDelete:input_type -> hookgate.machines.v1alpha1.AfterClusterDeleteRequest
+	1,  // 55: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineCreate:output_type -> hookgate.machines.v1alpha1.BeforeMachineCreateResponse
+	3,  // 56: hookgate.machines.v1alpha1.LifecycleHooksService.AfterMachineProvisioned:output_type -> hookgate.machines.v1alpha1.AfterMachineProvisionedResponse
+	5,  // 57: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineDrain:output_type -> hookgate.machines.v1alpha1.BeforeMachineDrainResponse
+	7,  // 58: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineTerminate:output_type -> hookgate.machines.v1alpha1.BeforeMachineTerminateResponse
+	9,  // 59: hookgate.machines.v1alpha1.LifecycleHooksService.BeforeMachineRemediation:output_type -> hookgate.machines.v1alpha1.BeforeMachineRemediationResponse
+	11, // 60: hookgate.machines.v1alpha1.LifecycleHooksService.AfterClusterDelete:output_type -> hookgate.machines.v1alpha1.AfterClusterDeleteResponse
+	55, // [55:61] is the sub-list for method output_type
+	49, // [49:55] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_hookgate_machines_v1alpha1_lifecycle_proto_init() }
@@ -1067,7 +1257,7 @@ func file_hookgate_machines_v1alpha1_lifecycle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hookgate_machines_v1alpha1_lifecycle_proto_rawDesc), len(file_hookgate_machines_v1alpha1_lifecycle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	LifecycleHooksService_BeforeMachineDrain_FullMethodName       = "/hookgate.machines.v1alpha1.LifecycleHooksService/BeforeMachineDrain"
 	LifecycleHooksService_BeforeMachineTerminate_FullMethodName   = "/hookgate.machines.v1alpha1.LifecycleHooksService/BeforeMachineTerminate"
 	LifecycleHooksService_BeforeMachineRemediation_FullMethodName = "/hookgate.machines.v1alpha1.LifecycleHooksService/BeforeMachineRemediation"
+	LifecycleHooksService_AfterClusterDelete_FullMethodName       = "/hookgate.machines.v1alpha1.LifecycleHooksService/AfterClusterDelete"
 )
 
 // LifecycleHooksServiceClient is the client API for LifecycleHooksService service.
@@ -60,6 +61,10 @@ type LifecycleHooksServiceClient interface {
 	//
 	// Blocking.
 	BeforeMachineRemediation(ctx context.Context, in *BeforeMachineRemediationRequest, opts ...grpc.CallOption) (*BeforeMachineRemediationResponse, error)
+	// AfterClusterDelete is called when a Cluster is gone from the API server, until every handler has answered Success. It
+	// is called at least once for each UID, and not for a Cluster that clusterctl has moved. The name may be in use again,
+	// and the namespace may be gone.
+	AfterClusterDelete(ctx context.Context, in *AfterClusterDeleteRequest, opts ...grpc.CallOption) (*AfterClusterDeleteResponse, error)
 }
 
 type lifecycleHooksServiceClient struct {
@@ -120,6 +125,16 @@ func (c *lifecycleHooksServiceClient) BeforeMachineRemediation(ctx context.Conte
 	return out, nil
 }
 
+func (c *lifecycleHooksServiceClient) AfterClusterDelete(ctx context.Context, in *AfterClusterDeleteRequest, opts ...grpc.CallOption) (*AfterClusterDeleteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AfterClusterDeleteResponse)
+	err := c.cc.Invoke(ctx, LifecycleHooksService_AfterClusterDelete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LifecycleHooksServiceServer is the server API for LifecycleHooksService service.
 // All implementations must embed UnimplementedLifecycleHooksServiceServer
 // for forward compatibility.
@@ -151,6 +166,10 @@ type LifecycleHooksServiceServer interface {
 	//
 	// Blocking.
 	BeforeMachineRemediation(context.Context, *BeforeMachineRemediationRequest) (*BeforeMachineRemediationResponse, error)
+	// AfterClusterDelete is called when a Cluster is gone from the API server, until every handler has answered Success. It
+	// is called at least once for each UID, and not for a Cluster that clusterctl has moved. The name may be in use again,
+	// and the namespace may be gone.
+	AfterClusterDelete(context.Context, *AfterClusterDeleteRequest) (*AfterClusterDeleteResponse, error)
 	mustEmbedUnimplementedLifecycleHooksServiceServer()
 }
 
@@ -175,6 +194,9 @@ func (UnimplementedLifecycleHooksServiceServer) BeforeMachineTerminate(context.C
 }
 func (UnimplementedLifecycleHooksServiceServer) BeforeMachineRemediation(context.Context, *BeforeMachineRemediationRequest) (*BeforeMachineRemediationResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BeforeMachineRemediation not implemented")
+}
+func (UnimplementedLifecycleHooksServiceServer) AfterClusterDelete(context.Context, *AfterClusterDeleteRequest) (*AfterClusterDeleteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AfterClusterDelete not implemented")
 }
 func (UnimplementedLifecycleHooksServiceServer) mustEmbedUnimplementedLifecycleHooksServiceServer() {}
 func (UnimplementedLifecycleHooksServiceServer) testEmbeddedByValue()                               {}
@@ -287,6 +309,24 @@ func _LifecycleHooksService_BeforeMachineRemediation_Handler(srv interface{}, ct
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LifecycleHooksService_AfterClusterDelete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AfterClusterDeleteRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LifecycleHooksServiceServer).AfterClusterDelete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LifecycleHooksService_AfterClusterDelete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LifecycleHooksServiceServer).AfterClusterDelete(ctx, req.(*AfterClusterDeleteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LifecycleHooksService_ServiceDesc is the grpc.ServiceDesc for LifecycleHooksService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -313,6 +353,10 @@ var LifecycleHooksService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BeforeMachineRemediation",
 			Handler:    _LifecycleHooksService_BeforeMachineRemediation_Handler,
+		},
+		{
+			MethodName: "AfterClusterDelete",
+			Handler:    _LifecycleHooksService_AfterClusterDelete_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
