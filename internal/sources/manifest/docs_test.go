@@ -47,7 +47,7 @@ func fenced(t *testing.T, page string) []string {
 // The schema and the source accept the guide's examples, which do what the guide says.
 func TestGuideToExtensionPolicy(t *testing.T) {
 	blocks := fenced(t, "extension-policy.md")
-	if len(blocks) != 5 {
+	if len(blocks) != 6 {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
 	examples := strings.Join(blocks, "---\n")
@@ -76,7 +76,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		policies = append(policies, o.Compiled.(extensionpolicy.Policy))
 	}
 	resolved, verdicts := extensionpolicy.Resolve(policies, func(extensionpolicy.Target) error { return nil })
-	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names"} {
+	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names", "nutanix"} {
 		if !verdicts[name].Accepted() {
 			t.Errorf("policy %s: %+v", name, verdicts[name])
 		}
