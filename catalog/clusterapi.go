@@ -19,6 +19,8 @@ type ClusterAPIRelease struct {
 	Name string
 	// Hooks lists the hooks that the release calls, ordered by name. Callers must not change the slice.
 	Hooks []ClusterAPIHook
+	// Announced is set if the release is not out: all about it is as announced, and may still change.
+	Announced bool
 }
 
 // ClusterAPIHook is a hook that a release of Cluster API calls.
@@ -39,8 +41,9 @@ type clusterAPIHook struct {
 	v1beta2 uint64 // the first release that sends v1beta2; earlier ones send v1beta1
 }
 
-// The range of releases in the table. Older releases are out of support.
-const oldestClusterAPI, newestClusterAPI = 8, 14
+// The range of releases in the table, and the one after them, of which only announcements are known. Older releases are
+// out of support.
+const oldestClusterAPI, newestClusterAPI, announcedClusterAPI = 8, 14, 15
 
 // clusterAPIHooks lists the hooks in Cluster API's packages at its release tags: exp/runtime/hooks/api/v1alpha1 up to
 // v1.10, api/runtime/hooks/v1alpha1 since. No release has removed a hook. In v1.13 the version of objects changed
@@ -66,48 +69,56 @@ var clusterAPIHooks = []clusterAPIHook{
 	{hook: "ValidateTopology", since: oldestClusterAPI},
 }
 
-// ClusterAPIReleases returns the known minor releases of Cluster API, oldest first.
+// ClusterAPIReleases returns the known minor releases of Cluster API that are out, oldest first.
 func ClusterAPIReleases() []*ClusterAPIRelease {
 	releases := make([]*ClusterAPIRelease, 0, newestClusterAPI-oldestClusterAPI+1)
 	for minor := uint64(oldestClusterAPI); minor <= newestClusterAPI; minor++ {
-		r := &ClusterAPIRelease{Name: fmt.Sprintf("v1.%d", minor)}
-		for _, e := range clusterAPIHooks {
-			if minor < e.since {
-				continue
-			}
-			gvh := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: e.hook}
-			h := ClusterAPIHook{GroupVersionHook: gvh, Kind: e.kind}
-			switch {
-			case e.kind == "":
-			case minor < e.v1beta2:
-				h.ObjectVersion = hook.ClusterAPIV1Beta1
-			default:
-				h.ObjectVersion = hook.ClusterAPIV1Beta2
-			}
-			r.Hooks = append(r.Hooks, h)
-		}
-		releases = append(releases, r)
+		releases = append(releases, clusterAPIRelease(minor))
 	}
 	return releases
 }
 
+func clusterAPIRelease(minor uint64) *ClusterAPIRelease {
+	r := &ClusterAPIRelease{Name: fmt.Sprintf("v1.%d", minor), Announced: minor > newestClusterAPI}
+	for _, e := range clusterAPIHooks {
+		if minor < e.since {
+			continue
+		}
+		gvh := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: e.hook}
+		h := ClusterAPIHook{GroupVersionHook: gvh, Kind: e.kind}
+		switch {
+		case e.kind == "":
+		case minor < e.v1beta2:
+			h.ObjectVersion = hook.ClusterAPIV1Beta1
+		default:
+			h.ObjectVersion = hook.ClusterAPIV1Beta2
+		}
+		r.Hooks = append(r.Hooks, h)
+	}
+	return r
+}
+
 // ClusterAPIReleaseOf returns the minor release of a version of Cluster API, such as v1.14, v1.14.2 or v1.14.0-rc.1.
-// The error lists the known releases.
+// It knows the next release, too, as announced. The error lists the known releases.
 func ClusterAPIReleaseOf(version string) (*ClusterAPIRelease, error) {
 	releases := ClusterAPIReleases()
 	names := make([]string, len(releases))
 	for i, r := range releases {
 		names[i] = r.Name
 	}
+	next := clusterAPIRelease(announcedClusterAPI)
+	known := strings.Join(names, ", ") + ", and as announced " + next.Name
 	v, err := semver.ParseTolerant(version)
 	if err != nil || strings.Count(version, ".") == 0 {
-		return nil, fmt.Errorf("%q is not a version; the known releases of Cluster API are %s",
-			version, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%q is not a version; the known releases of Cluster API are %s", version, known)
 	}
-	i := slices.Index(names, fmt.Sprintf("v%d.%d", v.Major, v.Minor))
+	name := fmt.Sprintf("v%d.%d", v.Major, v.Minor)
+	if name == next.Name {
+		return next, nil
+	}
+	i := slices.Index(names, name)
 	if i < 0 {
-		return nil, fmt.Errorf("release %s of Cluster API is not known here; the known ones are %s",
-			version, strings.Join(names, ", "))
+		return nil, fmt.Errorf("release %s of Cluster API is not known here; the known ones are %s", version, known)
 	}
 	return releases[i], nil
 }
@@ -132,4 +143,20 @@ func EverSent(hookName string) []string {
 		}
 	}
 	return versions
+}
+
+// ObjectVersion returns the version in which a release, such as v1.12, sends the Cluster API objects of a hook; empty if
+// there are none, or it does not call the hook.
+func ObjectVersion(hookName, release string) string {
+	for _, r := range ClusterAPIReleases() {
+		if h, ok := r.Hook(hookName); ok && r.Name == release {
+			return h.ObjectVersion
+		}
+	}
+	return ""
+}
+
+// Sends reports whether the release sends Cluster API objects of a version, in any hook.
+func (r *ClusterAPIRelease) Sends(objectVersion string) bool {
+	return slices.ContainsFunc(r.Hooks, func(h ClusterAPIHook) bool { return h.ObjectVersion == objectVersion })
 }

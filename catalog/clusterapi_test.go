@@ -121,6 +121,38 @@ func TestClusterAPIReleases(t *testing.T) {
 	}
 }
 
+// TestAnnounced holds the next release, of which only announcements are known.
+func TestAnnounced(t *testing.T) {
+	known := ClusterAPIReleases()
+	newest := known[len(known)-1]
+	next, err := ClusterAPIReleaseOf("v1.15.0")
+	if err != nil || !next.Announced || next.Name != "v1.15" || newest.Announced {
+		t.Fatalf("%+v, %v after %+v", next, err, newest)
+	}
+	if diff := cmp.Diff(newest.Hooks, next.Hooks); diff != "" {
+		t.Errorf("the announcements name no change of hooks (-v1.14 +v1.15):\n%s", diff)
+	}
+	if names := ComparedReleases(); names[0] != "v1.11" || names[len(names)-1] != newest.Name {
+		t.Errorf("compared are %v", names)
+	}
+	for _, c := range ClusterAPIChanges("", nil, nil) {
+		if c.Announced != (c.Release == next.Name) {
+			t.Errorf("%s: announced %t", c.Release, c.Announced)
+		}
+		if !slices.IsSorted(c.Hooks) || c.Text == "" || (c.Kind == RequestGains) != (len(c.Members) > 0 || c.Templates != NoTemplates) {
+			t.Errorf("%s: %+v", c.Release, c)
+		}
+		for _, name := range c.Hooks {
+			if _, ok := next.Hook(name); !ok {
+				t.Errorf("%s: there is no hook %s", c.Release, name)
+			}
+		}
+	}
+	for _, c := range Gained("BeforeClusterCreate", newest.Name) {
+		t.Errorf("what is announced is taken out: %+v", c)
+	}
+}
+
 func TestEverSent(t *testing.T) {
 	for name, want := range map[string][]string{
 		"BeforeClusterCreate": {"v1beta1", "v1beta2"}, "UpdateMachine": {"v1beta2"}, "GenerateUpgradePlan": {"v1beta2"},

@@ -141,6 +141,6 @@ func keptResult(k *answercache.Request, c extension.Call, a *answercache.Answer)
 func cacheKeyOf(c extension.Call) (answercache.Request, bool) {
 	r := c.Handler.Registration
 	return answercache.RequestOf(c.Request, c.Handler.Name, c.Handler.Handler.Hook.String(),
-		c.Handler.Handler.ClusterAPIVersion, c.Hook.String(),
+		c.Handler.Handler.ClusterAPIVersion, c.Handler.Handler.ClusterAPIRelease, c.Hook.String(),
 		string(r.ClientConfig.Protocol), r.ClientConfig.URL, string(r.ClientConfig.CABundle))
 }

@@ -34,6 +34,7 @@ func chain(c Config, extensions *extensionstate.States) extension.Caller {
 		protect.Admission(extensions),
 		convertVersions(c.Versions),
 		convertObjects(c.Objects),
+		reduceRequest,
 		recorder.Link(bounds.Keep),
 		c.Drift.Link(bounds.Keep),
 	)

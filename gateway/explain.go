@@ -265,6 +265,7 @@ func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *regist
 	if e.config.Objects != nil {
 		x.ClusterAPIVersion = h.Handler.ClusterAPIVersion
 	}
+	x.ClusterAPIRelease = h.Handler.ClusterAPIRelease
 	if e.r.Hook.Deterministic() {
 		x.CacheSeconds = int64(cacheTTL(h) / time.Second)
 	}

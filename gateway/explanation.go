@@ -60,6 +60,8 @@ type ExplainedHandler struct {
 	HookVersion string `json:"hookVersion,omitempty"`
 	// ClusterAPIVersion is the version to which Cluster API's objects are converted. Empty means that they are not.
 	ClusterAPIVersion string `json:"clusterAPIVersion,omitempty"`
+	// ClusterAPIRelease is the release of Cluster API whose requests the handler gets. Empty means that of the caller.
+	ClusterAPIRelease string `json:"clusterAPIRelease,omitempty"`
 	// CacheSeconds is how long an answer is kept.
 	CacheSeconds int64 `json:"cacheSeconds,omitempty"`
 	// Policy names the ExtensionPolicy that applies.

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/contract/release"
 	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/registry"
@@ -200,7 +201,8 @@ func readingFor(h *catalog.Hook, e *registry.Entry, objects *convert.Objects) re
 	switch {
 	case e.Registration.InProcess != nil, e.Handler.Hook.Version != h.Version, len(e.Registration.Settings) > 0,
 		cacheTTL(e) != 0,
-		e.Handler.ClusterAPIVersion != "" && objects.Concern(h.Request.Descriptor()):
+		e.Handler.ClusterAPIVersion != "" && objects.Concern(h.Request.Descriptor()),
+		release.Concerns(e.Handler.ClusterAPIRelease, h.Hook):
 		return readWhole
 	case e.Registration.ClientConfig.Protocol == registry.REST:
 		return passThrough

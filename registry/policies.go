@@ -4,8 +4,10 @@
 package registry
 
 import (
+	"cmp"
 	"maps"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 )
@@ -42,6 +44,10 @@ func override(h Handler, p *policy.Policy) Handler {
 	}
 	if p.FailurePolicy != "" {
 		h.FailurePolicy = p.FailurePolicy
+	}
+	if p.ClusterAPIRelease != "" {
+		h.ClusterAPIRelease = p.ClusterAPIRelease
+		h.ClusterAPIVersion = cmp.Or(catalog.ObjectVersion(h.Hook.Hook, p.ClusterAPIRelease), h.ClusterAPIVersion)
 	}
 	if p.ClusterAPIVersion != "" {
 		h.ClusterAPIVersion = p.ClusterAPIVersion

@@ -104,6 +104,9 @@ type Handler struct {
 	// ClusterAPIVersion is the version of cluster.x-k8s.io, "v1beta1" or "v1beta2", that the handler understands in
 	// embedded objects. Empty means that it is unknown and that objects are not converted.
 	ClusterAPIVersion string
+	// ClusterAPIRelease is the minor release of Cluster API whose requests the handler understands, such as v1.12. Empty
+	// means that requests are sent as they come.
+	ClusterAPIRelease string
 	// Everything makes the handler one for all requests, whatever the selectors and conditions of its registration say.
 	// No policy applies to it.
 	Everything bool

@@ -43,7 +43,8 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered) || has(self.offerAs) || has(self.liftedHolds)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.clusterAPIRelease) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered) || has(self.offerAs) || has(self.liftedHolds)",message="must set at least one of protocol, clusterAPIVersion, clusterAPIRelease, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterAPIVersion) || !has(self.clusterAPIRelease) || (self.clusterAPIVersion == 'v1beta1' ? int(self.clusterAPIRelease.substring(3)) <= 12 : int(self.clusterAPIRelease.substring(3)) >= 12)",message="clusterAPIVersion contradicts clusterAPIRelease: Cluster API v1.11 and older send v1beta1, v1.12 sends both, and v1.13 and newer send v1beta2"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || !has(self.targetRef.handler)",message="limits are for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.circuit) || !has(self.targetRef.handler)",message="circuit is for all handlers of an extension: leave targetRef.handler out"
@@ -67,6 +68,15 @@ type ExtensionPolicySpec struct {
 	// back. It overrides the version that a gRPC extension states. If neither is set, objects are not converted.
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
+
+	// clusterAPIRelease is the minor release of Cluster API whose requests the handlers understand, such as v1.12. What
+	// later releases have added is taken out of their requests, and the patches that they answer are carried over to
+	// the whole objects. Cluster API objects are of the version that the release sent for the hook, unless
+	// clusterAPIVersion says another. Nothing is added for a release that is newer than the caller.
+	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,2}$`
+	// +kubebuilder:validation:MaxLength=5
+	// +optional
+	ClusterAPIRelease string `json:"clusterAPIRelease,omitempty"`
 
 	// timeoutSeconds is the timeout of one call. It overrides the timeout that the extension declares for the handler.
 	// +kubebuilder:validation:Minimum=1

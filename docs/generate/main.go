@@ -39,6 +39,7 @@ func main() {
 		{"conformance.md", "checks", conformance.Document},
 		{"conversion.md", "losses", convert.Document},
 		{"limits.md", "limits", limits.Document},
+		{"upgrading.md", "changes", changes},
 	} {
 		if err := fill(filepath.Join(os.Args[1], part.page), part.name, part.document); err != nil {
 			fmt.Fprintln(os.Stderr, err)

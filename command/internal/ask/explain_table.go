@@ -96,7 +96,7 @@ func (t *explanationTable) called(rows []row) error {
 	}
 	some := func(f func(r row) bool) bool { return slices.ContainsFunc(rows, f) }
 	versions := some(func(r row) bool { return r.HookVersion != "" && r.HookVersion != t.hook.Version })
-	objects := some(func(r row) bool { return r.ClusterAPIVersion != "" })
+	objects := some(func(r row) bool { return r.ClusterAPIVersion+r.ClusterAPIRelease != "" })
 	caches := some(func(r row) bool { return r.CacheSeconds > 0 })
 	members := some(func(r row) bool { return r.Member != "" })
 	w := table.New(t.w)
@@ -124,6 +124,9 @@ func (t *explanationTable) called(rows []row) error {
 		}
 		if r.ClusterAPIVersion != "" {
 			object = r.ClusterAPIVersion
+		}
+		if r.ClusterAPIRelease != "" {
+			object = strings.TrimPrefix(r.ClusterAPIVersion+" of "+r.ClusterAPIRelease, " ")
 		}
 		if r.CacheSeconds > 0 {
 			cache = strconv.FormatInt(r.CacheSeconds, 10) + "s"

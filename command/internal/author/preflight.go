@@ -106,7 +106,9 @@ const (
 
 // check returns the target that the flags name, and an error of usage unless they fit together.
 func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, error) {
-	t := preflight.Target{Hooks: hooks, HookLosses: o.versions.CallLosses, Lossy: convert.Lossy}
+	t := preflight.Target{
+		Hooks: hooks, HookLosses: o.versions.CallLosses, Lossy: convert.Lossy, Changes: catalog.ClusterAPIChanges,
+	}
 	if len(o.targets) == 0 {
 		return t, cmdline.Usagef("--for is required: cluster-api=VERSION, or hookgate=VERSION")
 	}
@@ -131,6 +133,9 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 	case o.record && (o.extensionConfigs != "" || o.group != "" || o.watchFilter != ""):
 		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster: leave out " +
 			"--extension-configs, --extension-config-group and --watch-filter")
+	case o.record && t.ClusterAPI != nil && t.ClusterAPI.Announced:
+		return t, cmdline.Usagef("--record: Cluster API %s is only known as announced: use the hookgate of a release that "+
+			"knows it", t.ClusterAPI.Name)
 	case o.discover && o.extensionConfigs == "":
 		return t, cmdline.Usagef("--discover: in a cluster, the gateway discovers extensions; use it with " +
 			"--extension-configs")

@@ -87,7 +87,7 @@ func TestPreflightOfACluster(t *testing.T) {
 			"the API server has no ExtensionConfig in runtime.hookgate.dev/v1beta2; install Cluster API or the gateway, or name another group"},
 		"no such kind": {map[string][]any{}, nil, cmdline.ExitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"},
 		"a warning fails": {withLate(registered(t, "v1.13.0")), []string{"--fail-on", "warn"}, cmdline.ExitFailed, "not-discovered",
-			"hookgate: cluster-api=v1.14: 1 finding of level warn\n"},
+			"hookgate: cluster-api=v1.14: 3 findings of level warn\n"},
 		"undiscovered": {withLate(registered(t, "v1.13.0")), nil, cmdline.ExitFailed, "it has not been discovered",
 			"hookgate: cluster-api=v1.14: 1 finding of level unknown\n"},
 		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, cmdline.ExitFailed,

@@ -59,7 +59,7 @@ func TestPreflightSARIF(t *testing.T) {
 	if err := report.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(report.Runs[0].Results); n != 4 {
+	if n := len(report.Runs[0].Results); n != 9 {
 		t.Errorf("%d results, want those that are not ok", n)
 	}
 	for _, want := range []string{`"uri": "../../../examples/upgrade/acme.yaml"`, `"startLine": 12`, `"level": "error"`, `"ruleId": "objects-change"`} {
@@ -108,10 +108,10 @@ func TestPreflight(t *testing.T) {
 		out    []string
 		not    string
 	}{
-		"Applied":     {"the policies that it proposes are the remedy", map[string]string{"p.yaml": policies}, to114, cmdline.ExitDone, []string{"0 break, 0 degrade, 2 warn, 4 ok"}, "Policies to apply"},
+		"Applied":     {"the policies that it proposes are the remedy", map[string]string{"p.yaml": policies}, to114, cmdline.ExitDone, []string{"0 break, 0 degrade, 4 warn, 2 ok"}, "Policies to apply"},
 		"ForAll":      {"one policy for all is not enough for in-place handlers", map[string]string{"p.yaml": forAll}, to114, cmdline.ExitDone, []string{"warn      can-update-machine.acme", "never-sent", "members-lost", "machine.spec.minReadySeconds", "acme-can-update-machine-cluster-api"}, "objects-change"},
-		"FailOnWarn":  {"a warning counts where it shall", map[string]string{"p.yaml": policies}, append(to114, "--fail-on", "warn"), cmdline.ExitFailed, []string{"2 warn"}, ""},
-		"NoFrom":      {"without --from, the current version is unknown", nil, []string{"--for", "cluster-api=v1.14.0"}, cmdline.ExitDone, []string{"not-stated", "3 warn"}, "objects-change"},
+		"FailOnWarn":  {"a warning counts where it shall", map[string]string{"p.yaml": policies}, append(to114, "--fail-on", "warn"), cmdline.ExitFailed, []string{"4 warn"}, ""},
+		"NoFrom":      {"without --from, the current version is unknown", nil, []string{"--for", "cluster-api=v1.14.0"}, cmdline.ExitDone, []string{"not-stated", "5 warn"}, "objects-change"},
 		"Both":        {"both targets at once", nil, append(to114, "--for", "hookgate=v0.1.0"), cmdline.ExitFailed, []string{"cluster-api=v1.14, hookgate=v0.1.0 from cluster-api=v1.12 (--from): "}, ""},
 		"BadManifest": {"what cannot be read may be anything", map[string]string{"z.yaml": "kind: ExtensionConfig\napiVersion: runtime.cluster.x-k8s.io/v1beta2\nmetadata: {name: z}\nspec: {clientConfig: {}}\n"}, to114, cmdline.ExitFailed, []string{"unreadable", `z.yaml:4`, "must have url or service"}, ""},
 		"Conflict":    {"a policy that is not in effect is no statement", map[string]string{"p.yaml": policies, "q.yaml": strings.ReplaceAll(policies, "-cluster-api", "-zzz")}, to114, cmdline.ExitDone, []string{"policy-ignored", `ExtensionPolicy "acme-cluster-api" is for ExtensionConfig "acme", too`}, ""},
@@ -164,8 +164,9 @@ func TestPreflightDiscover(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.Out), &report); err != nil || got.Code != cmdline.ExitFailed {
 		t.Fatalf("exit status %d, %v: %s%s", got.Code, err, got.Out, got.ErrOut)
 	}
-	if len(report.Findings) != 2 || report.Findings[0].Rule != "objects-change" || report.Findings[0].Handler != "create" ||
-		report.Findings[1].Rule != "not-discovered" || !strings.Contains(report.Findings[1].Problem, "connection refused") {
+	if len(report.Findings) != 3 || report.Findings[0].Rule != "objects-change" || report.Findings[0].Handler != "create" ||
+		report.Findings[1].Rule != "not-discovered" || !strings.Contains(report.Findings[1].Problem, "connection refused") ||
+		report.Findings[2].Rule != "requests-change" {
 		t.Errorf("got %+v", report.Findings)
 	}
 }
@@ -186,7 +187,7 @@ func TestPreflightUnknown(t *testing.T) {
 		"Asked":      {config, []string{"--discover"}, cmdline.ExitFailed, "0 break, 1 unknown, 0 degrade, 0 warn, 0 ok"},
 		"Gateway":    {config, []string{"--for", "hookgate=v0.1.0"}, cmdline.ExitFailed, "0 break, 1 unknown, 0 degrade, 0 warn, 0 ok"},
 		"Stricter":   {config, []string{"--fail-on", "degrade"}, cmdline.ExitFailed, "1 unknown"},
-		"FromStatus": {known, []string{"--discover"}, 0, "0 break, 0 degrade, 1 warn, 1 ok"},
+		"FromStatus": {known, []string{"--discover"}, 0, "0 break, 0 degrade, 2 warn, 0 ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -215,7 +216,7 @@ func TestPreflightMistakes(t *testing.T) {
 		want string
 	}{
 		"NoTarget":      {directory(), cmdline.ExitUsage, "--for is required: cluster-api=VERSION, or hookgate=VERSION"},
-		"UnknownCAPI":   {directory("--for", "cluster-api=v1.99.0"), cmdline.ExitUsage, "--for: release v1.99.0 of Cluster API is not known here; the known ones are v1.8, v1.9, v1.10, v1.11, v1.12, v1.13, v1.14\n"},
+		"UnknownCAPI":   {directory("--for", "cluster-api=v1.99.0"), cmdline.ExitUsage, "--for: release v1.99.0 of Cluster API is not known here; the known ones are v1.8, v1.9, v1.10, v1.11, v1.12, v1.13, v1.14, and as announced v1.15\n"},
 		"UnknownSelf":   {directory("--for", "hookgate=v7.0.0"), cmdline.ExitUsage, "--for: release v7.0.0 of Hookgate is not known here; the known ones are v0.1.0"},
 		"UnknownThing":  {directory("--for", "kubernetes=v1.34"), cmdline.ExitUsage, `--for: "kubernetes=v1.34": want cluster-api=VERSION or hookgate=VERSION`},
 		"Twice":         {directory("--for", target, "--for", "cluster-api=v1.13.0"), cmdline.ExitUsage, "cluster-api has a target already"},
@@ -225,6 +226,7 @@ func TestPreflightMistakes(t *testing.T) {
 		"TwoSources":    {directory("--for", target, "--kubeconfig", "x"), cmdline.ExitUsage, "leave one of them out"},
 		"RecordPart":    {[]string{"--for", target, "--kubeconfig", "x", "--record", "--watch-filter", "a"}, cmdline.ExitUsage, "--record: a verdict is about all registrations of a cluster"},
 		"RecordFiles":   {directory("--for", target, "--record"), cmdline.ExitUsage, "--record: a verdict is about all registrations of a cluster"},
+		"RecordAhead":   {[]string{"--for", "cluster-api=v1.15.0", "--kubeconfig", "x", "--record"}, cmdline.ExitUsage, "--record: Cluster API v1.15 is only known as announced"},
 		"Discover":      {[]string{"--for", target, "--kubeconfig", "x", "--discover"}, cmdline.ExitUsage, "use it with --extension-configs"},
 		"Group":         {[]string{"--for", target, "--kubeconfig", "x", "--extension-config-group", "x"}, cmdline.ExitUsage, "--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev"},
 		"Output":        {directory("--for", target, "-o", "yaml"), cmdline.ExitUsage, `--output "yaml": want table, json, sarif or policies`},

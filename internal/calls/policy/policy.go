@@ -32,6 +32,8 @@ type Policy struct {
 	FailurePolicy hook.FailurePolicy
 	// ClusterAPIVersion replaces the version of embedded Cluster API objects that the extension states.
 	ClusterAPIVersion string
+	// ClusterAPIRelease is the release of Cluster API whose requests the handlers understand.
+	ClusterAPIRelease string
 	// Order puts the handler before those without an order, lowest first. Nil means no order.
 	Order *int32
 
@@ -76,6 +78,7 @@ func (p *Policy) Over(wider *Policy) *Policy {
 	merged.Timeout = cmp.Or(p.Timeout, wider.Timeout)
 	merged.FailurePolicy = cmp.Or(p.FailurePolicy, wider.FailurePolicy)
 	merged.ClusterAPIVersion = cmp.Or(p.ClusterAPIVersion, wider.ClusterAPIVersion)
+	merged.ClusterAPIRelease = cmp.Or(p.ClusterAPIRelease, wider.ClusterAPIRelease)
 	merged.Order = cmp.Or(p.Order, wider.Order)
 	merged.Conditions = cmp.Or(p.Conditions, wider.Conditions)
 	merged.Lifted = cmp.Or(p.Lifted, wider.Lifted)

@@ -76,6 +76,7 @@ func mistakes() []mistake {
 		{extensionpolicy.Kind, "a wrong field", "{targetRef: {name: gate}, order: first}", "BeforeClusterCreate BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade AfterClusterUpgrade"},
 		{extensionpolicy.Kind, "an unknown field", "{targetRef: {name: gate}, ordr: 1}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{extensionpolicy.Kind, "an unknown hook", "{targetRef: {name: gate}, hooks: [BeforeClusterCreat]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
+		{extensionpolicy.Kind, "a release that is not known", "{targetRef: {name: gate}, clusterAPIRelease: v1.99}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{extensionpolicy.Kind, "a condition that does not compile", "{targetRef: {name: gate}, matchConditions: [{name: c, expression: '1 +'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{extensionpolicy.Kind, "a wrong field, of one handler", "{targetRef: {name: gate, handler: rule}, timeoutSeconds: 5s}", "BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
 		{extensionpolicy.Kind, "a target that cannot be read", "{targetRef: {nam: gate}, timeoutSeconds: 5}", "BeforeClusterCreate BeforeClusterUpgrade AfterClusterUpgrade", "BeforeClusterCreate/rule.gate"},

@@ -44,6 +44,8 @@ const (
 	ruleCannotConvert = "cannot-convert"
 	ruleMembersLost   = "members-lost"
 	ruleVariables     = "variables-metadata"
+	ruleRequests      = "requests-change"
+	ruleAnswers       = "effects-change"
 	ruleDeprecated    = "hook-deprecated"
 	ruleNotStated     = "not-stated"
 	ruleNeverSent     = "never-sent"
@@ -75,6 +77,8 @@ func Rules() []Rule {
 			"The gateway converts requests for the handler, and its version cannot express some members."},
 		{ruleVariables, Degrade,
 			"The metadata of variables changes its place, and it is not stated which one the handler uses."},
+		{ruleRequests, Warn, "Requests of the handler have more than now, which one that decodes strictly refuses."},
+		{ruleAnswers, Warn, "Cluster API acts on answers of the handler, or calls it, in another way than now."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook."},
 		{ruleNotStated, Warn, "It is not stated which version of Cluster API objects the handler understands, " +
 			"or which Cluster API it works with now."},
@@ -147,6 +151,8 @@ func (f *Finding) hookName() string { return f.Hook[strings.LastIndex(f.Hook, "/
 type Report struct {
 	// Targets are the releases that were asked about.
 	Targets []string `json:"targets"`
+	// Announced says that the target of Cluster API is not released: what is said of it is as announced.
+	Announced bool `json:"announced,omitempty"`
 	// From is the Cluster API that runs now; empty if it is not known.
 	From     string    `json:"from,omitempty"`
 	Findings []Finding `json:"findings"`

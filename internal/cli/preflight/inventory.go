@@ -108,6 +108,9 @@ type Handler struct {
 	States string
 	// Policy is the ExtensionPolicy in effect for the handler; nil for none.
 	Policy *Policy
+	// Release is the release of Cluster API whose requests the handler understands, as a policy states it; empty if none
+	// does.
+	Release string
 	// Ignores reports whether the extension states the failure policy Ignore.
 	Ignores bool
 }

@@ -18,6 +18,7 @@ func Judge(inventory Inventory, t Target) Report {
 	r := Report{
 		Targets: t.names(), Findings: []Finding{}, Policies: []ProposedPolicy{},
 	}
+	r.Announced = t.ClusterAPI != nil && t.ClusterAPI.Announced
 	t.Lossy = memoize(t.Lossy)
 	if t.From != nil {
 		r.From, r.FromSource = ClusterAPI+"="+t.From.Name, t.FromSource
@@ -132,6 +133,7 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 				needs = append(needs, n)
 			}
 			found = append(found, objects.findings...)
+			found = append(found, t.changeFindings(x, h)...)
 		}
 		if len(found) == 0 {
 			f := about(x, h, OK, ruleOK)
@@ -140,7 +142,8 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 		}
 		findings = append(findings, found...)
 	}
-	return findings, append(policies, propose(x, needs, findings, v.WatchFilter)...)
+	policies = append(policies, propose(x, needs, findings, v.WatchFilter)...)
+	return findings, t.proposeReleases(x, findings, policies, v.WatchFilter)
 }
 
 // about returns a finding about a handler.

@@ -17,30 +17,42 @@ type ProposedPolicy struct {
 	Name            string `json:"name"`
 	ExtensionConfig string `json:"extensionConfig"`
 	Handler         string `json:"handler,omitempty"`
-	States          string `json:"clusterAPIVersion"`
+	States          string `json:"clusterAPIVersion,omitempty"`
+	Release         string `json:"clusterAPIRelease,omitempty"`
 	watchFilter     string
 	// Manifest is the policy as YAML.
 	Manifest string `json:"manifest"`
 }
 
 func newPolicy(extensionConfig, handler, states, watchFilter string) ProposedPolicy {
-	p := ProposedPolicy{
-		Name: extensionConfig + "-cluster-api", ExtensionConfig: extensionConfig, Handler: handler, States: states,
-		watchFilter: watchFilter,
-	}
+	return (&ProposedPolicy{
+		ExtensionConfig: extensionConfig, Handler: handler, States: states, watchFilter: watchFilter,
+	}).written()
+}
+
+// written returns the policy with its name and its manifest.
+func (p *ProposedPolicy) written() ProposedPolicy {
+	extensionConfig, handler := p.ExtensionConfig, p.Handler
+	w := *p
+	w.Name = extensionConfig + "-cluster-api"
 	target := "    name: " + extensionConfig + "\n"
 	if handler != "" {
-		p.Name = extensionConfig + "-" + handler + "-cluster-api"
+		w.Name = extensionConfig + "-" + handler + "-cluster-api"
 		target += "    handler: " + handler + "\n"
 	}
 	labels := ""
-	if watchFilter != "" {
-		labels = fmt.Sprintf("  labels:\n    cluster.x-k8s.io/watch-filter: %q\n", watchFilter)
+	if p.watchFilter != "" {
+		labels = fmt.Sprintf("  labels:\n    cluster.x-k8s.io/watch-filter: %q\n", p.watchFilter)
 	}
-	p.Manifest = "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: " + p.Name + "\n" +
-		labels +
-		"spec:\n  targetRef:\n" + target + "  clusterAPIVersion: " + states + "\n"
-	return p
+	w.Manifest = "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: " + w.Name + "\n" +
+		labels + "spec:\n  targetRef:\n" + target
+	if p.States != "" {
+		w.Manifest += "  clusterAPIVersion: " + p.States + "\n"
+	}
+	if p.Release != "" {
+		w.Manifest += "  clusterAPIRelease: " + p.Release + "\n"
+	}
+	return w
 }
 
 // Manifests returns the policies to apply as YAML documents, or "".

@@ -71,12 +71,16 @@ func (r *Report) summary() string {
 	if r.HandlerChains > 0 {
 		others += ", " + text.Plural(r.HandlerChains, "HandlerChain")
 	}
+	announced := ""
+	if r.Announced {
+		announced = " (not released: as announced)"
+	}
 	unknown := ""
 	if n := r.Count(Unknown); n > 0 {
 		unknown = fmt.Sprintf(", %d unknown", n)
 	}
-	return fmt.Sprintf("%s%s%s: %s of %s%s: %d break%s, %d degrade, %d warn, %d ok\n", separator,
-		strings.Join(r.Targets, ", "), from,
+	return fmt.Sprintf("%s%s%s%s: %s of %s%s: %d break%s, %d degrade, %d warn, %d ok\n", separator,
+		strings.Join(r.Targets, ", "), announced, from,
 		text.Plural(r.Handlers, "handler"), text.Plural(r.ExtensionConfigs, "ExtensionConfig"), others,
 		r.Count(Break), unknown, r.Count(Degrade), r.Count(Warn), r.Count(OK))
 }

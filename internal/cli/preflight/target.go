@@ -29,6 +29,9 @@ type Target struct {
 	HookLosses func(caller, handler *catalog.Hook) []string
 	// Lossy returns the paths that a conversion of a kind of Cluster API objects can lose.
 	Lossy func(kind, from, to string) []string
+	// Changes returns what releases of Cluster API changed for the handlers of a hook after one release, or of all if it
+	// is nil, up to another, besides the version of objects. It may be nil, for nothing.
+	Changes func(hookName string, after, upTo *catalog.ClusterAPIRelease) []catalog.ClusterAPIChange
 }
 
 // The names of the components that may be upgraded, with which targets begin.

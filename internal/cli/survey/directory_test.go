@@ -88,6 +88,22 @@ status: {handlers: [{name: a.acme, requestHook: {apiVersion: hooks.runtime.clust
 					Reason: `ExtensionConfig "acme" has no handler "c"; the policy takes effect as soon as its target appears`}},
 			},
 		},
+		"Release": {
+			reason: "a policy that states a release states the version that it sent, too",
+			manifests: map[string]string{
+				"a.yaml": extensionConfig + `metadata: {name: acme}
+spec: {clientConfig: {url: "https://acme.example"}}
+status: {handlers: [{name: a.acme, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeClusterCreate}}]}
+`,
+				"p.yaml": extensionPolicy + "metadata: {name: all}\nspec: {targetRef: {name: acme}, clusterAPIRelease: v1.12}\n",
+			},
+			want: preflight.Inventory{
+				Extensions: []preflight.Extension{{Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1}, Handlers: []preflight.Handler{
+					{Name: "a", Hook: create, Release: "v1.12", Location: preflight.Location{File: "a.yaml", Line: 5}, Policy: &preflight.Policy{Name: "all", ForAll: true, States: "v1beta1", Location: preflight.Location{File: "p.yaml", Line: 1}}},
+				}}},
+				Unchecked: onlyBuiltin,
+			},
+		},
 		"Definitions": {
 			reason: "kinds without a version for a contract cannot be converted, as in a cluster",
 			manifests: map[string]string{

@@ -81,7 +81,8 @@ func decide(v *preflight.Inventory, policies []locatedPolicy) {
 	located := map[string]preflight.Location{}
 	for _, p := range policies {
 		located[p.Name] = p.location
-		if verdict := verdicts[p.Name]; !verdict.Accepted() && p.Compiled.ClusterAPIVersion != "" {
+		if verdict := verdicts[p.Name]; !verdict.Accepted() &&
+			p.Compiled.ClusterAPIVersion+p.Compiled.ClusterAPIRelease != "" {
 			v.Ignored = append(v.Ignored, preflight.IgnoredPolicy{
 				Name: p.Name, ExtensionConfig: p.Target.ExtensionConfig, Location: p.location, Reason: verdict.Message,
 			})
@@ -95,13 +96,20 @@ func decide(v *preflight.Inventory, policies []locatedPolicy) {
 		of := resolved[x.Name]
 		for j := range x.Handlers {
 			h := &x.Handlers[j]
+			// Who states the version of objects states it by name, or by the release that sent it.
+			stated := func(p *registry.Policy) string {
+				return cmp.Or(p.ClusterAPIVersion, catalog.ObjectVersion(h.Hook.Hook, p.ClusterAPIRelease))
+			}
+			if whole := of.Of(h.Name); whole != nil {
+				h.Release = whole.ClusterAPIRelease
+			}
 			if own := of.Handlers[h.Name]; own != nil {
-				h.Policy = &preflight.Policy{Name: own.Name, Location: located[own.Name], States: own.ClusterAPIVersion}
+				h.Policy = &preflight.Policy{Name: own.Name, Location: located[own.Name], States: stated(own)}
 			}
 			// What the policy of the handler does not state comes from the one for all.
-			if all := of.All; all != nil && (h.Policy == nil || h.Policy.States == "" && all.ClusterAPIVersion != "") {
+			if all := of.All; all != nil && (h.Policy == nil || h.Policy.States == "" && stated(all) != "") {
 				h.Policy = &preflight.Policy{
-					Name: all.Name, Location: located[all.Name], ForAll: true, States: all.ClusterAPIVersion, Own: h.Policy,
+					Name: all.Name, Location: located[all.Name], ForAll: true, States: stated(all), Own: h.Policy,
 				}
 			}
 		}
@@ -145,5 +153,5 @@ func withoutLocations(policies []locatedPolicy) []extensionpolicy.Policy {
 // invalid returns a policy that has a mistake, if it states a version.
 func invalid(p *v1alpha1.ExtensionPolicy, reason string) (preflight.IgnoredPolicy, bool) {
 	return preflight.IgnoredPolicy{Name: p.Name, ExtensionConfig: p.Spec.TargetRef.Name, Reason: reason},
-		p.Spec.ClusterAPIVersion != ""
+		string(p.Spec.ClusterAPIVersion)+p.Spec.ClusterAPIRelease != ""
 }

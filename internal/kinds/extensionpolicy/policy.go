@@ -82,6 +82,8 @@ func Compile(
 		errs = append(errs, field.NotSupported(path.Child("clusterAPIVersion"), spec.ClusterAPIVersion,
 			[]v1alpha1.ClusterAPIVersion{v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2}))
 	}
+	compiled.ClusterAPIRelease = spec.ClusterAPIRelease
+	errs = append(errs, checkRelease(spec, path)...)
 	selector, selectorErrs := kinds.ConvertSelector(spec.ObjectSelector, path.Child("objectSelector"))
 	errs = append(errs, selectorErrs...)
 	compiled.ObjectSelector = selector
@@ -117,8 +119,8 @@ func Compile(
 	errs = append(errs, extensionWide(spec, path)...)
 	if setsNothing(spec) {
 		errs = append(errs, field.Required(path,
-			"must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, "+
-				"objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"))
+			"must set at least one of protocol, clusterAPIVersion, clusterAPIRelease, timeoutSeconds, failurePolicy, "+
+				"order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
@@ -128,8 +130,9 @@ func Compile(
 
 // setsNothing reports whether a policy has only a target.
 func setsNothing(spec *v1alpha1.ExtensionPolicySpec) bool {
-	return spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil &&
-		spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 &&
+	return spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.ClusterAPIRelease == "" &&
+		spec.TimeoutSeconds == nil && spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil &&
+		len(spec.MatchConditions) == 0 &&
 		spec.Limits == nil && spec.Circuit == nil && spec.Cache == nil && len(spec.Hooks) == 0 &&
 		spec.OnUndiscovered == "" && spec.OfferAs == "" && len(spec.LiftedHolds) == 0
 }

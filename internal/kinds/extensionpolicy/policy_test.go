@@ -57,6 +57,11 @@ func TestCompileAtTheLimits(t *testing.T) {
 	hookedHandler := func(p *v1alpha1.ExtensionPolicy) {
 		p.Spec.Protocol, p.Spec.Hooks, p.Spec.TargetRef.Handler = "", []string{"GeneratePatches"}, "v"
 	}
+	released := func(release string, version v1alpha1.ClusterAPIVersion) func(*v1alpha1.ExtensionPolicy) {
+		return func(p *v1alpha1.ExtensionPolicy) {
+			p.Spec.ClusterAPIRelease, p.Spec.ClusterAPIVersion = release, version
+		}
+	}
 	numbered := func(i int) string { return fmt.Sprintf("c%d", i) }
 	named := func(name string) func(*v1alpha1.ExtensionPolicy) {
 		return conditioned(v1alpha1.MatchCondition{Name: name, Expression: "true"})
@@ -91,6 +96,12 @@ func TestCompileAtTheLimits(t *testing.T) {
 		"HandlerProtocol": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.TargetRef.Handler = "v" }, "spec.protocol: Forbidden: protocol is for all handlers of an extension: leave targetRef.handler out"},
 		"FailurePolicy":   {func(p *v1alpha1.ExtensionPolicy) { p.Spec.FailurePolicy = "Maybe" }, `spec.failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`},
 		"Version":         {func(p *v1alpha1.ExtensionPolicy) { p.Spec.ClusterAPIVersion = "v1" }, `spec.clusterAPIVersion: Unsupported value: "v1": supported values: "v1beta1", "v1beta2"`},
+		"Release":         {released("v1.12", ""), ""},
+		"ReleaseBoth":     {released("v1.12", "v1beta2"), ""},
+		"ReleaseUnknown":  {released("v1.10", ""), `spec.clusterAPIRelease: Unsupported value: "v1.10": supported values: "v1.11", "v1.12", "v1.13", "v1.14"`},
+		"ReleaseAhead":    {released("v1.15", ""), `spec.clusterAPIRelease: Unsupported value: "v1.15"`},
+		"ReleaseOld":      {released("v1.11", "v1beta2"), `spec.clusterAPIRelease: Invalid value: "v1.11": contradicts clusterAPIVersion: Cluster API v1.11 never sends objects of v1beta2`},
+		"ReleaseNew":      {released("v1.13", "v1beta1"), `spec.clusterAPIRelease: Invalid value: "v1.13": contradicts clusterAPIVersion: Cluster API v1.13 never sends objects of v1beta1`},
 		"Selector": {func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
 		}, `spec.objectSelector.matchLabels: Invalid value: "a b": `},

@@ -179,8 +179,8 @@ func versionsIn(p registry.Policies) map[string]string {
 	stated := false
 	add := func(handler string, compiled *policy.Policy) {
 		if compiled != nil {
-			versions[handler] = compiled.ClusterAPIVersion
-			stated = stated || compiled.ClusterAPIVersion != ""
+			versions[handler] = compiled.ClusterAPIVersion + "/" + compiled.ClusterAPIRelease
+			stated = stated || versions[handler] != "/"
 		}
 	}
 	add("", p.All)

@@ -76,7 +76,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		policies = append(policies, o.Compiled.(extensionpolicy.Policy))
 	}
 	resolved, verdicts := extensionpolicy.Resolve(policies, func(extensionpolicy.Target) error { return nil })
-	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names", "volumes"} {
+	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names", "nutanix", "volumes"} {
 		if !verdicts[name].Accepted() {
 			t.Errorf("policy %s: %+v", name, verdicts[name])
 		}

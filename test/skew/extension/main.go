@@ -5,10 +5,11 @@
 // Cluster API has changed the objects in requests since, without another version of the hooks, so it stands for the
 // extensions that people built back then.
 //
-// It has two sets of handlers. Those named after the hooks report in the message of an answer what they decoded, as
-// JSON, so that a test sees member by member what arrived. With --guard there are others: they do what extensions do
-// with a Cluster, read its class and get the objects that it refers to, and fail where that cannot be done. It is a
-// separate module, because it is built with v1.12.
+// It has three sets of handlers. Those named after the hooks report in the message of an answer what they decoded, as
+// JSON, so that a test sees member by member what arrived. Those named strict- refuse templates with members that they
+// do not know. With --guard there are others: they do what extensions do with a Cluster, read its class and get the
+// objects that it refers to, and fail where that cannot be done. It is a separate module, because it is built with
+// v1.12.
 package main
 
 import (
@@ -60,7 +61,7 @@ func main() {
 // serve runs the server until ctx is done. The server package cannot listen on port 0, so a free port is looked for
 // first; another process may take it in between, and then the next one is tried.
 func serve(ctx context.Context, o options) error {
-	handlers := echoes()
+	handlers := append(echoes(), stricts()...)
 	if o.guard {
 		config, err := ctrl.GetConfig()
 		if err != nil {
