@@ -17,19 +17,26 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// TestOtherLanguage follows the page about other languages: its protoc line, and its extension behind a gateway.
+// TestOtherLanguage follows the page about other languages: its protoc line, and the example in Ruby behind a gateway.
 func TestOtherLanguage(t *testing.T) {
 	ruby := process.Program(t, "HOOKGATE_RUBY")
 	page, err := os.ReadFile("../../docs/other-languages.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := func(pattern string) string {
-		found := regexp.MustCompile("(?ms)^```"+pattern+"\n(.*?)^```$").FindAllSubmatch(page, -1)
+	block := func(language string) string {
+		found := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(page, -1)
 		if len(found) != 1 {
-			t.Fatalf("the page has %d blocks of %s, want 1", len(found), pattern)
+			t.Fatalf("the page has %d blocks of %s, want 1", len(found), language)
 		}
 		return string(found[0][1])
+	}
+	program, err := filepath.Abs("../../examples/ruby/main.rb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(program); err != nil || !strings.Contains(string(text), block("ruby")) {
+		t.Errorf("the page shows code that main.rb does not have (error: %v)", err)
 	}
 	dir := t.TempDir()
 	protos, err := filepath.Abs("../../proto")
@@ -39,16 +46,13 @@ func TestOtherLanguage(t *testing.T) {
 	if err := os.Symlink(protos, filepath.Join(dir, "proto")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("bash", "-euc", blocks("sh"))
+	cmd := exec.Command("bash", "-euc", block("sh"))
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the protoc line: %v\n%s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "main.rb"), []byte(blocks("ruby file=main.rb")), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	address := freeAddress(t)
-	cmd = exec.Command(ruby, "-I", "stubs", "main.rb", address)
+	cmd = exec.Command(ruby, "-I", "stubs", program, address)
 	cmd.Dir = dir
 	process.Run(t, "main.rb", cmd)
 	process.Eventually(t, "main.rb listens", func() bool {

@@ -20,10 +20,14 @@ import (
 func TestPlainJSON(t *testing.T) {
 	hookgate := gatewayPath(t)
 	sections := readGuide(t, "../../docs/plain-json.md")
+	program, err := os.ReadFile("../../examples/plain-json/extension.py")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range sections {
 		for _, b := range s.blocks {
-			if b.language != "sh" && b.language != "text" && b.file == "" {
-				t.Errorf("the page has a block of %s, which is not run", b.language)
+			if b.language != "sh" && b.language != "text" && !strings.Contains(string(program), b.text) {
+				t.Errorf("the page has a block of %s, which is neither run nor part of the program", b.language)
 			}
 		}
 	}
@@ -36,6 +40,13 @@ func TestPlainJSON(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(repository, filepath.Join(dir, "hookgate")); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(ctx, "bash", "-c", ports.Replace(script))
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(hookgate)+":"+os.Getenv("PATH"), "HOOKGATE_HTTP_ADDRESS="+https,

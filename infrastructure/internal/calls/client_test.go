@@ -162,9 +162,8 @@ func TestThePageShowsHooksInJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	discovery, machine := &infrahooksv1alpha1.DiscoverInfrastructureResponse{}, &infrahooksv1alpha1.ReconcileMachineResponse{}
-	request, answer, deletion := &infrahooksv1alpha1.ReconcileMachinePoolRequest{},
-		&infrahooksv1alpha1.ReconcileMachinePoolResponse{}, &infrahooksv1alpha1.DeleteMachinePoolResponse{}
-	shown := []proto.Message{discovery, machine, request, answer, deletion}
+	answer := &infrahooksv1alpha1.ReconcileMachinePoolResponse{}
+	shown := []proto.Message{discovery, machine, answer}
 	blocks := regexp.MustCompile("(?ms)^```json\n(\\{.*?)^```$").FindAllSubmatch(page, -1)
 	if len(blocks) != len(shown) {
 		t.Fatalf("the page has %d messages in JSON, want %d", len(blocks), len(shown))
@@ -177,16 +176,10 @@ func TestThePageShowsHooksInJSON(t *testing.T) {
 			t.Errorf("a member is not in the contract: %s", text)
 		}
 	}
-	if int(request.GetReplicas()) != len(answer.GetInstances()) || request.GetSubject().GetExternalId() == "" {
-		t.Errorf("the request is %v, and the answer %v", request, answer)
-	}
 	if err := checkMachine(machine, discovery.GetProviderIdPrefix(), ""); err != nil {
 		t.Error(err)
 	}
 	if err := checkPool(answer, discovery.GetProviderIdPrefix(), nil); err != nil {
-		t.Error(err)
-	}
-	if err := checkDeletion(deletion); err != nil {
 		t.Error(err)
 	}
 }
