@@ -63,7 +63,7 @@ func (s *source) compares(t *testing.T, cluster string, with registry.Compared) 
 		asked := false
 		of.Assignment.Compare(registry.Comparison{
 			Namespace: "ns", Cluster: cluster, Handler: "patch", Bytes: 1,
-			Ask: func() func(context.Context) registry.Compared {
+			Ask: func(string) func(context.Context) registry.Compared {
 				asked = true
 				return func(context.Context) registry.Compared { once.Do(func() { close(done) }); return with }
 			},

@@ -47,7 +47,7 @@ func fenced(t *testing.T, page string) []string {
 // The schema and the source accept the guide's examples, which do what the guide says.
 func TestGuideToExtensionPolicy(t *testing.T) {
 	blocks := fenced(t, "extension-policy.md")
-	if len(blocks) != 6 {
+	if len(blocks) != 7 {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
 	examples := strings.Join(blocks, "---\n")
