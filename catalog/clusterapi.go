@@ -145,8 +145,8 @@ func EverSent(hookName string) []string {
 	return versions
 }
 
-// ObjectVersion returns the version in which a release, such as v1.12, sends the Cluster API objects of a hook; empty if
-// there are none, or it does not call the hook.
+// ObjectVersion returns the version in which a release, such as v1.12, sends the Cluster API objects of a hook; empty
+// if there are none, or it does not call the hook.
 func ObjectVersion(hookName, release string) string {
 	for _, r := range ClusterAPIReleases() {
 		if h, ok := r.Hook(hookName); ok && r.Name == release {

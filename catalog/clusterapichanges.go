@@ -89,8 +89,8 @@ var (
 // clusterAPIChanges is the result of comparing Cluster API's sources release by release, from v1.11.0 to v1.14.2: the
 // types of api/runtime/hooks/v1alpha1 and all that they contain, the engine that makes requests of topologies
 // (internal/controllers/topology/cluster/patches, core/reconcilers/topology/cluster/patches since v1.14),
-// exp/topology/desiredstate, and the callers of the in-place hooks. Members of a status are left out, because Cluster API
-// removes it from requests. What v1.15 will change is as its developers announced it.
+// exp/topology/desiredstate, and the callers of the in-place hooks. Members of a status are left out, because Cluster
+// API removes it from requests. What v1.15 will change is as its developers announced it.
 var clusterAPIChanges = []ClusterAPIChange{
 	{
 		Release: "v1.12", Hooks: []string{"AfterControlPlaneUpgrade", "BeforeClusterUpgrade"}, Kind: RequestGains,

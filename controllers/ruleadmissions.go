@@ -48,9 +48,8 @@ func (p *rulePlaces) Admit(
 		if a.record != nil && !isOf(a.record, a.cluster) { // of a Cluster that is gone
 			return false, p.remove(ctx, a.record)
 		}
-		passes, err := decide(a.admitted)
-		if err != nil {
-			undecided = err
+		var passes bool
+		if passes, undecided = decide(a.admitted); undecided != nil {
 			return true, nil
 		}
 		return p.admit(ctx, rule, &a, passes)

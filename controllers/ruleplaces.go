@@ -261,6 +261,9 @@ func writesNothing(rule string) error {
 
 // announcePlace makes the record of a place that is not given out yet.
 func (p *rulePlaces) announcePlace(ctx context.Context, rule string, want hookrule.Place) error {
+	if p.readOnly {
+		return writesNothing(rule)
+	}
 	cluster, err := p.params.get(ctx, hookrule.ClusterReference(),
 		types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
 	switch {

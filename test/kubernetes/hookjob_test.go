@@ -317,7 +317,7 @@ func testGone(t *testing.T, s *jobServer) {
 	if err := cluster.Prune(t.Context()); err != nil { // it is made again
 		t.Fatal(err)
 	}
-	eventually(t, "the Job that has failed is gone", func() (string, bool) { n := len(s.jobs("gone")); return fmt.Sprint(n), n == 0 })
+	eventually(t, "the Job that has failed is gone", func() (string, bool) { n := len(s.jobs("gone")); return strconv.Itoa(n), n == 0 })
 	s.say(l, request("first"))
 	s.end(s.job("gone"), 0, "")
 	s.awaits(l, request("first"), "SUCCESS: ")

@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // TestPinnedWorkers upgrades a pinned worker as Cluster API v1.15 does, whose types these controllers do not have: its
@@ -87,7 +88,9 @@ func (w *fixture) rule(now func() time.Time) {
 	if len(errs) > 0 {
 		w.t.Fatal(errs)
 	}
-	if err := w.registry.Apply(reg); err != nil {
-		w.t.Fatal(err)
+	for _, err := range w.registry.SetLocal(hookrule.Kind, []registry.Registration{reg}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }

@@ -223,7 +223,7 @@ func (s *servers) checkNPM(t *testing.T, u *user) {
 		t.Error("npm gets another archive than make packages has written")
 	}
 	files := map[string]bool{}
-	for _, file := range strings.Fields(u.run(t, "tar -tzf out/packages/hookgate-sdk-0.1.0.tgz")) {
+	for file := range strings.FieldsSeq(u.run(t, "tar -tzf out/packages/hookgate-sdk-0.1.0.tgz")) {
 		files[file] = true
 	}
 	names := []string{"package/package.json", "package/README.md", "package/LICENSE"}
@@ -273,7 +273,7 @@ func (s *servers) checkCrates(t *testing.T, u *user) {
 		t.Error("crates.io gets another crate than make packages has written")
 	}
 	files := map[string]bool{}
-	for _, file := range strings.Fields(u.run(t, "tar -tzf out/packages/hookgate-0.1.0.crate")) {
+	for file := range strings.FieldsSeq(u.run(t, "tar -tzf out/packages/hookgate-0.1.0.crate")) {
 		files[strings.TrimPrefix(file, "hookgate-0.1.0/")] = true
 	}
 	want(t, files, `^(tests|target|examples)/|vcs_info`, "Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "build.rs", "src/lib.rs",

@@ -6,6 +6,7 @@ package suite
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,7 +117,7 @@ func checkTemplates(t *testing.T, answer members) {
 		if err == nil {
 			made, err = patch.Apply(made)
 		}
-		if err != nil || item.UID != fmt.Sprint(i) {
+		if err != nil || item.UID != strconv.Itoa(i) {
 			t.Fatalf("item %d has uid %s and patch %s: %v", i, item.UID, item.Patch, err)
 		}
 		want := decodeMembers(t, []byte(strings.Replace(newTemplates[i].object, "south", "north", 1)))

@@ -62,8 +62,8 @@ func (t *Target) requestsRemedy(x *Extension, h *Handler, changes []catalog.Clus
 	return strict + state
 }
 
-// knows returns the newest release whose changes a handler works with: the one that runs now, or the oldest that sent the
-// objects that the handler is said to understand. It returns nil if neither is known.
+// knows returns the newest release whose changes a handler works with: the one that runs now, or the oldest that sent
+// the objects that the handler is said to understand. It returns nil if neither is known.
 func (t *Target) knows(h *Handler) *catalog.ClusterAPIRelease {
 	known, since := t.From, h.Understands()
 	running := known == nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ const (
 	jsonPatch  = hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH
 	mergePatch = hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH
 
-	// what Cluster API v1.14 adds
+	// What Cluster API v1.14 adds.
 	addedLabels      = `"cluster.x-k8s.io/cluster-name":"c","topology.cluster.x-k8s.io/owned":""`
 	addedAnnotations = `"cluster.x-k8s.io/cloned-from-groupkind":"G","cluster.x-k8s.io/cloned-from-name":"n"`
 	added            = `"metadata":{"annotations":{` + addedAnnotations + `},"labels":{` + addedLabels + `}}`
@@ -376,7 +377,7 @@ func randomLabels(random *rand.Rand) map[string]any {
 	labels := map[string]any{}
 	for _, key := range append([]string{"own", "a/b", "c~d"}, append(catalog.TopologyLabels, catalog.TopologyAnnotations...)...) {
 		if random.IntN(2) == 0 {
-			labels[key] = fmt.Sprint(random.IntN(3))
+			labels[key] = strconv.Itoa(random.IntN(3))
 		}
 	}
 	return labels
@@ -401,7 +402,7 @@ func randomValue(random *rand.Rand, depth int) any {
 	case n == 5:
 		return nil
 	}
-	return fmt.Sprint(random.IntN(3))
+	return strconv.Itoa(random.IntN(3))
 }
 
 // mutate changes something in an object.

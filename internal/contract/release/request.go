@@ -272,8 +272,8 @@ func isOfOne(h *hooksv1alpha1.HolderReference) bool {
 	return group == "cluster.x-k8s.io" && (h.GetKind() == "Cluster" || h.GetKind() == "MachinePool")
 }
 
-// isKubeadm reports whether a template is of Cluster API's own control plane, whose types have spec.template.metadata in
-// all releases. In others, the labels and annotations of the topology cannot be told from those of the template, and
+// isKubeadm reports whether a template is of Cluster API's own control plane, whose types have spec.template.metadata
+// in all releases. In others, the labels and annotations of the topology cannot be told from those of the template, and
 // all are taken out.
 func isKubeadm(v any) bool {
 	o, _ := v.(map[string]any)

@@ -204,8 +204,8 @@ func hasMembers(v any) bool {
 	return len(o) > 0
 }
 
-// difference appends the operations of a JSON patch (RFC 6902) that makes next of v. Lists are replaced as a whole. Values
-// are set with add, which is the same as replace for a member that exists.
+// difference appends the operations of a JSON patch (RFC 6902) that makes next of v. Lists are replaced as a whole.
+// Values are set with add, which is the same as replace for a member that exists.
 func difference(operations []any, pointer string, v, next any) []any {
 	a, isObject := v.(map[string]any)
 	b, staysObject := next.(map[string]any)

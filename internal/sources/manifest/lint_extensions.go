@@ -82,7 +82,7 @@ func (d *document) portOfService(documents map[Place]*document) *field.Error {
 				return nil
 			}
 		}
-		lacks = max(lacks, s.Place.String())
+		lacks = max(lacks, s.String())
 	}
 	if lacks == "" {
 		return nil
