@@ -49,6 +49,7 @@ var inside = map[string]string{
 	"registry.Policy.Circuit":    compiled,
 	"registry.Policy.Conditions": compiled,
 	"registry.Policy.Limits":     compiled,
+	"registry.Policy.Lifted":     compiled,
 	"registry.Policy.OfferAs":    compiled,
 	"registry.Policy.Over":       compiled,
 	"registry.Guard":             "whoever implements Answerer is called with it: an alias gives it a name outside",
