@@ -42,8 +42,8 @@ func write(w io.Writer) error {
 var source = common.DataSourceRef{Type: new("prometheus"), Uid: new("$datasource")}
 
 // build returns the dashboard.
-func build() (dashboard.Dashboard, error) {
-	b := dashboard.NewDashboardBuilder("Hookgate").
+func build() (dashboard.Dashboard, error) { //nolint:staticcheck // Grafana before 12 imports nothing newer
+	b := dashboard.NewDashboardBuilder("Hookgate"). //nolint:staticcheck // as above
 		Uid("hookgate").
 		Description("A gateway between Cluster API and Runtime Extensions: what is up, what is down, who waits.").
 		Tags([]string{"hookgate", "cluster-api"}).
