@@ -5,7 +5,7 @@
 // and ends. All of it, and what calls it, is in namespaces of the kernel that go with the test's process: of processes, of
 // mounts, and of a network that has no way out. On the machine it needs root, unshare and ip, and leaves nothing behind.
 //
-// Tests that call all run before a release only, by make test-cluster-all; those of the files z1 to z3 install other things
+// Tests that call all run only before a release, by make test-cluster-all; those of the files z1 to z3 install other things
 // in place of the hub, and are the last.
 //
 // The tests are skipped unless HOOKGATE_CLUSTER_BIN names the directory that scripts/build-cluster fills, and where the

@@ -6,6 +6,6 @@
 // gRPC) and never by its packages.
 //
 // The tests are skipped unless HOOKGATE_BIN and HOOKGATE_TEST_EXTENSION name the two programs, and those with Cluster
-// API v1.12 also need HOOKGATE_SKEW_EXTENSION and HOOKGATE_SKEW_CORE (test/skew); `make test` builds the programs and
-// sets the variables. Every test starts its own gateway and extensions; tests share nothing.
+// API v1.12 also need HOOKGATE_SKEW_EXTENSION and HOOKGATE_SKEW_CORE (test/skew); `make test` and `make test-skew`
+// build the programs and set the variables. Every test starts its own gateway and extensions; tests share nothing.
 package suite

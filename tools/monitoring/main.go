@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command monitoring writes the Grafana dashboard of deploy/monitoring to standard output.
+// Command monitoring writes the Grafana dashboard of deploy/monitoring to the standard output.
 package main
 
 import (
@@ -43,8 +43,8 @@ var source = common.DataSourceRef{Type: new("prometheus"), Uid: new("$datasource
 
 // build returns the dashboard.
 func build() (dashboard.Dashboard, error) { //nolint:staticcheck // Grafana before 12 imports nothing newer
-	b := dashboard.NewDashboardBuilder("Hookgate"). //nolint:staticcheck // as above
-		Uid("hookgate").
+	b := dashboard.NewDashboardBuilder("Hookgate") //nolint:staticcheck // as above
+	b.Uid("hookgate").
 		Description("A gateway between Cluster API and Runtime Extensions: what is up, what is down, who waits.").
 		Tags([]string{"hookgate", "cluster-api"}).
 		Readonly().
