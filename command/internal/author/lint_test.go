@@ -240,15 +240,21 @@ func TestLintExtensions(t *testing.T) {
 			[]string{`0.yaml:7: error: ExtensionConfig "acme": status.handlers[0].name: Invalid value: "A_b.acme": "A_b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`},
 		},
 	} {
-		files := map[string]string{}
-		for i, text := range tt.files {
-			files[string(rune('0'+i))+".yaml"] = text
-		}
-		lintFiles(t, files)
-		got := commandtest.Hookgate(t, "", "lint", ".")
-		if want := strings.Join(append(tt.want, ""), "\n"); got.Out != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.Out, want)
-		}
+		expectLint(t, reason, tt.files, tt.want)
+	}
+}
+
+// expectLint lints files, which are named 0.yaml and so on, and compares all that lint prints with the lines wanted.
+func expectLint(t *testing.T, reason string, texts, want []string) {
+	t.Helper()
+	files := map[string]string{}
+	for i, text := range texts {
+		files[string(rune('0'+i))+".yaml"] = text
+	}
+	lintFiles(t, files)
+	got := commandtest.Hookgate(t, "", "lint", ".")
+	if want := strings.Join(append(want, ""), "\n"); got.Out != want {
+		t.Errorf("%s: got\n%s\nwant\n%s", reason, got.Out, want)
 	}
 }
 
@@ -285,14 +291,6 @@ func TestLintRules(t *testing.T) {
 			[]string{`1.yaml:1: error: ExtensionPolicy "p": In effect for HookRule "r", except for spec.cache: only for an extension with a server do these mean anything`},
 		},
 	} {
-		files := map[string]string{}
-		for i, text := range tt.files {
-			files[string(rune('0'+i))+".yaml"] = text
-		}
-		lintFiles(t, files)
-		got := commandtest.Hookgate(t, "", "lint", ".")
-		if want := strings.Join(append(tt.want, ""), "\n"); got.Out != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", reason, got.Out, want)
-		}
+		expectLint(t, reason, tt.files, tt.want)
 	}
 }
