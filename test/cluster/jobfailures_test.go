@@ -3,7 +3,13 @@
 
 package cluster
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hookgate/hookgate/test/process"
+)
 
 // TestHookJobFailures runs Jobs that fail in each way that a Pod can: the caller reads what is the matter.
 func TestHookJobFailures(t *testing.T) {
@@ -21,6 +27,26 @@ func TestHookJobFailures(t *testing.T) {
 	} {
 		t.Run(job, func(t *testing.T) {
 			answers(t, "BeforeClusterUpgrade", "upgrade.yaml", want, "--handler", "job."+job)
+		})
+	}
+	for job, end := range map[string]func(t *testing.T, namespace, pod string){
+		"deleted": func(t *testing.T, namespace, pod string) { kubectl(t, "-n", namespace, "delete", "pod", pod) },
+		"evicted": func(t *testing.T, namespace, pod string) {
+			eviction := fmt.Sprintf(`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": %q}}`, pod)
+			kubectlWith(t, []byte(eviction), "create", "-f", "-", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", namespace, pod))
+		},
+	} {
+		t.Run(job, func(t *testing.T) {
+			answers(t, "BeforeClusterUpgrade", "upgrade.yaml", "runs", "--handler", "job."+job)
+			var pod string
+			process.EventuallySees(t, process.Patience, "a Pod runs", func() (string, bool) {
+				pod = kubectl(t, "get", "pods", "-A", "-l", "hookgate.dev/hook-job="+job, "--field-selector", "status.phase=Running",
+					"-o", `jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{end}`)
+				return pod, pod != ""
+			})
+			namespace, name, _ := strings.Cut(pod, " ")
+			end(t, namespace, name)
+			answers(t, "BeforeClusterUpgrade", "upgrade.yaml", "Job has reached the specified backoff limit: ", "--handler", "job."+job)
 		})
 	}
 }

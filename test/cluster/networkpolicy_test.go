@@ -76,6 +76,11 @@ func TestNetworkPolicies(t *testing.T) {
 	for from, try := range tries {
 		process.EventuallySees(t, process.Patience, from+" connects to what is open", func() (string, bool) {
 			got := connects(t, try.from, slices.Concat(try.open, try.closed))
+			select {
+			case <-node.logs["kube-router"].Exited():
+				t.Fatalf("kube-router has ended: %s", node.logs["kube-router"].LogTail())
+			default:
+			}
 			return fmt.Sprintf("%v, want %v", got, try.open), slices.Equal(got, slices.Sorted(slices.Values(try.open)))
 		})
 	}

@@ -160,7 +160,8 @@ func (n *Node) start(name string, args ...string) error {
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = n.dir
-	cmd.Env = append(os.Environ(), "PATH="+dirs[0]+":"+os.Getenv("PATH"), "LD_LIBRARY_PATH="+filepath.Join(dirs[0], "lib"))
+	cmd.Env = append(os.Environ(), "PATH="+dirs[0]+":"+os.Getenv("PATH"), "LD_LIBRARY_PATH="+filepath.Join(dirs[0], "lib"),
+		"XTABLES_LIBDIR="+filepath.Join(dirs[0], "xtables"))
 	p, err := process.Start(name, cmd)
 	n.logs[name] = p
 	return err

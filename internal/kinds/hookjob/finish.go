@@ -82,6 +82,9 @@ func (c *Cluster) message(ctx context.Context, job *batchv1.Job, succeeded bool)
 	}
 	for i := range job.Status.Conditions {
 		if f := &job.Status.Conditions[i]; f.Type == batchv1.JobFailed {
+			if why == "" && len(pods.Items) == 0 && f.Reason == batchv1.JobReasonBackoffLimitExceeded {
+				why = "its Pod is gone: it was deleted or evicted" // a Pod that failed by itself stays with its Job
+			}
 			said := strings.TrimSuffix(cmp.Or(f.Message, f.Reason), ".")
 			return bounded(strings.Trim(said+": "+why, ": ")), nil
 		}

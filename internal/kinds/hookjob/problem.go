@@ -24,9 +24,12 @@ func problem(pod *corev1.Pod, now time.Time) string {
 		return "the Pod failed: " + pod.Status.Reason // such as Evicted
 	}
 	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != "" {
+		switch c := &pod.Status.Conditions[i]; {
+		case c.Reason == "":
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
 			return "the Pod has no node: " + withParts(c.Reason, c.Message)
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			return "the Pod was disrupted: " + c.Reason // such as EvictionByEvictionAPI
 		}
 	}
 	all := containers(pod)

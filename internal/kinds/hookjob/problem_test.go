@@ -54,6 +54,9 @@ func TestProblem(t *testing.T) {
 		"creating":          {main: waitsFor("ContainerCreating", "")},
 		"creating for long": {main: waitsFor("ContainerCreating", ""), old: true, want: `container "main" has not started: ContainerCreating`},
 		"evicted":           {main: terminatedBy(137, "Error", ""), pod: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 7Mi."}, want: "the Pod failed: Evicted"},
+		"evicted by the API": {main: running, pod: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+		}}}, want: "the Pod was disrupted: EvictionByEvictionAPI"},
 		"no node": {pod: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
 			Message: "0/5 nodes are available: 2 Insufficient memory, 3 Insufficient cpu. preemption: 0/5 nodes are available: 5 No preemption victims found for incoming pod.",

@@ -4,6 +4,7 @@
 // Command pod is what Pods of test/cluster run, besides the product and extensions:
 //
 //	pod pause             wait to be ended; also the container that holds the namespaces of a Pod
+//	pod work              wait to be ended, and fail then, as work that was not done
 //	pod finish CODE TEXT  leave TEXT as the container's message, and end with CODE
 //	pod tell FILE…        leave what the files have as the container's message
 //	pod fill              use memory until there is none left
@@ -15,6 +16,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -40,6 +42,9 @@ func run(args []string) error {
 	case len(args) == 1 && args[0] == "pause":
 		pause()
 		return nil
+	case len(args) == 1 && args[0] == "work":
+		pause()
+		return errors.New("ended before the work was done")
 	case len(args) == 3 && args[0] == "finish":
 		code, err := strconv.Atoi(args[1])
 		if err == nil {
