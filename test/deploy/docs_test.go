@@ -121,7 +121,8 @@ func isForAnother(text string) bool {
 	return false
 }
 
-var tableRow = regexp.MustCompile("(?m)^\\| `([a-z/]+)`( of (?:`([a-z0-9.-]+)`|the group))?[^|]*\\| ([a-z, ]*?) *\\| ?([a-z, ]*?) *\\|$")
+var tableRow = regexp.MustCompile("(?m)^\\| (`[a-z/]+`(?:, `[a-z/]+`)*)( of (?:`([a-z0-9.-]+)`|the group))?[^|]*" +
+	"\\| ([a-z, ]*?) *\\| ?([a-z, ]*?) *\\|$")
 
 // TestTableOfRights compares the table of the page with the granted permissions.
 func TestTableOfRights(t *testing.T) {
@@ -139,9 +140,11 @@ func TestTableOfRights(t *testing.T) {
 			if h.readOnly {
 				verbs = m[5]
 			}
-			for verb := range strings.SplitSeq(verbs, ", ") {
-				if verb != "" {
-					want = append(want, rights.Of(group, m[1], verb))
+			for resource := range strings.SplitSeq(strings.ReplaceAll(m[1], "`", ""), ", ") {
+				for verb := range strings.SplitSeq(verbs, ", ") {
+					if verb != "" {
+						want = append(want, rights.Of(group, resource, verb))
+					}
 				}
 			}
 		}

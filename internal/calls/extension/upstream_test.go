@@ -31,52 +31,52 @@ var refusals = []struct {
 }{
 	{
 		what: "another `kind`", text: "answer: kind: want BeforeClusterCreateResponse, got BeforeClusterDeleteResponse",
-		why:  "it is the answer to another hook, and an empty member of it would be taken for a consent",
+		why:  "it answers another hook, and its empty members would count as consent",
 		body: `{"kind":"BeforeClusterDeleteResponse","status":"Success"}`,
 	},
 	{
 		what: "another `apiVersion`", text: "answer: apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got hooks.runtime.cluster.x-k8s.io/v1",
-		why:  "members of another version may mean something else",
+		why:  "its members may mean something else",
 		body: `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1","status":"Success"}`,
 	},
 	{
 		what: "text after the JSON", text: "answer: invalid JSON at byte 21: unexpected '{', want nothing after the value",
-		why:  "Cluster API reads the first of two answers, and does not see that there is a second",
+		why:  "Cluster API reads only the first of two answers",
 		body: `{"status":"Success"} {"status":"Failure"}`,
 	},
 	{
 		what: "bytes that are not UTF-8", text: "answer: invalid JSON at byte 32: not UTF-8",
-		why:  "Cluster API replaces them, and gRPC, protobuf and the API server take no such text",
+		why:  "Cluster API replaces them; gRPC, protobuf and the API server refuse them",
 		body: `{"status":"Success","message":"a` + "\xff" + `"}`,
 	},
 	{
 		what: "half of a surrogate pair", text: "answer: invalid JSON at byte 30: string with half of a surrogate pair",
-		why:  "as for bytes that are not UTF-8",
+		why:  "the same",
 		body: `{"status":"Success","message":"\ud83d"}`,
 	},
 	{
 		what: "a member twice", text: "answer: retryAfterSeconds: occurs twice in one object",
-		why:  "Cluster API takes the last, others the first: one of two says that the Cluster is not held",
+		why:  "Cluster API takes the last, others the first",
 		body: `{"status":"Success","retryAfterSeconds":60,"retryAfterSeconds":0}`,
 	},
 	{
 		what: "two members that differ only in case", text: "answer: retryAfterSeconds: occurs twice in one object, in upper and lower case",
-		why:  "as for a member twice: to Cluster API they are one",
+		why:  "to Cluster API they are one member",
 		body: `{"status":"Success","retryAfterSeconds":60,"RetryAfterSeconds":0}`,
 	},
 	{
 		what: "`null` in a list of objects", text: "answer: items[0]: want an object, got null",
-		why:  "Cluster API takes it for an empty object, such as a patch of no object",
+		why:  "Cluster API takes it for an empty object",
 		body: `{"status":"Success","items":[null]}`, patches: true,
 	},
 	{
 		what: "a negative `retryAfterSeconds`", text: "answer: retryAfterSeconds: -60 is negative",
-		why:  "it holds the Cluster, and does not say for how long",
+		why:  "it holds the Cluster for an unknown time",
 		body: `{"status":"Success","retryAfterSeconds":-60}`,
 	},
 	{
 		what: "a redirect", text: "answered 307 Temporary Redirect: redirects are not followed",
-		why: "requests have secrets, and the CA and the address were checked for the registered URL only",
+		why: "only the registered URL was checked, and requests may contain secrets",
 		serve: func(w http.ResponseWriter, req *http.Request) {
 			if strings.HasSuffix(req.URL.Path, "/there") {
 				answer(`{"status":"Success"}`)(w, req)
@@ -87,32 +87,32 @@ var refusals = []struct {
 	},
 	{
 		what: "a `Content-Encoding` other than gzip", text: `answer is encoded with Content-Encoding "br", which was not asked for`,
-		why:   "Cluster API does not look at it",
+		why:   "Cluster API ignores it",
 		serve: headed("Content-Encoding", "br", []byte(`{"status":"Success"}`)),
 	},
 	{
 		what: "more than 20 MiB", text: "answer is larger than 20971520 bytes",
-		why:  "one answer must not take the memory of all others: [limits](limits.md)",
+		why:  "one answer must not take the memory of others: [limits](limits.md)",
 		body: `{"status":"Success"}` + strings.Repeat(" ", limits.BodyBytes),
 	},
 	{
 		what: "more than 100,000 elements", text: "answer: has more than 100000 elements in lists and maps, and members that the schema does not know",
-		why:  "as for the size",
+		why:  "the same",
 		body: `{"status":"Success","items":[` + strings.Repeat(`{},`, limits.Elements) + `{}]}`, patches: true,
 	},
 	{
 		what: "objects nested deeper than 1,000", text: "answer: invalid JSON at byte 1025: nested deeper than 1000",
-		why:  "as for the size; encoding/json takes 10,000",
+		why:  "the same; Cluster API takes 10,000",
 		body: `{"status":"Success","new":` + strings.Repeat(`[`, 1001) + strings.Repeat(`]`, 1001) + `}`,
 	},
 	{
 		what: "a header of more than 64 KiB", text: "header of the answer is larger than 65536 bytes",
-		why:   "as for the size",
+		why:   "the same",
 		serve: headed("X-Large", strings.Repeat("x", 100<<10), []byte(`{"status":"Success"}`)),
 	},
 	{
 		what: "a header of more than 256 lines", text: "header of the answer has more than 256 lines",
-		why: "as for the size",
+		why: "the same",
 		serve: func(w http.ResponseWriter, req *http.Request) {
 			for i := range limits.AnswerHeaderLines {
 				w.Header().Set(fmt.Sprintf("X-%d", i), "x")
