@@ -68,7 +68,7 @@ var secureChecks = []Check{
 	},
 	{
 		ID: "tls.expiry", Level: Should,
-		Rule:   "The certificate is good for another seven days at least.",
+		Rule:   "The certificate is valid for at least another seven days.",
 		Source: "docs/conformance.md",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if !s.hasTLS(v) || len(s.state.PeerCertificates) == 0 {
