@@ -83,8 +83,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.members", Level: Must,
-		Rule: "No member of an answer, or of Discovery, is nearly named like a member of the hook: " +
-			"retry_after_seconds is ignored, and the caller does not wait.",
+		Rule: "No member of an answer, or of Discovery, is a misspelt member of the hook: retry_after_seconds is " +
+			"ignored, and the caller does not wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
