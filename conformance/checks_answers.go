@@ -16,8 +16,8 @@ const slow = 2 * time.Second
 var answerChecks = []Check{
 	{
 		ID: "answers.valid", Level: Must,
-		Rule: "A handler that was announced answers a realistic request of its hook with an answer of that hook, " +
-			"and with 20 MiB at most, which is the gateway's limit: Cluster API has none.",
+		Rule: "An announced handler answers a realistic request of its hook with an answer of that hook, " +
+			"of at most 20 MiB, which is the gateway's limit: Cluster API has none.",
 		Source: runtimeClient + "httpCall; docs/limits.md",
 		run: eachBase(func(h *handler, x *exchange) string {
 			switch {
@@ -44,8 +44,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.quick", Level: Should,
-		Rule: "A handler answers within two seconds, because callers wait for it, and within half of its timeoutSeconds: " +
-			"with less to spare, calls fail when it is busy.",
+		Rule: "A handler answers within two seconds, because callers wait for it, and within half of its " +
+			"timeoutSeconds, because answers take longer when it is busy.",
 		Source: guidelines + "Timeouts: typically in milliseconds",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachBase(func(h *handler, x *exchange) string {
@@ -83,8 +83,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.members", Level: Must,
-		Rule: "No member of an answer, that of Discovery included, has nearly the name of one that the hook has: " +
-			"retry_after_seconds is ignored, so that the caller does not wait.",
+		Rule: "No member of an answer, or of Discovery, is a misspelt member of the hook: retry_after_seconds is " +
+			"ignored, and the caller does not wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
@@ -107,8 +107,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.success", Level: Should,
-		Rule: "A realistic request is answered with Success: Failure means that something is wrong, and " +
-			"retryAfterSeconds that the caller has to wait.",
+		Rule: "A realistic request is answered with Success, without retryAfterSeconds, which makes the " +
+			"caller wait.",
 		Source: guidelines + "Blocking Hooks",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure {
@@ -141,7 +141,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.message", Level: Should,
-		Rule:   "A Failure has a message that says what is wrong: it is all that people get to see.",
+		Rule:   "A Failure has a message that says what is wrong: people see nothing else.",
 		Source: guidelines + "Error messages",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure && x.parsed.Message == "" {

@@ -52,7 +52,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.count", Level: Must,
-		Rule:   "There are 512 handlers at most, which the status of an ExtensionConfig can hold.",
+		Rule:   "There are at most 512 handlers, as many as the status of an ExtensionConfig can hold.",
 		Source: "Cluster API, api/runtime/v1beta2/extensionconfig_types.go, ExtensionConfigStatus.Handlers",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if s.discovered(v) && len(s.announced) > limits.Handlers {
@@ -106,7 +106,8 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.objects", Level: Must, Protocol: GRPC,
-		Rule:   "cluster_api_version is absent, \"v1beta1\" or \"v1beta2\": there are conversions between these two.",
+		Rule: "cluster_api_version is absent, \"v1beta1\" or \"v1beta2\": the gateway converts between these " +
+			"two.",
 		Source: contract + "discovery.proto",
 		run: eachAnnounced(func(a announced) string {
 			if err := hook.CheckClusterAPIVersion(a.ClusterAPIVersion); a.ClusterAPIVersion != "" && err != nil {
@@ -117,7 +118,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.timeout-zero", Level: Should,
-		Rule:   "timeoutSeconds is not 0: callers wait 10 seconds then, as if it were absent.",
+		Rule:   "timeoutSeconds is not 0, which callers treat like the default of 10.",
 		Source: runtimeClient + "CallExtension",
 		run: eachAnnounced(func(a announced) string {
 			if a.TimeoutSeconds != nil && *a.TimeoutSeconds == 0 {
@@ -128,7 +129,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.failure-policies", Level: Must,
-		Rule:   "failurePolicy is absent, which means Fail, or Fail or Ignore.",
+		Rule:   "failurePolicy is Fail, Ignore, or absent, which means Fail.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
 		run: eachAnnounced(func(a announced) string {
 			if p := a.FailurePolicy; p != nil && *p != string(hook.Fail) && *p != string(hook.Ignore) {
@@ -139,7 +140,8 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.sole", Level: Must,
-		Rule:   "There is one handler at most of each of CanUpdateMachine, CanUpdateMachineSet and UpdateMachine.",
+		Rule: "There is at most one handler of each of CanUpdateMachine, CanUpdateMachineSet and " +
+			"UpdateMachine.",
 		Source: "Cluster API, core/reconcilers/machine/machine_controller_inplace_update.go, callUpdateMachineHook",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			seen := map[string]string{}

@@ -14,8 +14,8 @@ import (
 var envelopeChecks = []Check{
 	{
 		ID: "envelope.settings", Level: Must,
-		Rule: "A request without settings, or with unknown ones, is answered, with Failure where the handler wants " +
-			"other settings, or refused as a mistake (HTTP 4xx, INVALID_ARGUMENT).",
+		Rule: "A request without settings, or with unknown ones, is answered, with Failure if the handler " +
+			"needs other settings, or refused as a mistake (HTTP 4xx, INVALID_ARGUMENT).",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unusual := map[string]string{
@@ -37,8 +37,7 @@ var envelopeChecks = []Check{
 	},
 	{
 		ID: "envelope.unknown-members", Level: Must,
-		Rule: "Members of a request that the handler does not know are ignored: Cluster API adds some within a " +
-			"version.",
+		Rule:   "Unknown members of a request are ignored: Cluster API adds some within a version.",
 		Source: "docs/contract.md: v1.12 added controlPlaneUpgrades to v1alpha1",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {

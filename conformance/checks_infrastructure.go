@@ -104,7 +104,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.schemas", Level: Must,
-		Rule:   "The schemas of parameters are structural schemas of objects, as those of a CustomResourceDefinition.",
+		Rule: "The schemas of parameters are structural schemas of objects, like those of a " +
+			"CustomResourceDefinition.",
 		Source: infrastructureContract + "discovery.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
 			a, ok := p.described.message.(*infrastructurev1alpha1.DiscoverInfrastructureResponse)
@@ -140,8 +141,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
-		Rule: "Each announced capacity is that of some machines: its parameters are those of the schema of machines, " +
-			"and none before it has the same or no parameters.",
+		Rule: "Each announced capacity matches some machines: its parameters are in the schema of " +
+			"machines, and none before it has the same or no parameters.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {
@@ -151,24 +152,24 @@ var infrastructureChecks = []Check{
 			})(ctx, s, v)
 		},
 	},
-	ofTrial(checkGone, "Deleting what never was answers Gone.", "common.proto, DeletionState"),
-	ofTrial(checkReady, "A cluster, a machine and a pool that are asked for become Ready.", "common.proto, Phase"),
-	ofTrial(checkStates, "An answer with status Success says phase or state, and Failed has a reason.",
+	ofTrial(checkGone, "Deleting something that never existed answers Gone.", "common.proto, DeletionState"),
+	ofTrial(checkReady, "A requested cluster, machine and pool become Ready.", "common.proto, Phase"),
+	ofTrial(checkStates, "An answer with status Success has a phase or state, and Failed has a reason.",
 		"common.proto, Phase"),
 	ofTrial(checkSame, "The same request, made again, gets the same answer, and changes nothing.", "common.proto"),
-	ofTrial(checkSole, "Requests with the same external ID never make two machines, also at the same time.",
+	ofTrial(checkSole, "Requests with the same external ID never make two machines, even at the same time.",
 		"common.proto, Subject"),
 	ofTrial(checkProviderIDs, "A machine that is Ready has a provider ID with the announced prefix.", "machine.proto"),
 	ofTrial(checkAddresses, "An address of a machine has a type of Cluster API: Hostname, ExternalIP, InternalIP, "+
 		"ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
 	ofTrial(checkLists, "Lists of instances are complete: instanceCount is their number, and names and provider IDs "+
 		"occur once.", "machine_pool.proto"),
-	ofTrial(checkRemove, "The machines that remove names go, and no others.", "machine_pool.proto"),
+	ofTrial(checkRemove, "The machines named in remove are deleted, and no others.", "machine_pool.proto"),
 	ofTrial(checkSecrets, "Credentials do not occur in answers, such as in messages, conditions and outputs.",
 		"common.proto, Subject"),
 	ofTrial(checkAgain, "A machine that was recorded with a provider ID and is gone is Failed with the reason "+
 		"InstanceGone, and not made again.", "machine.proto"),
-	ofTrial(checkDeleted, "What is deleted becomes Gone, stays so, and is not there any more.",
+	ofTrial(checkDeleted, "A deleted object becomes Gone, stays so, and no longer exists.",
 		"common.proto, DeletionState"),
 }
 

@@ -39,8 +39,8 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.scope", Level: Should,
-		Rule: "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec: Cluster API drops what " +
-			"else they change, without an error.",
+		Rule: "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec: Cluster API " +
+			"drops other changes without an error.",
 		Source: inPlaceBook + "CanUpdateMachine; " + inPlaceBook + "CanUpdateMachineSet; " +
 			"Cluster API, internal/util/patch/patch.go, ApplyPatchToObject",
 		run: eachInPlacePatch(func(p inPlacePatch) string {
@@ -56,8 +56,8 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.desired", Level: Should,
-		Rule: "Where a patch changes an object, the result is what is desired: only then can Cluster API update " +
-			"in place.",
+		Rule: "If a patch changes an object, the result is the desired object: only then can Cluster API " +
+			"update in place.",
 		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, " +
 			"matchesMachine",
 		run: eachInPlacePatch(func(p inPlacePatch) string {
@@ -77,7 +77,8 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.update-failure", Level: Should,
-		Rule:   "UpdateMachine says either Failure or retryAfterSeconds: the update has failed, or it goes on.",
+		Rule: "UpdateMachine answers either Failure or retryAfterSeconds: the update has failed, or it " +
+			"goes on.",
 		Source: inPlaceBook + "UpdateMachine",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "UpdateMachine") {

@@ -19,8 +19,8 @@ const concurrentCalls = 16
 var loadChecks = []Check{
 	{
 		ID: "load.large", Level: Must,
-		Rule: "A request of 6 MiB is answered as a small one, if its hook can have one, such as that of a topology of many " +
-			"templates: gRPC's own limit is 4 MiB.",
+		Rule: "A request of 6 MiB is answered like a small one, if its hook can have one, such as a " +
+			"topology with many templates: gRPC's own limit is 4 MiB.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 3, 6<<20) {
@@ -30,7 +30,7 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.limit", Level: Must,
-		Rule:   "A request of nearly 20 MiB is answered as a small one, if its hook can have one.",
+		Rule:   "A request of nearly 20 MiB is answered like a small one, if its hook can have one.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, limits.BodyBytes-64<<10) {
@@ -40,8 +40,8 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.over", Level: Should,
-		Rule: "A request of more than 20 MiB is refused, with Failure or as a mistake of the caller's, and not " +
-			"read into memory whatever its size.",
+		Rule: "A request of more than 20 MiB is refused, with Failure or as the caller's mistake, and is " +
+			"not read into memory.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, 0) {
@@ -57,8 +57,8 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.concurrent", Level: Must,
-		Rule: "Calls at the same time are answered as calls one after the other: the topologies of many Clusters " +
-			"are reconciled at once.",
+		Rule: "Concurrent calls are answered like consecutive ones: Cluster API reconciles the topologies " +
+			"of many Clusters at once.",
 		Source: guidelines + "Availability",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			handlers := s.working(ctx, v)
@@ -98,7 +98,7 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.deadline", Level: Must,
-		Rule:   "A caller that does not wait for the answer does no harm to the calls after it.",
+		Rule:   "A caller that does not wait for its answer does not harm later calls.",
 		Source: guidelines + "Timeouts",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {

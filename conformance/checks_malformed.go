@@ -10,8 +10,8 @@ import (
 var malformedChecks = []Check{
 	{
 		ID: "malformed.refused", Level: Should,
-		Rule: "A body that is no request is answered with status Failure or refused as a mistake of the caller's " +
-			"(HTTP 4xx, or any error of gRPC).",
+		Rule: "A body that is not a request is answered with status Failure or refused as the caller's " +
+			"mistake (HTTP 4xx, or any error of gRPC).",
 		Source: runtimeServer + "callHandler",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
@@ -34,8 +34,8 @@ var malformedChecks = []Check{
 	},
 	{
 		ID: "malformed.objects", Level: Should,
-		Rule: "Objects, variables and versions of a wrong type do not make a handler fail: it does not look at " +
-			"them, or says Failure, HTTP 4xx or INVALID_ARGUMENT.",
+		Rule: "Objects, variables and versions of a wrong type do not break a handler: it ignores them, or " +
+			"answers Failure, HTTP 4xx or INVALID_ARGUMENT.",
 		Source: topologyBook + "Patch extension guidelines: Input validation",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
@@ -50,7 +50,7 @@ var malformedChecks = []Check{
 	},
 	{
 		ID: "malformed.survives", Level: Must,
-		Rule:   "After requests that are wrong, Discovery and the handlers answer as before.",
+		Rule:   "After malformed requests, Discovery and the handlers answer as before.",
 		Source: guidelines + "Availability",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {

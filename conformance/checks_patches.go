@@ -90,8 +90,8 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.idempotent", Level: Should,
-		Rule: "Templates that have the patches already are not changed by them again. Cluster API sends the templates of " +
-			"the class, so that appending works.",
+		Rule: "Patches do not change templates that already have them. Cluster API sends the templates of " +
+			"the class, so appending works.",
 		Source: topologyBook + "Patch extension guidelines: Idempotence",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches") {

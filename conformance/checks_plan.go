@@ -16,7 +16,7 @@ import (
 var planChecks = []Check{
 	{
 		ID: "plan.control-plane", Level: Must,
-		Rule: "controlPlaneUpgrades rises from the present version to the wanted one, without leaving out a " +
+		Rule: "controlPlaneUpgrades rises from the present version to the wanted one, without skipping a " +
 			"minor version.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
@@ -26,8 +26,8 @@ var planChecks = []Check{
 	},
 	{
 		ID: "plan.workers", Level: Must,
-		Rule: "workersUpgrades is empty, or rises to the wanted version by three minor versions at most, through " +
-			"versions that the control plane has.",
+		Rule: "workersUpgrades is empty, or rises to the wanted version by at most three minor versions, " +
+			"through versions that the control plane has.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 			if len(d.WorkersUpgrades) == 0 {

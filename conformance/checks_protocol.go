@@ -55,7 +55,7 @@ var protocolChecks = []Check{
 	},
 	{
 		ID: "protocol.health", Level: Should, Protocol: GRPC,
-		Rule: "The standard health service says that the server is serving: the gateway then leaves out servers " +
+		Rule: "The standard health service reports that the server is serving: the gateway skips servers " +
 			"that are not.",
 		Source: "gRPC, health-checking.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
@@ -84,7 +84,7 @@ var protocolChecks = []Check{
 	},
 	{
 		ID: "protocol.reflection", Level: Should, Protocol: GRPC,
-		Rule:   "Server reflection, where there is some, lists the services of the hooks that were announced.",
+		Rule:   "Server reflection, if there is any, lists the services of the announced hooks.",
 		Source: "gRPC, server-reflection.md",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if len(s.services) == 0 {

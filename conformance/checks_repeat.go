@@ -56,8 +56,8 @@ var repeatChecks = []Check{
 	},
 	{
 		ID: "determinism.errors", Level: Must,
-		Rule: "The same mistake gets the same text each time, without times, identifiers or counters: texts get " +
-			"into conditions, which would never settle.",
+		Rule: "The same mistake always gets the same text, without times, identifiers or counters: " +
+			"conditions contain it, and would never settle.",
 		Source: guidelines + "Error messages",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			complaints := 0

@@ -68,8 +68,8 @@ var secureChecks = []Check{
 	},
 	{
 		ID: "tls.expiry", Level: Should,
-		Rule:   "The certificate is good for another seven days at least.",
-		Source: "docs/conformance.md",
+		Rule:   "The certificate is valid for at least another seven days.",
+		Source: "docs/checks.md",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if !s.hasTLS(v) || len(s.state.PeerCertificates) == 0 {
 				return

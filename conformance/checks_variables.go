@@ -18,8 +18,8 @@ const maxVariables = 1000
 var variableChecks = []Check{
 	{
 		ID: "variables.names", Level: Must,
-		Rule: "Variables, of which there are 1000 at most, have names of up to 256 characters, no two the same, none " +
-			`"builtin", and none with a dot.`,
+		Rule: "There are at most 1000 variables, with names of up to 256 characters, no two the same, none " +
+			"\"builtin\", and none with a dot.",
 		Source: classRules + "validateClusterClassVariableName; " + classTypes + "ClusterClassStatusVariable",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			seen := map[*exchange]map[string]bool{}
@@ -43,8 +43,8 @@ var variableChecks = []Check{
 	},
 	{
 		ID: "variables.schemas", Level: Must,
-		Rule: "The schema of a variable is a structural schema of the subset of OpenAPI that Cluster API takes; its " +
-			"rules in CEL compile, and are not too costly; labels and annotations are those of Kubernetes.",
+		Rule: "The schema of a variable is a structural schema of the subset of OpenAPI that Cluster API " +
+			"accepts; its rules in CEL compile and are not too costly; labels and annotations are valid.",
 		Source: classRules + "validateRootSchema",
 		run: eachVariable(func(_ *exchange, d variableDefinition) string {
 			_, err := variables.Parse(d.Schema.OpenAPIV3Schema)
@@ -59,7 +59,7 @@ var variableChecks = []Check{
 	},
 	{
 		ID: "variables.values", Level: Must,
-		Rule:   "The default, example and enum of a schema are values that it takes.",
+		Rule:   "The default, example and enum of a schema are values that it accepts.",
 		Source: classRules + "validateSchema",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachVariable(func(_ *exchange, d variableDefinition) string {

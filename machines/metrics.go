@@ -29,19 +29,21 @@ type documentation struct{ name, kind, label, help string }
 // documented are held, ended and unknown.
 var (
 	documented = [...]documentation{
-		{"hookgate_machines_held", "gauge", "hook", "Machines that handlers hold, on the replica that works."},
-		{"hookgate_machines_overruled_total", "counter", "hook", "Machines that were let go after --machines-max-hold, " +
-			"though handlers held them."},
-		{"hookgate_machines_unknown_total", "counter", "hook", "Looks at a Machine that did not find out which handlers " +
-			"it has, because the gateway did not know, or a condition of a policy failed. Its annotations stayed as they were."},
+		{"hookgate_machines_held", "gauge", "hook", "Machines that handlers hold, on the active replica."},
+		{"hookgate_machines_overruled_total", "counter", "hook", "Machines that went on after --machines-max-hold, " +
+			"although handlers held them."},
+		{"hookgate_machines_unknown_total", "counter", "hook", "Checks of a Machine that could not determine its " +
+			"handlers, because the gateway did not know them, or a condition of a policy failed. Its annotations " +
+			"stayed unchanged."},
 	}
 	documentedClusters = [...]documentation{
 		{"hookgate_cluster_records", "gauge", "state", "Clusters that are remembered for AfterClusterDelete, on the " +
-			"replica that works. state: living, or gone, whose handlers have not all answered Success."},
-		{"hookgate_clusters_gone_total", "counter", "result", "Clusters that are gone and not remembered any more. " +
-			"result: told; moved, by clusterctl; or forgotten, because no handler matched, or the record came from a backup."},
-		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Looks at a Cluster that is not remembered. reason: " +
-			"limit, as many are as may be; or unknown, it is not known whether a handler matches."},
+			"active replica. state is living, or gone (not all handlers have answered Success)."},
+		{"hookgate_clusters_gone_total", "counter", "result", "Clusters that are gone and no longer remembered. " +
+			"result is told (all handlers answered Success), moved (by clusterctl), or forgotten (no handler " +
+			"matched, or the record came from a backup)."},
+		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Checks of a Cluster that did not record it. " +
+			"reason is limit (no more may be recorded) or unknown (it is not known whether a handler matches)."},
 	}
 )
 

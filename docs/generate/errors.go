@@ -15,20 +15,19 @@ import (
 
 // errorsPage is the page about errors up to the rows of its table.
 const errorsPage = "# Errors\n\n" +
-	"| what | over REST | over gRPC |\n|---|---|---|\n" +
+	"For callers and operators: how a failed call looks, and what each kind of error means.\n\n" +
+	"| | over REST | over gRPC |\n|---|---|---|\n" +
 	"| the kind of the error | header `" + gateway.ErrorKindHeader + "` | reason of the `google.rpc.ErrorInfo` in the " +
 	"status details (domain `" + via.ErrorDomain + "`) |\n" +
-	"| the call id, under which the log has the details | header `" + gateway.CallIDHeader + "` | metadata of that name " +
-	"|\n" +
-	"| when to try again, if that is known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status " +
-	"details |\n" +
+	"| the call ID, to find the details in the log | header `" + gateway.CallIDHeader + "` | metadata of that name |\n" +
+	"| when to try again, if known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status details |\n" +
 	"| the body | an answer of the hook with `status: Failure` | |\n\n" +
-	"The same failure always has the same text. A `status: Failure` that an extension answers is not one of these: it\n" +
-	"arrives as 200 / OK, and no failure policy hides it. [limits.md](limits.md) lists the limits that `TooLarge` and\n" +
-	"`Overloaded` are about.\n\n" +
-	"Where gateways call gateways, the error of the one behind keeps its kind and its text, after the name of the\n" +
-	"handler that stands for it, and opens no circuit of the one in front. `Unauthenticated`, `Forbidden`,\n" +
-	"`UnknownHook` and `Internal` are about that gateway itself: they arrive as `BadResponse`.\n\n" +
+	"The same failure always has the same text. A `status: Failure` from an extension is not one of these errors: it\n" +
+	"arrives as 200 / OK, and no failure policy hides it. [Limits](limits.md) lists the limits behind `TooLarge` and\n" +
+	"`Overloaded`.\n\n" +
+	"If a gateway calls another gateway, the error of the second keeps its kind and its text, after the name of its\n" +
+	"handler, and opens no circuit of the first. `Unauthenticated`, `Forbidden`, `UnknownHook` and `Internal` of the\n" +
+	"second arrive as `BadResponse`.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 

@@ -67,17 +67,17 @@ const kindsIntroduction = `# The kinds of an infrastructure provider
 
 <!-- Made by ` + "`make generate`" + ` from deploy/crd/infrastructure. Do not edit. -->
 
-The kinds of the API group ` + "`infrastructure.hookgate.dev`" + `, version ` + "`v1alpha1`" + `, which follow the contract ` + "`v1beta2`" + ` of Cluster API.
-` + "`kubectl explain`" + ` has the same texts. *≤ n* is the largest number of characters, elements or members. Webhooks and conditions report
-what the schemas cannot express; [limits](limits.md) has the other limits.
+The kinds of the API group ` + "`infrastructure.hookgate.dev`" + `, version ` + "`v1alpha1`" + `, for the contract ` + "`v1beta2`" + ` of Cluster API.
+` + "`kubectl explain`" + ` shows the same texts. *≤ n* is the largest number of characters, elements or members. Webhooks and conditions check
+everything that schemas cannot express, within further [limits](limits.md).
 
 Where the documents of the contract and the code of Cluster API v1.14 differ, the kinds follow the code:
 
-- Of a pool, Cluster API reads ` + "`status.ready`" + `, not ` + "`status.initialization.provisioned`" + `. Both are set.
-- No kind has ` + "`status.failureReason`" + ` and ` + "`status.failureMessage`" + `: with them on a pool, Cluster API's controller panics.
+- For a pool, Cluster API reads ` + "`status.ready`" + `, not ` + "`status.initialization.provisioned`" + `. Both are set.
+- No kind has ` + "`status.failureReason`" + ` and ` + "`status.failureMessage`" + `: Cluster API's controller panics if a pool has them.
 - ` + "`status.failureDomains`" + ` is a list, as in v1beta2. The documents of v1beta1 have a map.
-- ` + "`spec.controlPlaneEndpoint`" + ` may be absent, and is not immutable: users and hosted control planes set it too.
-- Of a template, ` + "`spec.template.spec`" + ` is immutable, and ` + "`spec.template.metadata`" + ` is not, as in Cluster API's own providers.
+- ` + "`spec.controlPlaneEndpoint`" + ` may be absent and may change: users and hosted control planes set it, too.
+- In a template, ` + "`spec.template.spec`" + ` is immutable, but ` + "`spec.template.metadata`" + ` is not, as in Cluster API's own providers.
 `
 
 // page is the page that is being written.

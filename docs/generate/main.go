@@ -36,7 +36,6 @@ func main() {
 		page, name string
 		document   func(io.Writer) error
 	}{
-		{"conformance.md", "checks", conformance.Document},
 		{"conversion.md", "losses", convert.Document},
 		{"limits.md", "limits", limits.Document},
 		{"upgrading.md", "changes", changes},
@@ -47,6 +46,7 @@ func main() {
 		}
 	}
 	for name, document := range map[string]func(io.Writer) error{
+		"checks.md":               checks,
 		"metrics.md":              metrics,
 		"errors.md":               errorKinds,
 		"infrastructure-kinds.md": kinds(filepath.Join(os.Args[1], "..", "deploy", "crd", "infrastructure")),
@@ -62,6 +62,19 @@ func main() {
 			os.Exit(1)
 		}
 	}
+}
+
+// checksPage is the page about the checks up to its table.
+const checksPage = "# Checks\n\n" +
+	"For authors of extensions: the rules that [`hookgate check`](conformance.md) checks. A check without REST or gRPC\n" +
+	"is for both. This page is generated from the code by `make generate`.\n\n"
+
+// checks documents what hookgate check checks.
+func checks(w io.Writer) error {
+	if _, err := io.WriteString(w, checksPage); err != nil {
+		return err
+	}
+	return conformance.Document(w)
 }
 
 // metrics documents the metrics of the gateway, and those of the controllers.

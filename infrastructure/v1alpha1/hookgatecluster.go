@@ -58,8 +58,7 @@ type HookgateClusterSpec struct {
 	// +required
 	InfrastructureClassName string `json:"infrastructureClassName,omitempty"`
 
-	// parameters is what the extension wants to know. The InfrastructureClass has its schema in
-	// status.schemas.cluster.
+	// parameters are passed to the extension. Their schema is in status.schemas.cluster of the InfrastructureClass.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
@@ -71,19 +70,19 @@ type HookgateClusterSpec struct {
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 
-	// identityRef names the HookgateClusterIdentity in whose name the extension acts. Its credentials are sent instead of
-	// those of credentialsRef and of the InfrastructureClass.
+	// identityRef names the HookgateClusterIdentity that the extension uses. Its credentials are sent instead of those
+	// of credentialsRef and of the InfrastructureClass.
 	// +optional
 	IdentityRef *IdentityReference `json:"identityRef,omitempty"`
 
-	// controlPlaneEndpoint is the address of the control plane. The extension answers it, unless a user or a control plane
-	// provider set it before. The controller writes it once and never changes it; Cluster API copies it once.
+	// controlPlaneEndpoint is the address of the control plane. It comes from the extension, unless a user or a control
+	// plane provider has set it. The controller writes it once and never changes it; Cluster API copies it once.
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitzero"`
 
 	// externalID names everything outside that belongs to the Cluster. The controller sets it before the first call to
-	// the extension; with the annotation cluster.x-k8s.io/managed-by, whoever manages the HookgateCluster does. It must
-	// not change, and survives a move to another management cluster and a restored backup.
+	// the extension; with the annotation cluster.x-k8s.io/managed-by, the tool that manages the HookgateCluster sets
+	// it. It must not change, and survives a move to another management cluster and a restored backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"
@@ -112,8 +111,8 @@ type HookgateClusterStatus struct {
 	// +optional
 	FailureDomains []FailureDomain `json:"failureDomains,omitempty"`
 
-	// outputs is what the extension made for the Cluster and its Machines have to know, such as the id of a network. It
-	// is sent with the requests for Machines and MachinePools, has at most 16 KiB, and must hold no secrets.
+	// outputs are values from the extension that the Machines of the Cluster need, such as the ID of a network. They
+	// are sent with the requests for Machines and MachinePools, have at most 16 KiB, and must not contain secrets.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

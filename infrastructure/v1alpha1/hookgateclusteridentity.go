@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HookgateClusterIdentity is somebody in whose name the extension acts, such as a tenant: the credentials of the
-// backend, and the namespaces whose HookgateClusters may use them. It belongs to the administrators of a management
-// cluster, and clusterctl move takes it along with its Secret. It is kept until no object uses it.
+// HookgateClusterIdentity is an identity of the extension at its backend, such as a tenant: credentials, and the
+// namespaces whose HookgateClusters may use them. It belongs to the administrators of a management cluster, and
+// clusterctl move takes it along with its Secret. It is kept until no object uses it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgateclusteridentities,scope=Cluster,shortName=hgci,categories=cluster-api

@@ -58,7 +58,7 @@ type HookgateClusterTemplateResourceSpec struct {
 	// +required
 	InfrastructureClassName string `json:"infrastructureClassName,omitempty"`
 
-	// parameters is what the extension wants to know about the Cluster.
+	// parameters are passed to the extension for the Cluster.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
@@ -68,7 +68,7 @@ type HookgateClusterTemplateResourceSpec struct {
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 
-	// identityRef names the HookgateClusterIdentity in whose name the extension acts.
+	// identityRef names the HookgateClusterIdentity that the extension uses.
 	// +optional
 	IdentityRef *IdentityReference `json:"identityRef,omitempty"`
 }

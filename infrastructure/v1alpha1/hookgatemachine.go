@@ -52,15 +52,15 @@ type HookgateMachine struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything outside is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the machine that was made"
 type HookgateMachineSpec struct {
-	// parameters is what the extension wants to know. The InfrastructureClass of the Cluster has its schema in
-	// status.schemas.machine.
+	// parameters are passed to the extension. Their schema is in status.schemas.machine of the Cluster's
+	// InfrastructureClass.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// providerID names the machine, and is that of its Node. The controller writes it once, when the extension answers it.
-	// A HookgateMachine with a provider ID exists outside, and is never made again.
+	// providerID names the machine and its Node. The controller writes it once, from the extension's answer. The
+	// machine of a HookgateMachine with a provider ID is never created again.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

@@ -46,7 +46,7 @@ type HookgateMachinePool struct {
 	Status HookgateMachinePoolStatus `json:"status,omitzero"`
 }
 
-// InstanceManagement decides what the instances of a pool are to Cluster API.
+// InstanceManagement decides how Cluster API sees the instances of a pool.
 //
 // +kubebuilder:validation:Enum=Machines;Group
 type InstanceManagement string
@@ -63,22 +63,21 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the pool that was made"
 // +kubebuilder:validation:XValidation:rule="(has(self.instanceManagement) ? self.instanceManagement : 'Machines') == (has(oldSelf.instanceManagement) ? oldSelf.instanceManagement : 'Machines')",message="instanceManagement must not change: Machines would be left behind, or missing; make another MachinePool"
 type HookgateMachinePoolSpec struct {
-	// parameters is what the extension wants to know. The InfrastructureClass of the Cluster has its schema in
-	// status.schemas.machinePool. A pool that is made of machines, because the extension has no hooks for pools, has
-	// the schema of machines.
+	// parameters are passed to the extension. Their schema is in status.schemas.machinePool of the Cluster's
+	// InfrastructureClass, or in status.schemas.machine if the extension has no hooks for pools.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// instanceManagement decides what the instances are to Cluster API, and must not change. With Machines, which is
-	// meant if it is not set, each instance is a Machine: it is drained before it goes, and health checks can replace it.
-	// With Group, the backend decides which of its instances go. If the extension has hooks for pools, they make the
-	// instances either way; without them, a pool is made of machines, one by one.
+	// instanceManagement decides how Cluster API sees the instances, and must not change. With Machines, the default,
+	// each instance is a Machine: it is drained before it is deleted, and health checks can replace it. With Group, the
+	// backend decides which instances to delete. If the extension has hooks for pools, they create the instances either
+	// way; without them, a pool consists of machines, created one by one.
 	// +optional
 	InstanceManagement InstanceManagement `json:"instanceManagement,omitempty"`
 
-	// providerID names the pool outside, for information. The controller writes it once, when the extension answers it.
+	// providerID names the pool outside, for information. The controller writes it once, from the extension's answer.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -116,13 +115,13 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	Initialization Initialization `json:"initialization,omitzero"`
 
-	// ready is true once the pool has been provisioned. It then stays true: without it, Cluster API does not take
+	// ready is true once the pool has been provisioned. It then stays true: without it, Cluster API does not read
 	// providerIDList.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
-	// replicas is the number of instances that exist. Zero is written as well, because Cluster API keeps what it read
-	// before if the field is missing.
+	// replicas is the number of instances that exist. It is written even if it is zero, because Cluster API keeps the
+	// previous number if the field is missing.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -49,14 +49,13 @@ type HookgateMachinePoolTemplateResource struct {
 // HookgateMachinePoolTemplateResourceSpec is the spec of HookgateMachinePools, without the fields that the controller
 // writes.
 type HookgateMachinePoolTemplateResourceSpec struct {
-	// parameters is what the extension wants to know about the pool.
+	// parameters are passed to the extension for the pool.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// instanceManagement decides what the instances are to Cluster API: Machines, which is meant if it is not set, or
-	// Group.
+	// instanceManagement decides how Cluster API sees the instances: as Machines, the default, or as a Group.
 	// +optional
 	InstanceManagement InstanceManagement `json:"instanceManagement,omitempty"`
 }

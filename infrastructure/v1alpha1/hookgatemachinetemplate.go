@@ -56,7 +56,7 @@ type HookgateMachineTemplateResource struct {
 
 // HookgateMachineTemplateResourceSpec is the spec of HookgateMachines, without the fields that the controller writes.
 type HookgateMachineTemplateResourceSpec struct {
-	// parameters is what the extension wants to know about the machines.
+	// parameters are passed to the extension for each machine.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

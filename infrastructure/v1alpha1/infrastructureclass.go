@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InfrastructureClass is a kind of infrastructure that Clusters can be made of: the extension that makes it, the
-// namespaces that may use it, and what it needs for that. It belongs to the administrators of a management cluster, as
-// StorageClass and GatewayClass do, and is not moved with Clusters.
+// InfrastructureClass is a kind of infrastructure for Clusters: the extension that provides it, the namespaces that may
+// use it, and the default parameters and credentials that it needs. It belongs to the administrators of a management
+// cluster, as StorageClass and GatewayClass do, and is not moved with Clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=infrastructureclasses,scope=Cluster,shortName=infraclass,categories=cluster-api
@@ -195,8 +195,7 @@ type InfrastructureClassStatus struct {
 
 // MachineCapacity is what machines with certain parameters have.
 type MachineCapacity struct {
-	// parameters are members of the parameters of the machines that are meant, with their values. Without any, all
-	// machines are meant.
+	// parameters selects machines by members of their parameters, with their values. Without any, all machines match.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

@@ -35,8 +35,8 @@ func Table() []Idea {
 	return []Idea{
 		{
 			"How much",
-			"Memory is reserved from one budget before it is used; what has no room waits or is refused. " +
-				"Sizes of bodies are those on the wire and after decompression.\n\n",
+			"Memory is reserved from one budget before it is used; calls without room wait or are refused. " +
+				"Sizes of bodies apply on the wire and after decompression.\n\n",
 			append(append(memory(), sizes()...), infrastructureSizes()...),
 		},
 		{

@@ -39,8 +39,8 @@ func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector
 		"The state of the circuit of a handler, with the same values. There is no series for a handler whose circuit has "+
 			"never opened.", "hook", "handler")
 	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
-		"Clusters whose calls to a handler are refused, except probes, because theirs fail while those of others do not. "+
-			"There is no series for a handler that refuses none.", "hook", "handler")
+		"Clusters whose calls to a handler are refused, except probes, because their calls fail while those of "+
+			"others succeed. There is no series for a handler that refuses none.", "hook", "handler")
 	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
 		"Calls to an extension that are in flight.", "extension")
 	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",

@@ -25,15 +25,16 @@ var _ prometheus.Collector = (*memoryCollector)(nil)
 func newMemoryCollector(d *definer) *memoryCollector {
 	c := &memoryCollector{}
 	c.limit = d.described("gauge", "hookgate_memory_budget_bytes", "Memory for all calls together, in bytes.")
-	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Memory that calls have reserved of it, in bytes.")
+	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Memory of the budget that calls have reserved, "+
+		"in bytes.")
 	c.waiting = d.described("gauge", "hookgate_memory_waiting_calls", "Calls that wait for memory.")
 	c.refused = d.described("counter", "hookgate_memory_refused_total",
 		"Reservations that were refused. reason is total (the memory is used up), caller or extension (its share is), or "+
 			"waiting (too many calls wait).", "reason")
 	c.turns = d.described("counter", "hookgate_heavy_work_waits_total",
-		"Pieces of work with large bodies that have waited for their turn, because others used the processors.")
+		"Pieces of work with large bodies that waited for their turn, because others used the processors.")
 	c.turnsTime = d.described("counter", "hookgate_heavy_work_wait_seconds_total",
-		"How long these have waited, together, in seconds.")
+		"How long they waited, in total, in seconds.")
 	d.registerer.MustRegister(c)
 	return c
 }

@@ -111,8 +111,8 @@ func NewMetrics(
 	d := &definer{registerer: r}
 	m := &Metrics{
 		requests: d.counter("hookgate_requests_total",
-			"Calls from callers. kind is empty for an answer of the hook, be it Success or Failure, and the "+
-				"kind of the error otherwise.",
+			"Calls from callers. kind is empty for an answer of the hook, Success or Failure, and otherwise the "+
+				"kind of the error.",
 			"protocol", "hook", "kind"),
 		requestDuration: d.histogram("hookgate_request_duration_seconds",
 			"Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
@@ -123,16 +123,16 @@ func NewMetrics(
 		requestSentBytes: d.counter("hookgate_request_sent_bytes_total",
 			"Bytes of the bodies of answers to callers.", "protocol", "hook"),
 		authentications: d.counter("hookgate_authentications_total",
-			"Decisions about who may call. method is none (the caller shows nothing, or need not), certificate, "+
-				"token (of the file of callers, or not known) or kubernetes. result is admitted, Unauthenticated, "+
-				"Forbidden, Overloaded (the caller calls too much) or error: it could not be decided, and the call was "+
-				"refused.",
+			"Decisions about who may call. method is none (no credentials, or none needed), certificate, token "+
+				"(from the file of callers, or unknown) or kubernetes. result is admitted, Unauthenticated, "+
+				"Forbidden, Overloaded (the caller makes too many calls) or error (there was no decision, and the "+
+				"call was refused).",
 			"method", "result"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",
-			"Calls to handlers, and to "+registry.ChainKind+"s besides their steps. outcome is success, failure (the extension "+
-				"answered Failure), error (no answer that could be used; kind says why) or ignored (such an error, hidden "+
-				"by the failure policy Ignore).",
+			"Calls to handlers, and to "+registry.ChainKind+"s in addition to their steps. outcome is success, "+
+				"failure (the extension answered Failure), error (no usable answer; kind says why) or ignored (such "+
+				"an error, hidden by the failure policy Ignore).",
 			"hook", "handler", "outcome", "kind"),
 		handlerDuration: d.histogram("hookgate_handler_call_duration_seconds",
 			"Time of calls to handlers, in seconds.", "hook", "handler"),
@@ -143,7 +143,7 @@ func NewMetrics(
 		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total",
 			"Bytes of the bodies of handlers' answers.", "hook", "handler"),
 		ignoredFailures: d.counter("hookgate_handler_ignored_failures_total",
-			"Errors of handlers that their failure policy Ignore hid.", "hook", "handler", "kind"),
+			"Errors of handlers that the failure policy Ignore hid.", "hook", "handler", "kind"),
 		lostMembers: d.counter("hookgate_conversion_lost_members_total",
 			"Members that could not be expressed when a request was converted for a handler, or its answer for "+
 				"the caller, counted once for each call and path. The log has the paths.",
@@ -153,35 +153,35 @@ func NewMetrics(
 				"handler is empty) or handler (the handler implements it).",
 			"group", "version", "hook", "handler", "side"),
 		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
-			"Calls to handlers that took eight tenths of the handler's timeout or more, answered or not.",
+			"Calls to handlers that took at least 80 % of the handler's timeout, answered or not.",
 			"hook", "handler"),
 		waits: d.counter("hookgate_handler_restart_waits_total",
-			"Calls to handlers that waited for an extension which took no connections, as while it restarts. result is "+
-				"served (they were sent) or failed (it did not come back in time).",
+			"Calls to handlers that waited for an extension that accepted no connections, for example because it "+
+				"restarted. result is served (they were sent) or failed (it did not come back in time).",
 			"hook", "handler", "result"),
 		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
-			"Calls to handlers whose policy has a cache. result is hit (an answer that was kept), shared (the answer to "+
-				"an identical call that was in flight) or miss (the handler was called). Only misses count as calls to "+
-				"the handler.",
+			"Calls to handlers whose policy has a cache. result is hit (a kept answer), shared (the answer to an "+
+				"identical call in flight) or miss (the handler was called). Only misses count as calls to the "+
+				"handler.",
 			"hook", "handler", "result"),
 		audited: d.counter("hookgate_rule_audits_total",
-			"Calls to which a HookRule with action: Audit would have answered something. outcome is hold, failure, patches, or "+
+			"Calls that a HookRule with action: Audit would have changed. outcome is hold, failure, patches, or "+
 				"error (an expression that could not be evaluated).",
 			"hook", "handler", "outcome"),
 		changedAnswers: d.counter("hookgate_handler_changed_answers_total",
-			"Answers that are not as they were to an equal request, of hooks whose answers depend on nothing but the request. "+
-				"Patches are compared by what they make of the objects.",
+			"Answers that differ from an earlier answer to an equal request, of hooks whose answers depend only on "+
+				"the request. Patches are compared by the objects that they produce.",
 			"hook", "handler"),
 		notCompared: d.counter("hookgate_answers_not_compared_total",
-			"Answers of such hooks that were not compared with earlier ones, because they are large, or more than what is "+
-				"looked at.").WithLabelValues(),
+			"Answers of such hooks that were not compared with earlier ones, because they are too large or too "+
+				"many.").WithLabelValues(),
 		recorded: d.counter("hookgate_recording_calls_total",
-			"Calls to handlers that --record has written.").WithLabelValues(),
+			"Calls to handlers that --record wrote.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
-			"Calls to handlers that --record or hookgate record should have had. reason is queue (the calls are faster than "+
-				"the writer), memory (the budget has none to spare), too_large (the line), write (the file cannot be written), "+
-				"form (the texts cannot be written as JSON, or their secrets not be removed) or reader (hookgate record reads "+
-				"too slowly).",
+			"Calls to handlers that --record or hookgate record missed. reason is queue (calls come faster than "+
+				"they are written), memory (the budget has none to spare), too_large (the line), write (the file "+
+				"cannot be written), form (the texts cannot be written as JSON, or without their secrets) or reader "+
+				"(hookgate record reads too slowly).",
 			"reason"),
 
 		discoveries: d.counter("hookgate_discoveries_total",
@@ -243,15 +243,13 @@ func (m *Metrics) Forget(extension string) {
 func (m *Metrics) ManifestErrors(n int) { m.manifestErrors.Set(float64(n)) }
 
 // metricsPage is the page about metrics up to the rows of its table.
-const metricsPage = "# Metrics\n\n" +
-	"The diagnostics address serves these metrics under `/metrics` in the Prometheus text format, with those\n" +
-	"of Go's runtime and of the process (`go_*`, `process_*`). This page is generated by `make generate`.\n\n" +
-	"`handler` is the registered name, `<handler>.<ExtensionConfig>`; `protocol` is `REST`, `gRPC`,\n" +
-	"`explain` for [an explanation](explain.md) of a call, or `in-process` for the calls of the controllers of\n" +
-	"[Machines](machines.md) in the gateway itself; `kind` is\n" +
-	"one of the kinds of [errors](errors.md). The series of a handler are removed when it is no\n" +
-	"longer registered, and begin at 0 if it comes back.\n\n" +
-	"| metric | type | labels | meaning |\n|---|---|---|---|\n"
+const metricsPage = "# Metrics\n\nThe diagnostics address serves these metrics under `/metrics` in the Prometheus " +
+	"text format, with those\nof Go's runtime and of the process (`go_*`, `process_*`). This page is generated by " +
+	"`make generate`.\n\n`handler` is the registered name, `<handler>.<ExtensionConfig>`; `protocol` is `REST`, " +
+	"`gRPC`,\n`explain` for [an explanation](explain.md) of a call, or `in-process` for calls of the controllers " +
+	"of\n[Machines](machines.md) in the gateway itself; `kind` is\none of the kinds of [errors](errors.md). The " +
+	"series of a handler are removed when it is no\nlonger registered, and begin at 0 if it comes back.\n\n| metric " +
+	"| type | labels | meaning |\n|---|---|---|---|\n"
 
 // Document writes the page about metrics, in Markdown.
 func (m *Metrics) Document(w io.Writer) error {

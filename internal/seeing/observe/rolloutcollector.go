@@ -41,8 +41,8 @@ func newRolloutCollector(d *definer, status *statusCollector, snapshots registry
 			"and 0 for the others.", "rollout")
 	d.registerer.MustRegister(c)
 	c.comparisons = d.counter("hookgate_rollout_comparisons_total",
-		"Calls that the candidate of an "+rollout.Kind+" was asked to compare the answers. result is equal, different, "+
-			"failed (the candidate did not answer) or dropped (there was no room to compare).", "rollout", "result")
+		"Calls that the candidate of an "+rollout.Kind+" received to compare its answers. result is equal, "+
+			"different, failed (the candidate did not answer) or dropped (there was no room to compare).", "rollout", "result")
 	return c
 }
 

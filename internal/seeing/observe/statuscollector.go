@@ -40,36 +40,36 @@ var _ prometheus.Collector = (*statusCollector)(nil)
 func newStatusCollector(d *definer) *statusCollector {
 	c := &statusCollector{}
 	c.up = d.described("gauge", "hookgate_extension_up",
-		"1 if the server of an extension is there and its handlers answer, be it slowly, 0 if the server is gone or its "+
-			"circuit is open (Down), and 0.5 if calls to some of its handlers fail, or its discovery (Failing). There is no "+
-			"series for an extension that this process knows nothing of.", "extension")
+		"1 if the server of an extension is there and its handlers answer, even slowly; 0 if the server is gone or "+
+			"its circuit is open (Down); 0.5 if its discovery or calls to some of its handlers fail (Failing). "+
+			"There is no series for an extension of which this process knows nothing.", "extension")
 	c.state = d.described("gauge", "hookgate_extension_state",
 		"1 for the state of an extension: Up, Slow, Failing or Down, as the status has it.", "extension", "state")
 	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
 		"When the state of an extension began, in seconds since the epoch.", "extension")
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
-		"When an extension answered last, be it Failure, in seconds since the epoch.", "extension")
+		"When an extension last answered, even with Failure, in seconds since the epoch.", "extension")
 	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
 		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail because of "+
 			"that, and Ignore if they are answered without it.", "extension", "effect")
 	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
-		"Handlers that are not served, because hooks in the policy of their extension does not have their hooks.",
+		"Handlers that are not served, because hooks in the policy of their extension does not list their hooks.",
 		"extension")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
 		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
 	c.held = d.described("gauge", "hookgate_held_clusters",
-		"Clusters that wait for a handler: it has asked their caller to come back, has answered Failure, or has not "+
-			"answered. There is no series for a handler without. `hookgate get holds` names the Clusters.",
+		"Clusters that wait for a handler: it holds them, has answered Failure, or has not answered. There is no "+
+			"series for a handler without such Clusters. `hookgate get holds` names the Clusters.",
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
-		"When the Cluster that has waited longest for a handler began to, in seconds since the epoch.", "hook", "handler")
+		"When the Cluster that has waited longest for a handler began to wait, in seconds since the epoch.", "hook", "handler")
 	for _, k := range allkinds.Own() {
 		if of := &k.Shown.Ready; of.Name != "" {
 			c.ready = append(c.ready, ready{k.Shown.In, d.described("gauge", of.Name, of.Help, "hook", of.Label)})
 		}
 	}
 	c.closed = d.described("gauge", "hookgate_closed_objects",
-		"Objects of a kind that have a mistake and no valid version before it, so that calls that they may govern fail.",
+		"Objects of a kind that have a mistake and no earlier valid version: calls that they may govern fail.",
 		"kind")
 	d.registerer.MustRegister(c)
 	return c
