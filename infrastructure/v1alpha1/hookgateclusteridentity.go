@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HookgateClusterIdentity is somebody in whose name the extension acts, such as a tenant: the credentials of the
+// HookgateClusterIdentity is an identity that the extension acts as, such as a tenant: its credentials for the
 // backend, and the namespaces whose HookgateClusters may use them. It belongs to the administrators of a management
 // cluster, and clusterctl move takes it along with its Secret. It is kept until no object uses it.
 //
