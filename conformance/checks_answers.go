@@ -26,7 +26,7 @@ var answerChecks = []Check{
 			case x.outcome != answered:
 				return "there is no answer of " + h.hook.Hook
 			case x.wrong != nil:
-				return fmt.Sprintf("the answer is no %sResponse: %s", h.hook.Hook, x.wrong)
+				return fmt.Sprintf("the answer cannot be read as %sResponse: %s", h.hook.Hook, x.wrong)
 			}
 			return ""
 		}),
@@ -83,7 +83,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.members", Level: Must,
-		Rule: "No member of an answer, that of Discovery included, has nearly the name of one that the hook has: " +
+		Rule: "No member of an answer, including Discovery's, nearly has the name of a member of the hook: " +
 			"retry_after_seconds is ignored, so that the caller does not wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {

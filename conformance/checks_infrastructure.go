@@ -140,8 +140,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
-		Rule: "Each announced capacity is that of some machines: its parameters are those of the schema of machines, " +
-			"and none before it has the same or no parameters.",
+		Rule: "Each announced capacity is for some machines: its parameters suit the schema of machines, and no " +
+			"earlier one has the same parameters or none.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {
@@ -151,9 +151,9 @@ var infrastructureChecks = []Check{
 			})(ctx, s, v)
 		},
 	},
-	ofTrial(checkGone, "Deleting what never was answers Gone.", "common.proto, DeletionState"),
-	ofTrial(checkReady, "A cluster, a machine and a pool that are asked for become Ready.", "common.proto, Phase"),
-	ofTrial(checkStates, "An answer with status Success says phase or state, and Failed has a reason.",
+	ofTrial(checkGone, "Deleting something that never existed answers Gone.", "common.proto, DeletionState"),
+	ofTrial(checkReady, "A requested cluster, machine and pool become Ready.", "common.proto, Phase"),
+	ofTrial(checkStates, "An answer with status Success has a phase or a state, and Failed has a reason.",
 		"common.proto, Phase"),
 	ofTrial(checkSame, "The same request, made again, gets the same answer, and changes nothing.", "common.proto"),
 	ofTrial(checkSole, "Requests with the same external ID never make two machines, also at the same time.",
@@ -163,12 +163,12 @@ var infrastructureChecks = []Check{
 		"ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
 	ofTrial(checkLists, "Lists of instances are complete: instanceCount is their number, and names and provider IDs "+
 		"occur once.", "machine_pool.proto"),
-	ofTrial(checkRemove, "The machines that remove names go, and no others.", "machine_pool.proto"),
+	ofTrial(checkRemove, "The machines that remove names are removed, and no others.", "machine_pool.proto"),
 	ofTrial(checkSecrets, "Credentials do not occur in answers, such as in messages, conditions and outputs.",
 		"common.proto, Subject"),
 	ofTrial(checkAgain, "A machine that was recorded with a provider ID and is gone is Failed with the reason "+
 		"InstanceGone, and not made again.", "machine.proto"),
-	ofTrial(checkDeleted, "What is deleted becomes Gone, stays so, and is not there any more.",
+	ofTrial(checkDeleted, "What is deleted becomes Gone, stays Gone, and no longer exists.",
 		"common.proto, DeletionState"),
 }
 
@@ -218,7 +218,7 @@ func (s *session) wrongHandler(a announced, of hook.GroupVersionHook, seen map[s
 	errs := validation.IsDNS1123Label(a.Name)
 	switch {
 	case len(errs) > 0:
-		return fmt.Sprintf("name %q is no DNS-1123 label: %s", a.Name, errs[0])
+		return fmt.Sprintf("name %q is not a DNS-1123 label: %s", a.Name, errs[0])
 	case seen[a.Name]:
 		return fmt.Sprintf("name %q is the name of another handler, too", a.Name)
 	case err != nil, !known, h.Group != of.Group, h.Singleton():

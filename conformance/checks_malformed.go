@@ -10,7 +10,7 @@ import (
 var malformedChecks = []Check{
 	{
 		ID: "malformed.refused", Level: Should,
-		Rule: "A body that is no request is answered with status Failure or refused as a mistake of the caller's " +
+		Rule: "A body that is not a request is answered with status Failure or refused as a mistake of the caller's " +
 			"(HTTP 4xx, or any error of gRPC).",
 		Source: runtimeServer + "callHandler",
 		run: func(ctx context.Context, s *session, v *verdict) {
@@ -89,7 +89,7 @@ func (s *session) provocations(h *handler) []provocation {
 	all := provocations(s.request(h))
 	if s.endpoint.protocol == GRPC {
 		if out, ok := withObjects(s.request(h), []byte("{")); ok {
-			all = append(all, provocation{"objects are no JSON", out})
+			all = append(all, provocation{"objects are not JSON", out})
 		}
 	}
 	return all
