@@ -132,7 +132,7 @@ func TestPluginWithAKubeconfigAlone(t *testing.T) {
 		"NoRight": {server("serviceaccounts/token"), []string{"get", "holds"}, cmdline.ExitFailed, "",
 			"cluster: you may not create serviceaccounts/token hookgate-viewer in namespace hookgate-system\nIt takes the Role hookgate-viewer", ""},
 		"NoAccount": {withoutAccount, []string{"get", "extensions"}, cmdline.ExitFailed, "", "HTTP 401: Unauthorized\nSay --token-file FILE", ""},
-		"Untrusted": {installed, []string{"get", "extensions", "--token", "of-the-user"}, cmdline.ExitFailed, "", "Say --ca FILE", ""},
+		"Untrusted": {installed, []string{"get", "extensions", "--token", "of-the-user"}, cmdline.ExitFailed, "", "Use --ca FILE", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", tt.server.Kubeconfig(t, "management"))

@@ -221,7 +221,7 @@ func TestStatusErrors(t *testing.T) {
 		"NoName":       {[]string{"describe"}, cmdline.ExitUsage, "want the name of one extension"},
 		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, cmdline.ExitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
 		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, cmdline.ExitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
-		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, cmdline.ExitFailed, "Say --ca FILE"},
+		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, cmdline.ExitFailed, "Use --ca FILE"},
 		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitFailed, "connection refused\nIs the gateway running"},
 		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, cmdline.ExitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
 		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, cmdline.ExitUsage, "want http://HOST:PORT"},
