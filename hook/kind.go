@@ -59,30 +59,30 @@ var kinds = [...]struct {
 	UnknownHook: {"UnknownHook", false, http.StatusNotFound, codes.NotFound,
 		"There is no such hook, or not at this path."},
 	UnknownHandler: {"UnknownHandler", false, http.StatusNotFound, codes.NotFound,
-		"There is no such handler, it is one of another hook, or it is not for the request: the " +
+		"There is no such handler, it belongs to another hook, or it is not for the request: the " +
 			"namespaceSelector of its ExtensionConfig, or the objectSelector or the matchConditions of its " +
 			"ExtensionPolicy, do not match."},
 	Ambiguous: {"Ambiguous", false, http.StatusConflict, codes.FailedPrecondition,
-		"Several handlers match a hook whose answers cannot be merged. The text names them: say which."},
+		"Several handlers match a hook whose answers cannot be merged. The text names them: name one of them in the call."},
 	TooLarge: {"TooLarge", false, http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
 		"The request is larger than 20 MiB, decompressed, or has more elements, or longer names, than the limits allow. " +
 			"The text names the limit."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
 		"The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it " +
 			"has not answered yet; or a call goes to all handlers of a hook, and not all of them are known; or it names a " +
-			"handler that may come, because its ExtensionConfig has not been discovered: the text names whose and why; or " +
+			"handler of an ExtensionConfig that has not been discovered yet: the text names it and says why; or " +
 			"the API server, which checks the caller's token, does not answer. Try again."},
 	Conversion: {"Conversion", false, http.StatusInternalServerError, codes.Internal,
 		"An object in the request or in the answer has a version that cannot be converted to the one that the " +
 			"handler or the caller understands; or the handler implements a version of the hook that the gateway " +
 			"does not serve; or one version of the hook cannot express a request of another. The text names it."},
 	Unreachable: {"Unreachable", true, http.StatusServiceUnavailable, codes.Unavailable,
-		"The extension could not be connected to, the connection broke, or so many calls have failed that its " +
-			"circuit is open, or the one of the Cluster at the handler."},
+		"The gateway could not connect to the extension, the connection broke, or so many calls have failed " +
+			"that the circuit is open: that of the extension, or of the Cluster at the handler."},
 	Timeout: {"Timeout", true, http.StatusGatewayTimeout, codes.DeadlineExceeded,
 		"The extension did not answer within its timeout, or before the caller's deadline."},
 	BadResponse: {"BadResponse", true, http.StatusBadGateway, codes.Unavailable,
-		"The answer of the extension cannot be used: it has another status code than 200, is too large, is " +
+		"The answer of the extension cannot be used: it has a status code other than 200, is too large, is " +
 			"not JSON, is of another kind, or has no status."},
 	Canceled: {"Canceled", false, statusClientClosedRequest, codes.Canceled,
 		"The caller left before the answer."},
@@ -91,9 +91,9 @@ var kinds = [...]struct {
 			"costs too much, so that the gateway cannot decide whether to call the handler. The text names the " +
 			"policy and the condition; the log has the error of CEL under the call id."},
 	Overloaded: {"Overloaded", false, http.StatusServiceUnavailable, codes.ResourceExhausted,
-		"The gateway, or its share for the caller or the extension, is used up, so the call was not made or its answer " +
-			"not read. The text names what is used up. Try again after the time in the header Retry-After (gRPC: the " +
-			"google.rpc.RetryInfo in the status details)."},
+		"A limit of the gateway, or the share of the caller or the extension, is used up, so the call was not made or " +
+			"its answer not read. The text names what is used up. Try again after the time in the header Retry-After " +
+			"(gRPC: the google.rpc.RetryInfo in the status details)."},
 	Loop: {"Loop", false, http.StatusLoopDetected, codes.FailedPrecondition,
 		"The call has come back to a gateway that it has passed, or has passed more than 8 gateways. The text names " +
 			"the handlers on its way: one of their ExtensionConfigs leads back."},

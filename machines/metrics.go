@@ -31,17 +31,17 @@ var (
 	documented = [...]documentation{
 		{"hookgate_machines_held", "gauge", "hook", "Machines that handlers hold, on the replica that works."},
 		{"hookgate_machines_overruled_total", "counter", "hook", "Machines that were let go after --machines-max-hold, " +
-			"though handlers held them."},
-		{"hookgate_machines_unknown_total", "counter", "hook", "Looks at a Machine that did not find out which handlers " +
-			"it has, because the gateway did not know, or a condition of a policy failed. Its annotations stayed as they were."},
+			"although handlers held them."},
+		{"hookgate_machines_unknown_total", "counter", "hook", "Attempts to find out which handlers a Machine has that " +
+			"failed, because the gateway did not know, or a condition of a policy failed. Its annotations stayed as they were."},
 	}
 	documentedClusters = [...]documentation{
 		{"hookgate_cluster_records", "gauge", "state", "Clusters that are remembered for AfterClusterDelete, on the " +
 			"replica that works. state: living, or gone, whose handlers have not all answered Success."},
 		{"hookgate_clusters_gone_total", "counter", "result", "Clusters that are gone and not remembered any more. " +
 			"result: told; moved, by clusterctl; or forgotten, because no handler matched, or the record came from a backup."},
-		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Looks at a Cluster that is not remembered. reason: " +
-			"limit, as many are as may be; or unknown, it is not known whether a handler matches."},
+		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Attempts to remember a Cluster that failed. " +
+			"reason: limit, the maximum number is remembered; or unknown, it is not known whether a handler matches."},
 	}
 )
 

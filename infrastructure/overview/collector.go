@@ -24,16 +24,16 @@ type Description struct {
 var Descriptions = [...]Description{
 	{"hookgate_infrastructure_objects", "Objects of the provider. state is Ready, NotReady or Paused.",
 		[]string{"kind", "infrastructure_class", "state"}},
-	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "When the object stopped to be Ready that has been so " +
-		"for longest. Paused ones do not count.", []string{"kind", "infrastructure_class"}},
+	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "When the object that has not been Ready for the " +
+		"longest time stopped being Ready. Paused ones do not count.", []string{"kind", "infrastructure_class"}},
 	{"hookgate_infrastructure_failing_objects", "Objects whose last call to the extension failed.",
 		[]string{"kind", "infrastructure_class", "hook"}},
 	{"hookgate_infrastructure_instances", "Instances of Clusters: source is Backend for those that exist according to " +
 		"the extension's last answers, and Objects for the objects that stand for them.",
 		[]string{"infrastructure_class", "source"}},
 	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "When this process first saw the difference " +
-		"between the instances of the backend and those that the objects say, of the Cluster or pool where it lasts " +
-		"longest. Paused ones do not count.", []string{"kind", "infrastructure_class"}},
+		"between the instances of the backend and those that the objects say, for the Cluster or pool where it has " +
+		"lasted longest. Paused ones do not count.", []string{"kind", "infrastructure_class"}},
 }
 
 // other is the class of the objects of all classes for which there is no room.

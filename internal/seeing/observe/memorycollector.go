@@ -25,7 +25,7 @@ var _ prometheus.Collector = (*memoryCollector)(nil)
 func newMemoryCollector(d *definer) *memoryCollector {
 	c := &memoryCollector{}
 	c.limit = d.described("gauge", "hookgate_memory_budget_bytes", "Memory for all calls together, in bytes.")
-	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Memory that calls have reserved of it, in bytes.")
+	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Memory that calls have reserved from it, in bytes.")
 	c.waiting = d.described("gauge", "hookgate_memory_waiting_calls", "Calls that wait for memory.")
 	c.refused = d.described("counter", "hookgate_memory_refused_total",
 		"Reservations that were refused. reason is total (the memory is used up), caller or extension (its share is), or "+

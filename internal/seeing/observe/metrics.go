@@ -111,8 +111,8 @@ func NewMetrics(
 	d := &definer{registerer: r}
 	m := &Metrics{
 		requests: d.counter("hookgate_requests_total",
-			"Calls from callers. kind is empty for an answer of the hook, be it Success or Failure, and the "+
-				"kind of the error otherwise.",
+			"Calls from callers. kind is empty for an answer of the hook, whether Success or Failure, and "+
+				"the kind of the error otherwise.",
 			"protocol", "hook", "kind"),
 		requestDuration: d.histogram("hookgate_request_duration_seconds",
 			"Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
@@ -156,7 +156,7 @@ func NewMetrics(
 			"Calls to handlers that took eight tenths of the handler's timeout or more, answered or not.",
 			"hook", "handler"),
 		waits: d.counter("hookgate_handler_restart_waits_total",
-			"Calls to handlers that waited for an extension which took no connections, as while it restarts. result is "+
+			"Calls to handlers that waited for an extension which took no connections, such as during a restart. result is "+
 				"served (they were sent) or failed (it did not come back in time).",
 			"hook", "handler", "result"),
 		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
@@ -169,12 +169,12 @@ func NewMetrics(
 				"error (an expression that could not be evaluated).",
 			"hook", "handler", "outcome"),
 		changedAnswers: d.counter("hookgate_handler_changed_answers_total",
-			"Answers that are not as they were to an equal request, of hooks whose answers depend on nothing but the request. "+
-				"Patches are compared by what they make of the objects.",
+			"Answers that differ from an earlier answer to an equal request, for hooks whose answers depend on nothing but the "+
+				"request. Patches are compared by what they make of the objects.",
 			"hook", "handler"),
 		notCompared: d.counter("hookgate_answers_not_compared_total",
-			"Answers of such hooks that were not compared with earlier ones, because they are large, or more than what is "+
-				"looked at.").WithLabelValues(),
+			"Answers of such hooks that were not compared with earlier ones, because they are too large or "+
+				"too many.").WithLabelValues(),
 		recorded: d.counter("hookgate_recording_calls_total",
 			"Calls to handlers that --record has written.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",

@@ -40,15 +40,15 @@ var _ prometheus.Collector = (*statusCollector)(nil)
 func newStatusCollector(d *definer) *statusCollector {
 	c := &statusCollector{}
 	c.up = d.described("gauge", "hookgate_extension_up",
-		"1 if the server of an extension is there and its handlers answer, be it slowly, 0 if the server is gone or its "+
+		"1 if the server of an extension is there and its handlers answer, even if slowly, 0 if the server is gone or its "+
 			"circuit is open (Down), and 0.5 if calls to some of its handlers fail, or its discovery (Failing). There is no "+
-			"series for an extension that this process knows nothing of.", "extension")
+			"series for an extension that this process knows nothing about.", "extension")
 	c.state = d.described("gauge", "hookgate_extension_state",
 		"1 for the state of an extension: Up, Slow, Failing or Down, as the status has it.", "extension", "state")
 	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
 		"When the state of an extension began, in seconds since the epoch.", "extension")
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
-		"When an extension answered last, be it Failure, in seconds since the epoch.", "extension")
+		"When an extension answered last, even with Failure, in seconds since the epoch.", "extension")
 	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
 		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail because of "+
 			"that, and Ignore if they are answered without it.", "extension", "effect")
