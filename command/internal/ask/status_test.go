@@ -227,7 +227,7 @@ func TestStatusErrors(t *testing.T) {
 		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, cmdline.ExitUsage, "want http://HOST:PORT"},
 		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, cmdline.ExitUsage, "***@h"},
 		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, cmdline.ExitUsage, "need TLS"},
-		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, cmdline.ExitFailed, "HTTP 403: who are you\nSay --token-file"},
+		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, cmdline.ExitFailed, "HTTP 403: who are you\nUse --token-file"},
 		"Format":       {[]string{"get", "extensions", "--diagnostics", s.URL, "-o", "xml"}, cmdline.ExitUsage, `--output "xml": want table, wide, name, yaml or json`},
 		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, cmdline.ExitUsage, "leave one of them out"},
 		"WatchCluster": {[]string{"get", "extensions", "--kubeconfig", "x", "--watch"}, cmdline.ExitUsage, "use kubectl get"},
