@@ -128,7 +128,7 @@ examples-rust:
 # Build examples/typescript, with the package, with npm
 examples-typescript: packages-typescript
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
-docs: $(ZENSICAL) ## Make the site of docs/ in out/docs; a page that the index lacks fails, and a link or an anchor that leads nowhere
+docs: $(ZENSICAL) ## Build the site of docs/ in out/docs; fails on pages that the index lacks, and on broken links and anchors
 	@tools/docs/site sources $(BIN)/docs '$(VERSION)'
 	@cd $(BIN)/docs && $(ZENSICAL) build --strict --clean >build.log 2>&1 || { cat build.log; exit 1; }
 	@mkdir -p out && rm -rf out/docs && mv $(BIN)/docs/site out/docs

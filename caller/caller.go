@@ -123,7 +123,7 @@ func New(config Config) (*Client, error) {
 		return nil, fmt.Errorf("gateway %q: must be on loopback, because there is no TLS: want grpcs://%s",
 			c.name, e.Authority)
 	case !e.HasTLS() && (config.CAFile != "" || config.CertFile != "" || config.KeyFile != ""):
-		return nil, fmt.Errorf("gateway %q: there is no TLS, so CAFile, CertFile and KeyFile are of no use", c.name)
+		return nil, fmt.Errorf("gateway %q: there is no TLS, so CAFile, CertFile and KeyFile have no effect", c.name)
 	}
 	mandated := codec.New(hooks)
 	open := func() (*client.Client, error) {
@@ -163,7 +163,7 @@ func (c *Client) Invoke(ctx context.Context, method string, in, out any, options
 	request, okIn := in.(proto.Message)
 	answer, okOut := out.(proto.Message)
 	if !ok || !okIn || !okOut {
-		return hook.Errorf(hook.UnknownHook, "%s is no method of a hook: name its group in Config.Groups", method)
+		return hook.Errorf(hook.UnknownHook, "%s is not a method of a hook: name its group in Config.Groups", method)
 	}
 	for _, option := range options {
 		if _, ok := option.(grpc.StaticMethodCallOption); !ok {
@@ -188,7 +188,7 @@ func (c *Client) Invoke(ctx context.Context, method string, in, out any, options
 func (c *Client) NewStream(
 	_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	return nil, hook.Errorf(hook.UnknownHook, "%s is a stream, and no hook", method)
+	return nil, hook.Errorf(hook.UnknownHook, "%s is a stream, not a hook", method)
 }
 
 // look reads the files again if that is due.

@@ -109,8 +109,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		Use:   "hookgate",
 		Short: "The gateway between the Cluster API runtime and its Runtime Extensions",
 		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API, and of any other client that speaks\n" +
-			"HTTPS JSON or gRPC. Every flag can also be set in the environment: --http-address is\n" +
-			"HOOKGATE_HTTP_ADDRESS.",
+			"HTTPS JSON or gRPC. Every flag can also be set by an environment variable:\n" +
+			"--http-address by HOOKGATE_HTTP_ADDRESS.",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },

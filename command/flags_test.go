@@ -109,7 +109,7 @@ func TestServeFlags(t *testing.T) {
 		"NegativeRate":         {directory, []string{"--max-calls-per-second", "-1"}, "--max-calls-per-second and --max-calls-in-flight: want 0 or more, got -1 and 1000", cmdline.ExitUsage},
 		"NegativeCalls":        {directory, []string{"--max-calls-in-flight", "-1"}, "want 0 or more, got 10000 and -1", cmdline.ExitUsage},
 		"SelfOfAnother":        {directory, []string{"--self-certificates=clients"}, "--self-certificates: want servers or callers, got \"clients\"", cmdline.ExitUsage},
-		"SelfWithoutServers":   {directory, []string{"--self-certificates=callers"}, "say --self-certificates=servers,callers", cmdline.ExitUsage},
+		"SelfWithoutServers":   {directory, []string{"--self-certificates=callers"}, "use --self-certificates=servers,callers", cmdline.ExitUsage},
 		"SelfOfNoCluster":      {directory, []string{"--self-certificates=servers"}, "--self-certificates: the certificates are in Secrets of a cluster; give --kubeconfig", cmdline.ExitUsage},
 		"TokensOfNoCluster":    {directory, []string{"--kubernetes-tokens"}, "--kubernetes-tokens: no API server checks tokens without a cluster", cmdline.ExitUsage},
 		"AudienceOfNoTokens":   {directory, []string{"--kubernetes-token-audiences", "a"}, "--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only", cmdline.ExitUsage},

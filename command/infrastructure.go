@@ -47,11 +47,11 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 		"callers with a token that the cluster allows to get /metrics"
 	f.Lookup("health-addr").Usage = "address for /healthz and /readyz in plain HTTP; empty serves none"
 	o.tls.addFlags(f)
-	o.webhooks.addFlagsFor(f, "port where the API server asks for the validation of the kinds; 0 for none")
+	o.webhooks.addFlagsFor(f, "port of the webhooks that validate the kinds; 0 for none")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long webhooks are still answered after SIGTERM, until the "+
-		"API server asks those of another replica")
+		"API server calls those of another replica")
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
-	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
+	f.StringVar(&o.logLevel, "log-level", "info", "lowest level to log: debug, info, warn or error")
 	return cmd
 }
 

@@ -43,7 +43,7 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 	o := serveOptions{versions: versions}
 	cmd := &cobra.Command{
 		Use:   "machines",
-		Short: "Call the hooks of single Machines, in a gateway that nobody calls",
+		Short: "Call the hooks of single Machines, without serving hooks",
 		Long: "Call the hooks of single Machines, of the group hooks.machines.hookgate.dev, for the Machines of a\n" +
 			"cluster: before a Machine is drained and terminated, once it has been provisioned, and to remediate\n" +
 			"it. It is hookgate serve --machines without the addresses for callers: it reads ExtensionConfigs,\n" +
@@ -69,8 +69,8 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			}
 		}
 	}
-	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without it, a " +
-		"certificate is made that nobody trusts"
+	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without it, " +
+		"the process makes a certificate that clients do not trust"
 	cmdline.GroupFlags(cmd, machinesGroups)
 	cmd.AddCommand(machinescommand.NewRelease())
 	return cmd

@@ -131,8 +131,8 @@ func TestPluginWithAKubeconfigAlone(t *testing.T) {
 		"OneReplica": {ended, []string{"get", "holds"}, cmdline.ExitDone, "team-a", "A replica is left out: cluster: nothing listens on port 8443 of Pod b", ""},
 		"NoRight": {server("serviceaccounts/token"), []string{"get", "holds"}, cmdline.ExitFailed, "",
 			"cluster: you may not create serviceaccounts/token hookgate-viewer in namespace hookgate-system\nIt takes the Role hookgate-viewer", ""},
-		"NoAccount": {withoutAccount, []string{"get", "extensions"}, cmdline.ExitFailed, "", "HTTP 401: Unauthorized\nSay --token-file FILE", ""},
-		"Untrusted": {installed, []string{"get", "extensions", "--token", "of-the-user"}, cmdline.ExitFailed, "", "Say --ca FILE", ""},
+		"NoAccount": {withoutAccount, []string{"get", "extensions"}, cmdline.ExitFailed, "", "HTTP 401: Unauthorized\nUse --token-file FILE", ""},
+		"Untrusted": {installed, []string{"get", "extensions", "--token", "of-the-user"}, cmdline.ExitFailed, "", "Use --ca FILE", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", tt.server.Kubeconfig(t, "management"))

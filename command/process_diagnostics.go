@@ -43,7 +43,7 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a "+
 			"certificate that ca.crt in --cert-dir has signed, or with a token that the cluster allows to get /metrics")
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
-		"serve --diagnostics-address in plain HTTP to everyone, wherever it is")
+		"serve --diagnostics-address in plain HTTP to everyone, on any address")
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
 			"--diagnostics-address serves them, too; empty serves none")
@@ -91,7 +91,7 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 		return certificates.TLS(), open, nil
 	case cluster == nil:
 		return nil, nil, cmdline.Usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
-			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say "+
+			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or use "+
 			"--insecure-diagnostics", o.address)
 	}
 	tokens, err := withTokens(cluster, logger)

@@ -24,7 +24,7 @@ type tlsOptions struct {
 
 func (o *tlsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.minVersion, "tls-min-version", "VersionTLS12",
-		"least version of TLS to serve: "+strings.Join(tlsVersionNames(), " or "))
+		"lowest version of TLS to serve: "+strings.Join(tlsVersionNames(), " or "))
 	f.StringSliceVar(&o.cipherSuites, "tls-cipher-suites", nil,
 		"cipher suites to serve with TLS 1.2, separated by commas; Go's choice by default. TLS 1.3 has its own")
 }

@@ -30,14 +30,14 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) addFlags(f *pflag.FlagSet) {
-	o.addFlagsFor(f, "port where the API server asks for defaults, validation and conversion of ExtensionConfigs, "+
+	o.addFlagsFor(f, "port of the webhooks for defaults, validation and conversion of ExtensionConfigs, "+
 		"ExtensionPolicies, ExtensionRollouts, HandlerChains, HookRules and HookJobs; 0 for none")
 }
 
 func (o *webhookOptions) addFlagsFor(f *pflag.FlagSet, port string) {
 	f.IntVar(&o.port, "webhook-port", 0, port)
 	f.StringVar(&o.dir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/",
-		"directory with the certificate and key of --webhook-port; followed while the gateway runs")
+		"directory with the certificate and key of --webhook-port; reloaded when they change")
 	f.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "name of the certificate in --webhook-cert-dir")
 	f.StringVar(&o.keyName, "webhook-key-name", "tls.key", "name of the key in --webhook-cert-dir")
 }
@@ -50,7 +50,8 @@ func (o *webhookOptions) check(noCluster bool) error {
 	case o.port == 0:
 		return nil
 	case noCluster:
-		return cmdline.Usagef("--webhook-port: no API server asks about ExtensionConfigs in a directory; leave it out")
+		return cmdline.Usagef("--webhook-port: no API server calls webhooks for ExtensionConfigs in a directory; leave " +
+			"it out")
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 		Short: "Run the gateway",
 		Long: "Run the gateway: read ExtensionConfigs, discover the handlers of their extensions, and answer\n" +
 			"hooks over HTTPS JSON and gRPC until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
-			"As soon as everything listens, one line on standard output has the addresses. The log goes to\n" +
+			"Once all addresses are open, one line on standard output names them. The log goes to\n" +
 			"standard error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -79,10 +79,10 @@ func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for "+
-			"their labels); followed while the gateway runs")
+			"their labels); reloaded when they change")
 	f.StringVar(&o.stateDir, "state-dir", "",
-		"directory in which the gateway keeps, with --extension-configs, which handlers extensions have, so that it "+
-			"knows them when it restarts while one is down; made if need be; for one gateway alone")
+		"directory in which the gateway records, with --extension-configs, the handlers of extensions, so that it "+
+			"knows them if it restarts while an extension is down; created if missing; not for sharing between gateways")
 	f.StringVar(&o.sidecar, "sidecar", "",
 		"URL of the one extension that the gateway runs beside and serves alone, over gRPC: grpc://127.0.0.1:9090, or "+
 			"unix:///run/extension.sock; its handlers keep their names")
@@ -91,26 +91,27 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"address for gRPC with TLS; port 0 chooses one; empty, the default with --sidecar, serves no gRPC")
 	f.StringVar(&o.certDir, "cert-dir", "",
 		"directory with tls.crt and tls.key; with ca.crt, too, callers must show a certificate that it has signed, "+
-			"or a token if the gateway checks tokens; followed while the gateway runs")
+			"or a token if the gateway checks tokens; reloaded when they change")
 	f.StringSliceVar(&o.selfCertificates, "self-certificates", nil,
 		"make and renew certificates without cert-manager, in Secrets of the gateway's namespace, and write them to "+
-			"--cert-dir and --webhook-cert-dir: "+selfServers+" for those of the gateway and the caBundle of its webhooks, "+
-			selfCallers+" for the CA of callers and their certificates, too, which is otherwise yours, in the Secret "+
+			"--cert-dir and --webhook-cert-dir: "+selfServers+" for the gateway's own and the caBundle of its webhooks, "+
+			selfCallers+" for the CA of callers and their certificates, too; without it, you put that CA into the Secret "+
 			"hookgate-callers-ca")
 	f.DurationVar(&o.resync, "resync", time.Minute,
-		"how often extensions are asked again which handlers they have; 5s by default with --sidecar")
+		"how often the handlers of extensions are discovered again; 5s by default with --sidecar")
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
-		"call extensions over HTTP/2 where they speak it; by default only those that do not speak HTTP/1.1, which "+
-			"is faster here")
+		"call extensions over HTTP/2 where they speak it; by default only those without HTTP/1.1, which is "+
+			"faster here")
 	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
 		"the only extensions that the gateway calls: host names, suffixes of them such as .svc, addresses, networks "+
 			"such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for a directory; a "+
 			"proxy counts, too; by default all, except for link-local and multicast addresses, which are never called")
 	f.StringVar(&o.gatewayID, "gateway-id", "",
-		"id by which the gateway recognizes calls and handlers that come back to it, the same for all of its replicas, and "+
-			"for no other gateway; by default, replicas with one Lease share an id, and any other process has its own")
+		"id by which the gateway recognizes calls and handlers that come back to it, the same for all its replicas, and "+
+			"different from any other gateway's; by default, replicas with one Lease share an id, and any other process "+
+			"has its own")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has failed, for load balancers to notice")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", limits.DefaultShutdown,
@@ -119,7 +120,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"serve the OpenAPI documents of the hooks on the HTTPS address, at "+openapi.DocumentPath+" and "+
 			openapi.PathOf("<group>")+", and pages to read them and to try hooks, at "+openapi.Prefix)
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
-	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
+	f.StringVar(&o.logLevel, "log-level", "info", "lowest level to log: debug, info, warn or error")
 	o.diagnostics.addFlags(f)
 	o.tls.addFlags(f)
 	o.callers.addFlags(f)

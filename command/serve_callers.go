@@ -32,19 +32,19 @@ type callersOptions struct {
 func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.file, "callers", "",
 		"file with the callers that may authenticate by certificates or static tokens, and the hooks that each may "+
-			"call; followed while the gateway runs")
+			"call; reloaded when it changes")
 	f.StringSliceVar(&o.names, "allowed-client-names", nil,
 		"names of client certificates that may call every hook: a common name, or a DNS name or URI of the subject "+
 			"alternative names; by default, without --callers, all that ca.crt in --cert-dir has signed")
 	f.BoolVar(&o.tokens, "kubernetes-tokens", false,
-		"take bearer tokens that the cluster of the ExtensionConfigs knows, such as those of service accounts, from "+
-			"users whom it allows to post to the path of the hook")
+		"accept bearer tokens of the cluster of the ExtensionConfigs, such as service account tokens, if that "+
+			"cluster allows the user to post to the path of the hook")
 	f.StringSliceVar(&o.audiences, "kubernetes-token-audiences", nil,
-		"audiences of which a token must have one; by default, tokens must be for the API server")
+		"audiences to accept: a token must have one of them; by default, tokens must be for the API server")
 	f.IntVar(&o.limits.Rate, "max-calls-per-second", limits.CallerRate,
-		"how many calls per second one caller, or one host of callers that nothing authenticates, may make; 0 for any")
+		"how many calls per second one caller may make, or one host if callers are not authenticated; 0 for no limit")
 	f.IntVar(&o.limits.InFlight, "max-calls-in-flight", limits.CallerCalls,
-		"how many calls of one caller, or of such a host, may be without an answer; 0 for any")
+		"how many calls of one caller, or of such a host, may be in flight; 0 for no limit")
 	f.BoolVar(&o.anonymous, "allow-anonymous-callers", false,
 		"start on an address that is not loopback even if nothing authenticates callers: everyone who can connect "+
 			"can then read what extensions answer, and have them act on any Cluster that the request names")
@@ -109,7 +109,7 @@ func (o *serveOptions) checkCallers(gate *auth.Gate) error {
 		if a.address != "" && !cmdline.IsLoopback(a.address) {
 			return cmdline.Usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
 				"their certificates into --cert-dir, list them in a file with --callers, or check tokens of the cluster "+
-				"with --kubernetes-tokens; or say --allow-anonymous-callers, and everyone who can connect may call "+
+				"with --kubernetes-tokens; or use --allow-anonymous-callers, and everyone who can connect may call "+
 				"every hook", a.flag, a.address)
 		}
 	}

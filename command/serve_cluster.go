@@ -126,7 +126,7 @@ type leaderElectionOptions struct {
 func (o *leaderElectionOptions) addFlags(f *pflag.FlagSet, usage string) {
 	f.BoolVar(&o.enabled, "leader-elect", false, usage)
 	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
-		"how long other replicas wait for a leader that is silent")
+		"how long other replicas wait for a silent leader")
 	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
 		"how long a leader tries to stay the leader before it gives up")
 	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,

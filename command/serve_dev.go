@@ -45,10 +45,10 @@ type devOptions struct {
 func (o *devOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.enabled, "dev", false,
 		"for development: make the certificates, listen on loopback only, and print commands to call hooks with. The "+
-			"certificates are in --cert-dir, by default hookgate/dev in the user's directory for caches, and are used "+
-			"again by the next start; gRPC is then on "+devGRPCAddress+" by default, and --resync is "+devResync.String())
+			"certificates are in --cert-dir, by default hookgate/dev in the user's cache directory, and the next "+
+			"start uses them again; gRPC is then on "+devGRPCAddress+" by default, and --resync is "+devResync.String())
 	f.StringArrayVar(&o.extensions, "extension", nil,
-		"URL of an extension to serve with --dev, in place of a directory: https://HOST:PORT for REST; grpcs://HOST:PORT, "+
+		"URL of an extension to serve with --dev, instead of a directory: https://HOST:PORT for REST; grpcs://HOST:PORT, "+
 			"grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL gives it the name that an ExtensionConfig "+
 			"would; with TLS, it must have a certificate that "+devcert.CAFile+" in --cert-dir has signed; may be given "+
 			"several times")
@@ -74,7 +74,7 @@ func (o *serveOptions) setDevDefaults(changed func(flag string) bool) {
 func (o *serveOptions) checkDev() error {
 	if !o.dev.enabled {
 		if len(o.dev.extensions) > 0 {
-			return cmdline.Usagef("--extension is for development, and needs --dev; say --sidecar for the one extension " +
+			return cmdline.Usagef("--extension is for development, and needs --dev; use --sidecar for the one extension " +
 				"beside the gateway, or --extension-configs")
 		}
 		return nil
@@ -91,7 +91,7 @@ func (o *serveOptions) checkDev() error {
 		return cmdline.Usagef("--dev and --insecure-diagnostics: a gateway for development listens on loopback only; " +
 			"leave one of them out")
 	case o.certDir == "":
-		return cmdline.Usagef("--cert-dir is required: the user has no directory for caches, in which --dev would keep its " +
+		return cmdline.Usagef("--cert-dir is required: the user has no cache directory, in which --dev would keep its " +
 			"certificates")
 	}
 	for _, a := range []struct{ flag, address string }{

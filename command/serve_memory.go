@@ -24,9 +24,9 @@ type memoryOptions struct {
 
 func (o *memoryOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.limit, "memory-budget", "",
-		fmt.Sprintf("memory for the calls in flight together, such as 256Mi; at least %dMi; by default half of the limit of "+
-			"the process (of its container, or GOMEMLIMIT), at most %dMi; without a limit a sixteenth of the memory of the "+
-			"machine, at most %dMi", budget.MinLimit>>20, memory.MaxBudget>>20, memory.MaxUnlimited>>20))
+		fmt.Sprintf("memory for all calls in flight together, such as 256Mi; at least %dMi; by default half of the "+
+			"process's memory limit (its container's, or GOMEMLIMIT), at most %dMi; without a limit, a sixteenth of the "+
+			"machine's memory, at most %dMi", budget.MinLimit>>20, memory.MaxBudget>>20, memory.MaxUnlimited>>20))
 }
 
 // check returns an error of usage unless the budget is a quantity that is large enough.
@@ -55,8 +55,8 @@ func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
 	mib := func(bytes int64) string { return fmt.Sprintf("%dMi", bytes>>20) }
 	if o.bytes > 0 {
 		if available := memory.Available(); o.bytes > available/100*limits.LargestBudgetShare {
-			logger.Warn("--memory-budget is most of the memory that the process may use, which calls may exceed then: lower "+
-				"it, or raise the limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
+			logger.Warn("--memory-budget is most of the memory that the process may use, so calls may exceed the limit: "+
+				"lower it, or raise the limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
 		}
 		return budget.New(o.bytes)
 	}
@@ -68,8 +68,8 @@ func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
 			"wanted", mib(budget.MinLimit*100/limits.BudgetShare))
 	}
 	if !limited {
-		logger.Info("The process has no memory limit, so calls get little of the machine's: set a limit, GOMEMLIMIT or "+
-			"--memory-budget", "memoryBudget", fmt.Sprintf("%dMi", b.Usage().Limit>>20))
+		logger.Info("The process has no memory limit, so calls get only a small part of the machine's memory: set a limit, "+
+			"GOMEMLIMIT or --memory-budget", "memoryBudget", fmt.Sprintf("%dMi", b.Usage().Limit>>20))
 	}
 	return b
 }

@@ -33,8 +33,9 @@ type recordingOptions struct {
 
 func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.dir, "record", "",
-		"directory into which the gateway writes what handlers are asked and answer, for hookgate replay, without "+
-			"secrets as far as they can be recognized; made if need be; for one gateway alone; empty records nothing")
+		"directory into which the gateway writes the requests and answers of handlers, for hookgate replay, "+
+			"without the secrets that it recognizes; created if missing; not for sharing between gateways; "+
+			"empty records nothing")
 	f.StringVar(&o.limit, "record-max-bytes", fmt.Sprintf("%dMi", limits.DefaultRecordBytes>>20),
 		fmt.Sprintf("size of the files of --record together, such as 512Mi, at least %dMi; the oldest are removed",
 			limits.LeastRecordBytes>>20))

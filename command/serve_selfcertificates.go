@@ -44,7 +44,7 @@ func (o *serveOptions) checkSelfCertificates() error {
 		return nil
 	case !wants(selfServers):
 		return cmdline.Usagef("--self-certificates=%s: the CA of callers is in the directory with the gateway's own "+
-			"certificate; say --self-certificates=%s,%s", selfCallers, selfServers, selfCallers)
+			"certificate; use --self-certificates=%s,%s", selfCallers, selfServers, selfCallers)
 	case o.dev.enabled:
 		return cmdline.Usagef("--dev and --self-certificates: a gateway for development makes certificates without a " +
 			"cluster; leave one of them out")

@@ -41,9 +41,9 @@ type broken struct {
 var beyondLimits = []broken{
 	{"tls.expiry", "has a certificate for a little less than seven days", "", func(s *stub) { s.notAfter = time.Now().Add(soon - time.Minute) }, "it expires soon"},
 	{"discovery.names", "has a name of 64 characters", "", func(s *stub) { s.handlers[0].Name = strings.Repeat("a", 64) }, "must be no more than 63 "},
-	{"discovery.names", "has a name with an upper-case letter", "", func(s *stub) { s.handlers[0].Name = "Create" }, `name "Create" is no DNS-1123 label`},
-	{"discovery.names", "has a name with a dot", "", func(s *stub) { s.handlers[0].Name = "create.acme" }, `name "create.acme" is no DNS-1123 label`},
-	{"discovery.names", "has no name", "", func(s *stub) { s.handlers[0].Name = "" }, `name "" is no DNS-1123 label`},
+	{"discovery.names", "has a name with an upper-case letter", "", func(s *stub) { s.handlers[0].Name = "Create" }, `name "Create" is not a DNS-1123 label`},
+	{"discovery.names", "has a name with a dot", "", func(s *stub) { s.handlers[0].Name = "create.acme" }, `name "create.acme" is not a DNS-1123 label`},
+	{"discovery.names", "has no name", "", func(s *stub) { s.handlers[0].Name = "" }, `name "" is not a DNS-1123 label`},
 	{"discovery.hooks", "announces Discovery", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "Discovery" }, `there is no hook "Discovery"`},
 	{"discovery.hooks", "spells a hook in lower case", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "beforeclustercreate" }, `there is no hook "beforeclustercreate"`},
 	{"discovery.hooks", "leaves out the version", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "" }, `of apiVersion ""`},
@@ -141,7 +141,7 @@ var brokenExtensions = []broken{
 			s.handlers = append(s.handlers, h)
 		}
 	}, "there are 513 handlers"},
-	{"discovery.names", "has a name with an underscore", "", func(s *stub) { s.handlers[0].Name = "after_cluster" }, `name "after_cluster" is no DNS-1123 label`},
+	{"discovery.names", "has a name with an underscore", "", func(s *stub) { s.handlers[0].Name = "after_cluster" }, `name "after_cluster" is not a DNS-1123 label`},
 	{"discovery.names", "has a name twice", "", func(s *stub) { s.handlers[1].Name = s.handlers[0].GetName() }, "is there twice"},
 	{"discovery.hooks", "has a hook that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "BeforeCoffee" }, `there is no hook "BeforeCoffee"`},
 	{"discovery.hooks", "has a version that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "hooks.runtime.cluster.x-k8s.io/v9" }, `of apiVersion "hooks.runtime.cluster.x-k8s.io/v9"`},
@@ -189,7 +189,7 @@ var brokenExtensions = []broken{
 			}
 			return []byte("<html>")
 		}
-	}, "the answer is no BeforeClusterCreateResponse"},
+	}, "the answer cannot be read as BeforeClusterCreateResponse"},
 	{"answers.valid", "answers 21 MiB", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.limit = 2 * limits.BodyBytes
@@ -267,11 +267,11 @@ var brokenExtensions = []broken{
 	{"patches.uid", "makes up a uid", "", patches("made-up", jsonPatch, `[]`), `no item of the request has the uid "made-up"`},
 	{"patches.type", "forgets the type", "", patches("", 0, `[]`), `patchType is ""`},
 	{"patches.type", "has a type of its own", GRPC, patches("", 9, `[]`), `patchType is "9"`},
-	{"patches.decode", "sends an empty JSON patch", "", patches("", jsonPatch, ``), "no JSONPatch: it is empty: where nothing changes, "},
-	{"patches.decode", "sends an object as JSON patch", "", patches("", jsonPatch, `{"spec":{}}`), "no JSONPatch: "},
-	{"patches.decode", "sends a list as merge patch", "", patches("", jsonPatch+1, `[{"op":"add"}]`), "no JSONMergePatch: a merge patch is a JSON object, not a list"},
+	{"patches.decode", "sends an empty JSON patch", "", patches("", jsonPatch, ``), "not a JSONPatch: it is empty: where nothing changes, "},
+	{"patches.decode", "sends an object as JSON patch", "", patches("", jsonPatch, `{"spec":{}}`), "not a JSONPatch: "},
+	{"patches.decode", "sends a list as merge patch", "", patches("", jsonPatch+1, `[{"op":"add"}]`), "not a JSONMergePatch: a merge patch is a JSON object, not a list"},
 	{"patches.apply", "replaces what is not there", "", patches("", jsonPatch, `[{"op":"replace","path":"/spec/template/spec/nothing/here","value":1}]`), "it does not apply: "},
-	{"patches.apply", "removes the kind", "", patches("", jsonPatch, `[{"op":"remove","path":"/kind"}]`), "the result is no Kubernetes object"},
+	{"patches.apply", "removes the kind", "", patches("", jsonPatch, `[{"op":"remove","path":"/kind"}]`), "the result is not a Kubernetes object"},
 	{"patches.scope", "renames the template", "", patches("", jsonPatch, `[{"op":"replace","path":"/metadata/name","value":"mine"}]`), "it changes /metadata/name, which Cluster API drops"},
 	{"patches.scope", "changes the kind", "", patches("", jsonPatch+1, `{"kind":"Mine"}`), "it changes /kind, which"},
 	{"patches.scope", "sets a member of spec beside template", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/paused","value":true}]`), "it changes /spec/paused, which"},

@@ -26,7 +26,7 @@ var answerChecks = []Check{
 			case x.outcome != answered:
 				return "there is no answer of " + h.hook.Hook
 			case x.wrong != nil:
-				return fmt.Sprintf("the answer is no %sResponse: %s", h.hook.Hook, x.wrong)
+				return fmt.Sprintf("the answer cannot be read as %sResponse: %s", h.hook.Hook, x.wrong)
 			}
 			return ""
 		}),

@@ -68,7 +68,7 @@ var discoveryChecks = []Check{
 			seen := map[string]bool{}
 			eachAnnounced(func(a announced) string {
 				if errs := validation.IsDNS1123Label(a.Name); len(errs) > 0 {
-					return fmt.Sprintf("name %q is no DNS-1123 label: %s", a.Name, errs[0])
+					return fmt.Sprintf("name %q is not a DNS-1123 label: %s", a.Name, errs[0])
 				}
 				if seen[a.Name] {
 					return fmt.Sprintf("name %q is there twice", a.Name)

@@ -219,7 +219,7 @@ func (s *session) wrongHandler(a announced, of hook.GroupVersionHook, seen map[s
 	errs := validation.IsDNS1123Label(a.Name)
 	switch {
 	case len(errs) > 0:
-		return fmt.Sprintf("name %q is no DNS-1123 label: %s", a.Name, errs[0])
+		return fmt.Sprintf("name %q is not a DNS-1123 label: %s", a.Name, errs[0])
 	case seen[a.Name]:
 		return fmt.Sprintf("name %q is the name of another handler, too", a.Name)
 	case err != nil, !known, h.Group != of.Group, h.Singleton():

@@ -89,7 +89,7 @@ func (s *session) provocations(h *handler) []provocation {
 	all := provocations(s.request(h))
 	if s.endpoint.protocol == GRPC {
 		if out, ok := withObjects(s.request(h), []byte("{")); ok {
-			all = append(all, provocation{"objects are no JSON", out})
+			all = append(all, provocation{"objects are not JSON", out})
 		}
 	}
 	return all

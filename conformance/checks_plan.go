@@ -87,7 +87,7 @@ func checkSteps(member, from, to string, steps []step, most uint64) string {
 		next, err := semver.ParseTolerant(step.Version)
 		switch {
 		case err != nil:
-			return fmt.Sprintf("%s[%d]: %q is no version: %s", member, i, step.Version, err)
+			return fmt.Sprintf("%s[%d]: %q is not a version: %s", member, i, step.Version, err)
 		case next.Compare(current) < 0, next.Compare(current) == 0 && slices.Equal(next.Build, current.Build):
 			return fmt.Sprintf("%s[%d]: version %s is not greater than v%s", member, i, step.Version, current)
 		case next.Minor > current.Minor+most:

@@ -400,7 +400,7 @@ var brokenProviders = []struct {
 			out.Handlers = append(out.Handlers, h)
 		}
 	}), "which is more than 512"},
-	{"infrastructure.discovery", "has a name with a dot", announcing(func(out discoverResponse) { out.Handlers[0].Name = "a.b" }), `name "a.b" is no DNS-1123 label`},
+	{"infrastructure.discovery", "has a name with a dot", announcing(func(out discoverResponse) { out.Handlers[0].Name = "a.b" }), `name "a.b" is not a DNS-1123 label`},
 	{"infrastructure.failure-policies", "wants failures to be ignored", announcing(func(out discoverResponse) {
 		out.Handlers[1].FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
 	}), `handlers[1]: failurePolicy is "Ignore"`},
@@ -423,10 +423,10 @@ var brokenProviders = []struct {
 	}), "501 are more than the 500"},
 	{"infrastructure.capacities", "has a quantity with a unit of its own", announcing(func(out discoverResponse) {
 		out.MachineCapacities[3].Capacity["memory"] = "8GB"
-	}), `machineCapacities[3].capacity[memory]: "8GB" is no quantity`},
+	}), `machineCapacities[3].capacity[memory]: "8GB" is not a quantity`},
 	{"infrastructure.capacities", "says nothing of a machine", announcing(func(out discoverResponse) {
 		out.MachineCapacities[0] = &infrastructurev1alpha1.MachineCapacity{Parameters: out.MachineCapacities[0].Parameters}
-	}), "machineCapacities[0]: says nothing of the machines"},
+	}), "machineCapacities[0]: says nothing about the machines"},
 	{"infrastructure.capacity-parameters", "has parameters that no machine has", announcing(func(out discoverResponse) {
 		out.MachineCapacities[2].Parameters = &hooksv1alpha1.JSON{Raw: []byte(`{"flavor":"large"}`)}
 	}), "machineCapacities[2].parameters.flavor"},
@@ -436,9 +436,9 @@ var brokenProviders = []struct {
 	{"infrastructure.capacity-parameters", "begins with one for all machines", announcing(func(out discoverResponse) {
 		out.MachineCapacities[0].Parameters = nil
 	}), "machineCapacities[1]: machineCapacities[0] has no parameters"},
-	{"infrastructure.gone", "never finds nothing", altering(func(out deleteResponse) { out.State = deleting }), "DeleteMachine of what never was does not answer Gone"},
-	{"infrastructure.gone", "never finds no cluster", altering(func(out *infrastructurev1alpha1.DeleteClusterResponse) { out.State = deleting }), "DeleteCluster of what never was does not answer Gone"},
-	{"infrastructure.gone", "never finds no pool", altering(func(out *infrastructurev1alpha1.DeleteMachinePoolResponse) { out.State = deleting }), "DeleteMachinePool of what never was does not answer Gone"},
+	{"infrastructure.gone", "never finds nothing", altering(func(out deleteResponse) { out.State = deleting }), "DeleteMachine of something that never existed does not answer Gone"},
+	{"infrastructure.gone", "never finds no cluster", altering(func(out *infrastructurev1alpha1.DeleteClusterResponse) { out.State = deleting }), "DeleteCluster of something that never existed does not answer Gone"},
+	{"infrastructure.gone", "never finds no pool", altering(func(out *infrastructurev1alpha1.DeleteMachinePoolResponse) { out.State = deleting }), "DeleteMachinePool of something that never existed does not answer Gone"},
 	{"infrastructure.ready", "is never ready", altering(func(out clusterResponse) { out.Phase = provisioning }), "ReconcileCluster is not Ready after 1s"},
 	{"infrastructure.ready", "has machines that are never ready", altering(func(out machineResponse) { out.Phase = provisioning }), "ReconcileMachine is not Ready after 1s"},
 	{"infrastructure.ready", "has pools that are never ready", altering(func(out poolResponse) { out.Phase = provisioning }), "ReconcileMachinePool is not Ready after 1s"},
@@ -539,7 +539,7 @@ var brokenProviders = []struct {
 				out.State = deleting
 			}
 		})(b)
-	}, "what was Gone is not any more"},
+	}, "what was Gone no longer is"},
 	{"infrastructure.deleted", "says Gone and deletes nothing", func(b *backend) { b.keeps = true }, "is said to be Gone, and is still Ready"},
 	{"infrastructure.again", "makes a machine again that is gone", func(b *backend) { b.remakes = true }, "is not Failed with the reason InstanceGone"},
 	{"infrastructure.deleted", "is never gone", func(b *backend) {

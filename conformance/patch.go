@@ -87,7 +87,7 @@ func (p *patch) apply(object []byte) (_ []byte, err error) {
 		return nil, err
 	}
 	if o, ok := v.(map[string]any); !ok || o["kind"] == nil || o["apiVersion"] == nil {
-		return nil, errors.New("the result is no Kubernetes object: it has no apiVersion or no kind")
+		return nil, errors.New("the result is not a Kubernetes object: it has no apiVersion or no kind")
 	}
 	return patched, nil
 }

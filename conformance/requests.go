@@ -96,7 +96,7 @@ func annotated(object []byte, name, text string) ([]byte, error) {
 	}
 	o, ok := v.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s is no object", kindOf(v))
+		return nil, fmt.Errorf("%s is not an object", kindOf(v))
 	}
 	metadata, ok := o["metadata"].(map[string]any)
 	if !ok {

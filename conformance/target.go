@@ -72,7 +72,7 @@ func newTarget(t Target) (*target, error) {
 	case !e.HasTLS() && !e.IsLocal():
 		return bad(fmt.Sprintf("must be on loopback, because there is no TLS; want %ss://%s", e.Scheme, e.Authority))
 	case !e.HasTLS() && len(t.CA) > 0:
-		return bad("there is no TLS, so a CA is of no use")
+		return bad("there is no TLS, so a CA has no effect")
 	}
 	checked := &target{
 		Endpoint: e, url: strings.TrimSuffix(t.URL, "/"), protocol: REST, certificate: t.Certificate, token: t.Token,

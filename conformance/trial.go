@@ -67,7 +67,7 @@ func (s *session) tried(ctx context.Context) (*trial, string) {
 	case p.absent != "":
 		return nil, p.absent
 	case p.options == nil:
-		return nil, "this makes and deletes infrastructure, and must be asked for: see --infrastructure"
+		return nil, "this makes and deletes infrastructure, and runs only on request: see --infrastructure"
 	case !p.answers():
 		return nil, "DiscoverInfrastructure does not answer: see infrastructure.discovery"
 	case p.once != nil:

@@ -23,7 +23,7 @@ func (t *trial) deleteNothing(ctx context.Context, name string) {
 	t.try(checkGone)
 	// A provider that looks in the background says Deleting first.
 	if x, ok := t.until(ctx, name, t.cluster+"-never", nil, gone); !ok && ctx.Err() == nil {
-		t.failf(checkGone, x, "%s of what never was does not answer Gone", name)
+		t.failf(checkGone, x, "%s of something that never existed does not answer Gone", name)
 	}
 }
 
@@ -257,7 +257,7 @@ func (t *trial) remove(ctx context.Context, name, id string) bool {
 		return false
 	}
 	if again := t.asked(ctx, name, id, nil); ctx.Err() == nil && again.status() == success && !gone(again.message) {
-		t.failf(checkDeleted, again, "what was Gone is not any more")
+		t.failf(checkDeleted, again, "what was Gone no longer is")
 	}
 	return true
 }

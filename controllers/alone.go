@@ -71,8 +71,8 @@ func (s *Source) lookForConversion(ctx context.Context) {
 		s.alone.mu.Unlock()
 		if first {
 			s.config.Logger.Warn("the API server cannot convert ExtensionConfigs that it has in an older version", "error", err,
-				"advice", "if no gateway was ready, this one is now, so that the API server reaches its webhook; "+
-					"if one was, see that the API server can call it")
+				"advice", "if no gateway was ready before, this one is now, and the API server can reach its "+
+					"webhook; otherwise, check that the API server can call the webhook")
 		}
 	}
 }

@@ -83,10 +83,10 @@ func (o *observation) setAvailable(want *runtimev1.ExtensionConfig) {
 			"except for one at a time that probes whether it is back", a.status.Kind))
 	case open:
 		set(metav1.ConditionUnknown, circuitHalfOpen, fmt.Sprintf("Calls to the extension failed with %s. It answers "+
-			"its discovery, and the next call probes whether it is back", a.status.Kind))
+			"Discovery, and the next call probes whether it is back", a.status.Kind))
 	case o.found != nil:
 		set(metav1.ConditionTrue, circuitClosed, "")
 	case o.problem != "":
-		set(metav1.ConditionUnknown, notDiscovered, "The extension does not answer its discovery. Calls to it are sent")
+		set(metav1.ConditionUnknown, notDiscovered, "The extension does not answer Discovery. Calls to it are still sent")
 	}
 }

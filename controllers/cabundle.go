@@ -43,7 +43,7 @@ func (r *reconciler) caBundle(
 	secret, err := r.secrets.get(ctx, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return complain("Secret %s does not exist; create it, or take the annotation away", reference)
+		return complain("Secret %s does not exist; create it, or remove the annotation", reference)
 	case apierrors.IsForbidden(err):
 		return complain("Secret %s: the gateway may not read it; allow its service account to get it", reference)
 	case err != nil:

@@ -97,7 +97,7 @@ func TestSecretsWithoutCA(t *testing.T) {
 		before    func(method, path string) error
 		want      string // empty if it is injected
 	}{
-		"missing":      {"it may come later", "system/ca", nil, nil, "Secret system/ca does not exist; create it, or take the annotation away"},
+		"missing":      {"it may come later", "system/ca", nil, nil, "Secret system/ca does not exist; create it, or remove the annotation"},
 		"empty":        {"cert-manager writes it where it knows the CA", "system/ca", []byte{}, nil, "Secret system/ca has no ca.crt; put the CA of the extension's certificate there"},
 		"garbage":      {"every connection would fail", "system/ca", []byte("not PEM"), nil, "Secret system/ca: ca.crt has no certificate in PEM"},
 		"greatest":     {"it has room", "system/ca", padded(greatest), nil, ""},
@@ -150,7 +150,7 @@ func TestMissingSecretKeepsWhatIsServed(t *testing.T) {
 		"acme",
 		discovered,
 		metav1.ConditionFalse,
-		"annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret system/ca does not exist; create it, or take the annotation away"+
+		"annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret system/ca does not exist; create it, or remove the annotation"+
 			"; its last known handlers stay served: 1",
 	)
 	r.awaitServed(t, "a.acme https://acme.example.com")
@@ -173,6 +173,6 @@ func TestSecretThatCannotBeReadSaysNothing(t *testing.T) {
 	api.secret("ca", map[string][]byte{"ca.crt": ca})
 	api.register("acme", injecting("system/ca"))
 	api.awaitDiscovered(t, "acme")
-	r.awaitLog(t, "API server refused, which is tried again")
+	r.awaitLog(t, "API server refused; trying again")
 	expectWrites(t, api, 0, "PATCH acme 200", "PATCH acme 200", "PATCH acme/status 200")
 }

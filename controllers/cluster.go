@@ -291,7 +291,7 @@ func (s *Source) complain(synced <-chan struct{}) *time.Timer {
 			s.config.Logger.Warn(
 				"still waiting for the API server: the gateway is not ready before it has read all that it watches",
 				"server", s.config.REST.Host,
-				"advice", "see that it is there, that the kubeconfig is right, and what was logged before")
+				"advice", "check that it is running, that the kubeconfig is right, and what was logged before")
 		}
 	})
 }

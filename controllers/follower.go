@@ -211,7 +211,7 @@ func (f *follower) write(ctx context.Context, verdicts map[string]kinds.Verdict)
 			return false // this replica no longer leads, or stops
 		default:
 			refused = true
-			f.logger.Error("API server refused, which is tried again",
+			f.logger.Error("API server refused; trying again",
 				"kind", f.Name, "name", item.GetName(), "error", fmt.Errorf("write status: %w", err))
 		}
 	}

@@ -69,7 +69,7 @@ func (f *follower) restore(item kinds.Object, r *appsv1.ControllerRevision) (any
 		}
 		err = errs.ToAggregate()
 	}
-	f.logger.Warn("last valid version of a mistaken object is not valid for this version of the gateway",
+	f.logger.Warn("last valid version of an object with a mistake is not valid for this version of the gateway",
 		"kind", f.Name, "name", item.GetName(), "record", r.Name, "error", err)
 	return nil, false
 }

@@ -60,9 +60,9 @@ func (v *lastValid) run(ctx context.Context) {
 		}
 		again = nil
 		if err := v.writeAll(ctx, pace); err != nil {
-			v.logger.Error("last valid specs cannot be recorded, which is tried again: after a restart, mistaken objects "+
-				"would close what they name", "namespace", v.namespace, "error", err,
-				"advice", "see that the Role "+lastValidRole+" is bound to the gateway's service account")
+			v.logger.Error("last valid specs cannot be recorded; trying again: after a restart, objects with "+
+				"mistakes would close what they name", "namespace", v.namespace, "error", err,
+				"advice", "check that the Role "+lastValidRole+" is bound to the gateway's service account")
 			again = time.After(delays.Next())
 			continue
 		}

@@ -348,7 +348,7 @@ func (r *reconciler) next(ctx context.Context, m *memory, o *observation, err er
 	case apierrors.IsConflict(err):
 		return conflictDelay
 	case err != nil:
-		r.logger.Error("API server refused, which is tried again", "extensionConfig", o.config.Name, "error", err)
+		r.logger.Error("API server refused; trying again", "extensionConfig", o.config.Name, "error", err)
 		return m.failed(o.config.Generation, r.backoff)
 	case o.retry:
 		return m.failed(o.config.Generation, r.backoff)

@@ -353,7 +353,7 @@ func TestRefusedWriteIsTriedAgain(t *testing.T) {
 			r.extensions.serve(named("a", "v1beta1"))
 			api.register("acme", nil)
 			api.awaitDiscovered(t, "acme")
-			r.awaitLog(t, "API server refused, which is tried again")
+			r.awaitLog(t, "API server refused; trying again")
 			if n.Load() != 3 {
 				t.Errorf("it was written %d times", n.Load())
 			}

@@ -62,7 +62,7 @@ func (r *rollouts) sweep(ctx context.Context, cache client.Reader) {
 	for {
 		if r.leads() && r.clusters.synced() {
 			if err := r.ownAll(ctx, cache); err != nil && ctx.Err() == nil {
-				r.logger.Warn("record of a Cluster has no owner, which is tried again", "error", err)
+				r.logger.Warn("record of a Cluster cannot be given its owner; trying again", "error", err)
 			}
 			for _, cluster := range r.engine.Recorded() {
 				if _, _, known := r.clusters.ClusterMetadata(cluster.Namespace, cluster.Name); !known {
@@ -117,7 +117,7 @@ func (r *rollouts) collect(ctx context.Context) {
 				r.gone.queue.AddRateLimited(of)
 			default:
 				r.gone.queue.Forget(of)
-				r.logger.Error("record of a Cluster that was deleted stays, which is tried again: a new Cluster of this name "+
+				r.logger.Error("record of a deleted Cluster cannot be deleted; trying again: a new Cluster of this name "+
 					"would be taken for it", "cluster", of.name.String(), "error", err)
 			}
 		}
@@ -147,7 +147,7 @@ func (r *rollouts) deleteRecords(ctx context.Context, of goneCluster) error {
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete record: %w", err)
 		}
-		r.logger.Info("record of a Cluster that was deleted is deleted", "extensionRollout", record.Spec.Rollout,
+		r.logger.Info("record of a deleted Cluster is deleted", "extensionRollout", record.Spec.Rollout,
 			"cluster", of.name.String())
 	}
 	return nil

@@ -432,7 +432,7 @@ func (p *rulePlaces) sweep(ctx context.Context) {
 			err = p.remove(ctx, r)
 		}
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			p.logger.Warn("ClusterRecord of a HookRule cannot be looked after, which is tried again",
+			p.logger.Warn("ClusterRecord of a HookRule cannot be cleaned up; trying again",
 				"hookRule", ruleOf(r), "namespace", r.Namespace, "cluster", r.Spec.ClusterName, "error", err)
 		}
 	}

@@ -249,7 +249,7 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	case strings.Contains(r.TypeDescription(), revisionKind) && isLacking(err):
 		reason = "forbidden"
 		advice = "apply the Role " + lastValidRole + " of this release in the gateway's namespace, and its binding: " +
-			"without it, an object that is mistaken when the gateway starts closes what it names, whatever was valid before"
+			"without it, an object that has a mistake when the gateway starts closes what it names, even if it was valid before"
 		p.missing(revisionKind)
 	case apierrors.IsNotFound(err) && i >= 0:
 		reason = "missing"

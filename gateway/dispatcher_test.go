@@ -181,7 +181,7 @@ func TestDispatchOfHooksWithOneHandler(t *testing.T) {
 		"OnlyOne": {reason: "one that matches needs no name", registrations: one},
 		"Several": {
 			reason: "answers with results of their own are never merged", registrations: several,
-			wantKind: hook.Ambiguous, wantError: "GeneratePatches needs one handler and 2 match, say which: p.a, p.b",
+			wantKind: hook.Ambiguous, wantError: "GeneratePatches needs one handler, but 2 match; name one of: p.a, p.b",
 		},
 		"None": {
 			reason: "there is no empty result to make up", wantKind: hook.UnknownHandler, wantError: "no handler of GeneratePatches matches",

@@ -153,13 +153,13 @@ func TestExplainCallsThatFail(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "GeneratePatches", hook.Fail)), registrationOf("b", handlerOf("v", "GeneratePatches", hook.Fail)))
 	d := newDispatcher(r, fixedNamespaces{}, answers{})
 	explains(t, "two match", d, "GeneratePatches", "", templatesOf(`{}`), `
-Ambiguous: GeneratePatches needs one handler and 2 match, say which: v.a, v.b
+Ambiguous: GeneratePatches needs one handler, but 2 match; name one of: v.a, v.b
 0 v.a failure: the call fails before any handler is called
 0 v.b failure: the call fails before any handler is called
 `)
 	r.SetUndiscovered([]registry.Undiscovered{{Name: "new", Default: hook.Fail}})
 	explains(t, "not discovered", d, "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}, `
-NotReady: some handlers are not known yet, those of ExtensionConfig "new": the log says why; mend or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy
+NotReady: some handlers are not known yet, those of ExtensionConfig "new": the log says why; fix or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy
 0 new undiscovered: its handlers are not known yet, and calls wait for them
 `)
 	for reason, tc := range map[string]struct {

@@ -511,7 +511,7 @@ func TestGateLimitsEachCaller(t *testing.T) {
 				done <- conn.Invoke(ctx, h.Method, req, h.Response.New().Interface())
 			}()
 			<-arrived
-			want := answerOf{"Overloaded", "the caller has 1 calls in flight, as many as one may have: try again once some have ended"}
+			want := answerOf{"Overloaded", "the caller has 1 calls in flight, the most that one caller may have: try again once some have ended"}
 			if rest, rpc := g.throughREST(t, h, tt.same, strings.NewReader(createBody)), g.throughGRPC(t, h, tt.same); rest != want || rpc != want {
 				t.Errorf("one call more: REST %+v, gRPC %+v, want %+v", rest, rpc, want)
 			}

@@ -341,7 +341,7 @@ func TestChainStandsForItsSteps(t *testing.T) {
 	other.Name, other.Steps = "other", other.Steps[:1]
 	f.registry.SetChains([]registry.Chain{f.chain, other})
 	if _, err := f.dispatch(t.Context(), hookOf(t, "CanUpdateMachine"), "", updateRequest(`{}`, `{"a":1}`)); err == nil ||
-		err.Error() != "CanUpdateMachine needs one handler and 2 match, say which: chain, other" {
+		err.Error() != "CanUpdateMachine needs one handler, but 2 match; name one of: chain, other" {
 		t.Errorf("two chains: got %v", err)
 	}
 }

@@ -145,7 +145,7 @@ func TestAmbiguousHandlersAreNamed(t *testing.T) {
 		r.SetReady()
 		d := newDispatcher(r, fixedNamespaces{}, answers{})
 		_, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{})
-		if want := fmt.Sprintf("GeneratePatches needs one handler and %d match, say which: %s", n, want); hook.KindOf(err) != hook.Ambiguous || err.Error() != want {
+		if want := fmt.Sprintf("GeneratePatches needs one handler, but %d match; name one of: %s", n, want); hook.KindOf(err) != hook.Ambiguous || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		_, err = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "q", &hooksv1alpha1.GeneratePatchesRequest{})

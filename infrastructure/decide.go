@@ -31,8 +31,8 @@ func retryAfter(a proto.Message) time.Duration { return calls.RetryAfter(a) }
 func decideMachine(m *infrav1.HookgateMachine, a *infrahooksv1alpha1.ReconcileMachineResponse) time.Duration {
 	id := a.GetProviderId()
 	if m.Spec.ProviderID != "" && id != "" && id != m.Spec.ProviderID {
-		setUnsynced(m, infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension answers the provider ID %q, and %q is "+
-			"recorded, which never changes: it must find the machine again by its externalID", id, m.Spec.ProviderID))
+		setUnsynced(m, infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension answers the provider ID %q, but %q is "+
+			"recorded and never changes: it must find the machine again by its externalID", id, m.Spec.ProviderID))
 		return 0
 	}
 	m.Spec.ProviderID = cmp.Or(m.Spec.ProviderID, id)
@@ -90,8 +90,9 @@ func decideEndpoint(c *infrav1.HookgateCluster, settled clusterv1.APIEndpoint, e
 	}
 	answered := clusterv1.APIEndpoint{Host: e.GetHost(), Port: e.GetPort()}
 	if used := endpointOf(c, settled); used != (clusterv1.APIEndpoint{}) && used != answered {
-		setUnsynced(c, infrav1.EndpointConflictReason, fmt.Sprintf("the extension answers the endpoint %s:%d, and %s:%d is "+
-			"in use, which never changes: it must return that of the request", e.GetHost(), e.GetPort(), used.Host, used.Port))
+		setUnsynced(c, infrav1.EndpointConflictReason, fmt.Sprintf("the extension answers the endpoint %s:%d, but %s:%d is "+
+			"in use and never changes: it must return the endpoint of the request",
+			e.GetHost(), e.GetPort(), used.Host, used.Port))
 		return
 	}
 	c.Spec.ControlPlaneEndpoint = answered

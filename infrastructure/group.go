@@ -209,7 +209,7 @@ func (r *pools) doubted(
 	own := a.GetProviderId()
 	if p.Spec.ProviderID != "" && own != "" && own != p.Spec.ProviderID { // the list is that of something else
 		return stops(infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension answers the provider ID %q for the pool, "+
-			"and %q is recorded, which never changes: it must find the pool again by its externalID",
+			"but %q is recorded and never changes: it must find the pool again by its externalID",
 			own, p.Spec.ProviderID)), nil
 	}
 	return r.taken(ctx, p, a)

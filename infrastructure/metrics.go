@@ -42,7 +42,7 @@ var documented = [...]struct {
 		"Failure, a reason of the condition Synced, a kind of error of the gateway, or Other.", []string{"hook", "outcome"}},
 	{"hookgate_infrastructure_call_duration_seconds", "histogram", "Time of these calls, in seconds.", []string{"hook"}},
 	{"hookgate_infrastructure_abandoned_total", "counter", "Objects that were removed by the annotation " +
-		infrav1.AbandonAnnotation + ", without an answer that what they stand for is gone.", []string{"kind"}},
+		infrav1.AbandonAnnotation + ", without an answer that their infrastructure is gone.", []string{"kind"}},
 }
 
 // DocumentMetrics writes the documentation of the metrics.

@@ -90,7 +90,7 @@ func (d *decision) remediated(o *remediationv1.HookgateRemediation, out outcome,
 		d.next = requeueAfter(out.retry)
 	default:
 		d.progress.Phase = remediationv1.Verifying
-		d.message = "the Machine was remediated, and is to become healthy"
+		d.message = "the Machine was remediated, and has to become healthy"
 		d.next = reconcile.Result{RequeueAfter: end.Sub(now)}
 	}
 	d.next.RequeueAfter = min(d.next.RequeueAfter, max(end.Sub(now), leastWait))
@@ -101,7 +101,7 @@ func (d *decision) timedOut(o *remediationv1.HookgateRemediation, now time.Time)
 	limit := attemptTime(o)
 	left := d.progress.AttemptStartTime.Add(limit).Sub(now)
 	if left > 0 {
-		d.message = "the Machine was remediated, and is to become healthy"
+		d.message = "the Machine was remediated, and has to become healthy"
 		d.next = reconcile.Result{RequeueAfter: max(left, leastWait)}
 		return false
 	}
@@ -109,7 +109,7 @@ func (d *decision) timedOut(o *remediationv1.HookgateRemediation, now time.Time)
 	return true
 }
 
-// fail ends an attempt: there is another one, or the owner of the Machine is to remediate it, as always without o.
+// fail ends an attempt: there is another one, or the owner of the Machine has to remediate it, as always without o.
 func (d *decision) fail(o *remediationv1.HookgateRemediation, why string, now time.Time) {
 	d.failed = true
 	attempts := int32(0)
@@ -126,7 +126,7 @@ func (d *decision) fail(o *remediationv1.HookgateRemediation, why string, now ti
 }
 
 // ownerIsTo says what follows when there are no more attempts.
-const ownerIsTo = "the owner of the Machine is to remediate it"
+const ownerIsTo = "the owner of the Machine has to remediate it"
 
 // attemptTime returns how long an attempt may take.
 func attemptTime(o *remediationv1.HookgateRemediation) time.Duration {

@@ -68,7 +68,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"done": {
 			phase: remediationv1.Remediating, attempt: 1, began: 20 * time.Second, answer: ask(success, "", 0),
-			wantPhase: remediationv1.Verifying, wantAttempt: 1, wantMessage: "the Machine was remediated, and is to become healthy",
+			wantPhase: remediationv1.Verifying, wantAttempt: 1, wantMessage: "the Machine was remediated, and has to become healthy",
 			least: 40 * time.Second, most: 40 * time.Second,
 		},
 		"says nothing about the Machine": {
@@ -82,12 +82,12 @@ func TestDecisions(t *testing.T) {
 		"the last attempt fails": {
 			phase: remediationv1.Remediating, attempt: 2, answer: ask(failure, "no power", 0), holders: []string{"v.a"},
 			wantPhase: remediationv1.OwnerRemediating, wantAttempt: 2,
-			wantMessage: "attempt 2: no power; the owner of the Machine is to remediate it",
+			wantMessage: "attempt 2: no power; the owner of the Machine has to remediate it",
 		},
 		"nobody can do it": {
 			phase: remediationv1.Remediating, attempt: 1, err: hook.Errorf(hook.UnknownHandler, "no handler of RemediateMachine matches"),
 			wantPhase: remediationv1.OwnerRemediating, wantAttempt: 1,
-			wantMessage: "attempt 1: no handler of RemediateMachine matches; the owner of the Machine is to remediate it",
+			wantMessage: "attempt 1: no handler of RemediateMachine matches; the owner of the Machine has to remediate it",
 		},
 		"not healthy after the first": {
 			phase: remediationv1.Verifying, attempt: 1, began: time.Minute,
@@ -96,13 +96,13 @@ func TestDecisions(t *testing.T) {
 		},
 		"not healthy yet": {
 			phase: remediationv1.Verifying, attempt: 1, began: 45 * time.Second,
-			wantPhase: remediationv1.Verifying, wantAttempt: 1, wantMessage: "the Machine was remediated, and is to become healthy",
+			wantPhase: remediationv1.Verifying, wantAttempt: 1, wantMessage: "the Machine was remediated, and has to become healthy",
 			least: 15 * time.Second, most: 15 * time.Second,
 		},
 		"not healthy after the last": {
 			phase: remediationv1.Verifying, attempt: 2, began: time.Hour,
 			wantPhase: remediationv1.OwnerRemediating, wantAttempt: 2,
-			wantMessage: "attempt 2: the Machine is not healthy 1m0s after the attempt began; the owner of the Machine is to remediate it",
+			wantMessage: "attempt 2: the Machine is not healthy 1m0s after the attempt began; the owner of the Machine has to remediate it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

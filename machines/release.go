@@ -54,8 +54,8 @@ func Release(ctx context.Context, c client.Client, namespace string, holdOff boo
 		case <-time.After(releasePause):
 		}
 	}
-	return released, errors.New("release Machines: some have an annotation again each time: a gateway with --machines " +
-		"runs")
+	return released, errors.New("release Machines: the annotations keep coming back: a gateway with --machines is " +
+		"running")
 }
 
 // Resume takes ReleasedAnnotation off the Clusters of a namespace, or of all if that is empty, and returns how many had

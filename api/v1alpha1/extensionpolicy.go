@@ -117,8 +117,8 @@ type ExtensionPolicySpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// circuit decides when a handler or an extension whose calls fail is called no more, and how soon it is tried
-	// again. It applies to the whole extension, so a policy for one handler cannot set it.
+	// circuit decides when calls to a failing handler or extension stop, and how soon it is tried again. It
+	// applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	Circuit *Circuit `json:"circuit,omitempty"`
 
@@ -154,8 +154,8 @@ type ExtensionPolicySpec struct {
 	OfferAs OfferAs `json:"offerAs,omitempty"`
 
 	// liftedHolds lets Clusters go on that handlers hold: one handler, at one hook, for one Cluster. The handler is still
-	// asked each time, and a Failure is not lifted. Each is for one passage: it means nothing for another Cluster of the
-	// name, or for the upgrade to another version. Holds of HookRules are lifted by an annotation of the Cluster.
+	// called each time, and a Failure is not lifted. Each is for one passage: it does not apply to another Cluster of
+	// the same name, or to the upgrade to another version. Holds of HookRules are lifted by an annotation of the Cluster.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
@@ -219,8 +219,8 @@ type Limits struct {
 // Cache configures which answers of an extension are kept. Each replica of the gateway keeps its own, in a small part
 // of its memory; those that were used least recently make room for others.
 type Cache struct {
-	// ttlSeconds is for how long an answer is kept. An extension that is replaced by another version at the same URL
-	// may be answered for by the old one for as long.
+	// ttlSeconds is for how long an answer is kept. After an extension is replaced by another version at the same
+	// URL, the answers of the old one may be used for as long.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	// +required

@@ -92,14 +92,14 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	NewClusters NewClusters `json:"newClusters,omitempty"`
 
-	// compare asks the candidate, too, about Clusters that may not move. Its answers are not used: they show for which
+	// compare calls the candidate, too, for Clusters that may not move. Its answers are not used: they show for which
 	// Clusters the versions differ. Clusters that may move are always compared first.
 	// +optional
 	Compare bool `json:"compare,omitempty"`
 
 	// notCompared are the names of handlers, without that of an ExtensionConfig, whose answers are not compared, such as
-	// one that writes Secrets: the candidate is not asked in place of stable. Nothing is proven then for a Cluster that
-	// asks one of them, so that it moves only when it is approved, also with onDifference: Move.
+	// one that writes Secrets: the candidate is not called beside stable. Nothing is proven then for a Cluster whose
+	// calls reach one of them, so it moves only when it is approved, even with onDifference: Move.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -113,7 +113,7 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	OnDifference OnDifference `json:"onDifference,omitempty"`
 
-	// approved are Clusters, as namespace/name, that may move though the versions answer differently for them. The
+	// approved are Clusters, as namespace/name, that may move although the versions answer differently for them. The
 	// annotation hookgate.dev/approve-rollout of a Cluster, with the name of the candidate, does the same. "*" approves
 	// all, and "/" calls about no Cluster, such as those of DiscoverVariables.
 	// +listType=set

@@ -8,7 +8,7 @@ import (
 )
 
 // ExtensionRolloutRecord is what an ExtensionRollout knows about one Cluster. Hookgate writes it. While it says that a
-// Cluster has moved, the candidate answers for it, whatever else changes: to delete it is to move the Cluster back. It
+// Cluster has moved, the candidate answers for it, whatever else changes: deleting it moves the Cluster back. It
 // is in the namespace of the Cluster, which owns it, so that clusterctl moves it along; one about no Cluster is in the
 // namespace of the gateway.
 //
@@ -117,7 +117,7 @@ type RolloutDifference struct {
 	// +required
 	Handler string `json:"handler,omitempty"`
 
-	// question is the hook and a digest of the settings and the objects that it was asked about. Old records lack it.
+	// question is the hook and a digest of the settings and the objects that it was called with. Old records lack it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

@@ -84,8 +84,8 @@ type HandlerChainStep struct {
 	// +optional
 	Settings map[string]string `json:"settings,omitempty"`
 
-	// optional passes over the step while its handler is not registered. A handler that is registered and not known yet,
-	// because its extension was not discovered, is waited for all the same. It cannot be set for in-place hooks.
+	// optional passes over the step while its handler is not registered. The chain still waits for a handler that is
+	// registered but not known yet, because its extension was not discovered. It cannot be set for in-place hooks.
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 

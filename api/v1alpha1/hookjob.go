@@ -60,7 +60,7 @@ type OnJobFailure string
 
 // What a Job that has failed means.
 const (
-	// OnJobFailureHold makes the caller wait until somebody deletes the Job, which is then made again.
+	// OnJobFailureHold makes the caller wait until the Job is deleted; the next call makes it again.
 	OnJobFailureHold OnJobFailure = "Hold"
 	// OnJobFailureFail makes the call fail.
 	OnJobFailureFail OnJobFailure = "Fail"
@@ -120,7 +120,7 @@ type HookJobSpec struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// retryAfterSeconds is how soon the caller is to ask again while the Job runs. The default is 30. It is for hooks
+	// retryAfterSeconds is how soon the caller should call again while the Job runs. The default is 30. It is for hooks
 	// that wait.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
@@ -132,8 +132,8 @@ type HookJobSpec struct {
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// onFailure says what a Job that has failed means: Hold makes the caller wait until the Job is deleted, and is then
-	// made again; Fail makes the call fail. The default is Hold. It is for hooks that wait.
+	// onFailure says what a Job that has failed means: Hold makes the caller wait until the Job is deleted, and the
+	// next call makes it again; Fail makes the call fail. The default is Hold. It is for hooks that wait.
 	// +optional
 	OnFailure OnJobFailure `json:"onFailure,omitempty"`
 

@@ -104,7 +104,7 @@ type HookRuleSpec struct {
 	// a place when nothing else in the rule holds it or fails, whatever other handlers say. It keeps the place until the
 	// hook that follows is called: after BeforeClusterCreate AfterControlPlaneInitialized; after BeforeClusterUpgrade,
 	// BeforeControlPlaneUpgrade and BeforeWorkersUpgrade the After… hook of the same name. The place is free earlier if
-	// the Cluster is gone or, of upgrades, its spec.topology.version has changed. Rules in a directory cannot have it.
+	// the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory cannot have it.
 	// +optional
 	Concurrency *HookRuleConcurrency `json:"concurrency,omitempty"`
 
@@ -126,7 +126,7 @@ type HookRuleSpec struct {
 
 	// allow has what may change in place, for CanUpdateMachine and CanUpdateMachineSet, whose paths differ: a rule of each
 	// is needed. The answer has patches that change these paths of the current objects to what the desired ones have, and
-	// nothing else. Who makes the change is the extension that answers UpdateMachine.
+	// nothing else. The extension that answers UpdateMachine makes the change.
 	// +listType=map
 	// +listMapKey=path
 	// +kubebuilder:validation:MinItems=1
@@ -173,7 +173,7 @@ type HookRuleSpec struct {
 type HookRuleHold struct {
 	HookRuleDecision `json:",inline"`
 
-	// retryAfterSeconds is how soon the caller is to ask again. The default is 30.
+	// retryAfterSeconds is how soon the caller should call again. The default is 30.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	// +optional

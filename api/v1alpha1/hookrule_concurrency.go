@@ -23,7 +23,7 @@ type HookRuleConcurrency struct {
 	// +optional
 	Per string `json:"per,omitempty"`
 
-	// retryAfterSeconds is how soon a caller that waits for a place is to ask again. The default is 30.
+	// retryAfterSeconds is how soon a caller that waits for a place should call again. The default is 30.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	// +optional

@@ -29,9 +29,9 @@ type HookRuleParam struct {
 
 	// admitted is true for a list, by name, of the Clusters of the request's namespace that are past BeforeClusterCreate,
 	// and of the Cluster of the request, as they are now, without their status. Those that are past it have an
-	// infrastructureRef or a controlPlaneRef, or the rule has let them pass before. Of Clusters that ask at the same time,
-	// each sees those that are let pass before it, whichever replica of the gateway they ask: so a quota is never
-	// exceeded. The version of the API is clusterAPIVersion, or v1beta2 without it.
+	// infrastructureRef or a controlPlaneRef, or the rule has let them pass before. Of Clusters whose calls come at the
+	// same time, each sees those that are let pass before it, whichever replica of the gateway is called: so a quota
+	// is never exceeded. The version of the API is clusterAPIVersion, or v1beta2 without it.
 	// +optional
 	Admitted bool `json:"admitted,omitempty"` //nolint:kubeapilinter // false says nothing
 

@@ -8,8 +8,8 @@ import (
 )
 
 // HookRulePatch patches templates of a topology, which are the items of a request of GeneratePatches. It has either
-// jsonPatches or mergePatch. A value of theirs is one expression, where a patch of a ClusterClass has value, valueFrom
-// and a text template.
+// jsonPatches or mergePatch. Each of their values is one expression, where a patch of a ClusterClass has value,
+// valueFrom and a text template.
 //
 // Expressions have these variables besides request and params: item is the item of the request; object is its template,
 // as the entries before this one have patched it; settings are those of the request, with texts as values; and

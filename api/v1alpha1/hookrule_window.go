@@ -6,18 +6,18 @@ package v1alpha1
 // HookRuleWindow is a period that comes again and again, such as four hours of each Saturday night.
 type HookRuleWindow struct {
 	// cron says when the window opens, in the five fields of cron: minute, hour, day of the month, month and day of the
-	// week, as in 0 2 * * 6. Names such as @daily and time zones are not taken.
+	// week, as in 0 2 * * 6. Names such as @daily and time zones are not accepted.
 	//
-	// Days of the week are 0 to 7, where 0 and 7 are Sunday, or sun to sat. Where clocks are put forward, a window of a
-	// time that is left out opens when they go on. Where they are put back, one of a time that comes twice opens the first
-	// time, and both times if it opens in every hour of the day.
+	// Days of the week are 0 to 7, where 0 and 7 are Sunday, or sun to sat. When clocks are put forward, a window whose
+	// time is skipped opens right after the change. When they are put back, a window whose time comes twice opens the
+	// first time, and both times if it opens in every hour of the day.
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=256
 	// +required
 	Cron string `json:"cron,omitempty"`
 
-	// duration is how long the window stays open, such as 4h or 1h30m: from one minute to 744 hours. It is time that
-	// passes, whatever clocks show meanwhile.
+	// duration is how long the window stays open, such as 4h or 1h30m: from one minute to 744 hours. It is elapsed
+	// time, whatever clocks show meanwhile.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+[hms])+$`

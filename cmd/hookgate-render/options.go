@@ -101,7 +101,7 @@ func (o *options) check() error {
 	a := &o.against
 	if a.server != "" || a.extensionConfigs != "" || len(a.files) > 0 || len(a.set) > 0 {
 		if o.diff == diffLive {
-			return errors.New("--against-…: --diff live compares with the live objects: say --diff render")
+			return errors.New("--against-…: --diff live compares with the live objects: use --diff render")
 		}
 		o.diff = diffRender
 	}
@@ -113,7 +113,7 @@ func (o *options) check() error {
 	case o.side.server != "" && o.side.extensionConfigs != "", a.server != "" && a.extensionConfigs != "":
 		return errors.New("--server and --extension-configs: give one of them for each render")
 	case o.diff == diffLive && !o.isLive():
-		return errors.New("--diff live needs a cluster: leave out -f, or say --context or --kubeconfig")
+		return errors.New("--diff live needs a cluster: leave out -f, or use --context or --kubeconfig")
 	case (o.credentials.Cert == "") != (o.credentials.Key == ""):
 		return errors.New("--cert and --key are needed together")
 	case o.credentials.Timeout <= 0:

@@ -266,7 +266,7 @@ func TestFailures(t *testing.T) {
 		args []string
 		want string
 	}{
-		"NoServer": {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml"}, "no server is known: say --server URL, or --extension-configs DIR"},
+		"NoServer": {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml"}, "no server: give --server URL, or --extension-configs DIR"},
 		"NoClass":  {[]string{"-f", "testdata/cluster.yaml"}, `read ClusterClass "default/acme"`},
 		"NoCluster": {[]string{"-f", "testdata/class.yaml"},
 			"which Cluster? say cluster/NAME (the files have 0 Clusters with a topology)"},

@@ -74,7 +74,7 @@ func TestDiscovery(t *testing.T) {
 	for _, handler := range answer.GetHandlers() {
 		h, ok := cat.ByName(handler.GetRequestHook().GetHook())
 		if !ok || h.APIVersion() != handler.GetRequestHook().GetApiVersion() {
-			t.Errorf("handler %s is for %v, which is no hook", handler.GetName(), handler.GetRequestHook())
+			t.Errorf("handler %s is for %v, which is not a hook", handler.GetName(), handler.GetRequestHook())
 			continue
 		}
 		response, err := http.Post(server.URL+h.Path(handler.GetName()), "application/json", strings.NewReader("{}"))

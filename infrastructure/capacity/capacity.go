@@ -66,7 +66,7 @@ func decideOne(
 	}
 	switch {
 	case len(a.GetCapacity()) == 0 && a.GetArchitecture() == "" && a.GetOperatingSystem() == "":
-		return c, fmt.Errorf("%s: says nothing of the machines", at)
+		return c, fmt.Errorf("%s: says nothing about the machines", at)
 	case len(a.GetCapacity()) > limits.CapacityResources:
 		return c, fmt.Errorf("%s: must have at most %d resources", at.Child("capacity"), limits.CapacityResources)
 	case !slices.Contains(architectures, a.GetArchitecture()):
@@ -93,14 +93,14 @@ func decideOne(
 func quantityOf(name, text string) (resource.Quantity, error) {
 	const most = 64 // characters; the largest that Kubernetes takes have fewer
 	if problems := validation.IsQualifiedName(name); len(problems) > 0 {
-		return resource.Quantity{}, errors.New("is no name of a resource: " + problems[0])
+		return resource.Quantity{}, errors.New("is not the name of a resource: " + problems[0])
 	}
 	if len(text) > most {
 		return resource.Quantity{}, fmt.Errorf("must have at most %d characters", most)
 	}
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil || quantity.Sign() < 0 {
-		return resource.Quantity{}, fmt.Errorf("%q is no quantity", text)
+		return resource.Quantity{}, fmt.Errorf("%q is not a quantity", text)
 	}
 	return quantity, nil
 }

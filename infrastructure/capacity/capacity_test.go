@@ -55,11 +55,11 @@ func TestDecide(t *testing.T) {
 			c.OperatingSystem = strings.Repeat("l", maxOperatingSystem+1)
 		}), "machineCapacities[1].operatingSystem: must have at most 63"},
 		{"no quantity", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity["cpu"] = "four" }),
-			`machineCapacities[1].capacity[cpu]: "four" is no quantity`},
-		{"less than nothing", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity["cpu"] = "-1" }), `"-1" is no quantity`},
+			`machineCapacities[1].capacity[cpu]: "four" is not a quantity`},
+		{"less than nothing", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity["cpu"] = "-1" }), `"-1" is not a quantity`},
 		{"a quantity without end", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity["cpu"] = strings.Repeat("1", 65) }),
 			"must have at most 64 characters"},
-		{"no resource", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity["a b"] = "1" }), "is no name of a resource"},
+		{"no resource", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity["a b"] = "1" }), "is not the name of a resource"},
 		{"no object", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Parameters = &hooksv1alpha1.JSON{Raw: []byte("[]")} }),
 			"machineCapacities[1].parameters"},
 	} {

@@ -22,5 +22,5 @@ func ExampleDecide() {
 	}
 	// Output:
 	// 4
-	// machineCapacities[0].capacity[cpu]: "many" is no quantity
+	// machineCapacities[0].capacity[cpu]: "many" is not a quantity
 }

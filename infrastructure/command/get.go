@@ -78,10 +78,9 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 		Use:     kind.plural,
 		Aliases: []string{kind.singular, kind.kind},
 		Short:   "List the " + kind.kind + "s, what each waits for, and which call fails",
-		Long: "List the " + kind.kind + "s of a management cluster: their state and since when they have it, what\n" +
-			"each waits for, and the hook whose last call has failed. INSTANCES are those that exist according to the\n" +
-			"extension's last answers, out of those that the objects say; where a pool should have another number, that\n" +
-			"follows.",
+		Long: "List the " + kind.kind + "s of a management cluster: their state and since when, what each waits\n" +
+			"for, and the hook whose last call failed. INSTANCES is how many exist according to the extension's last\n" +
+			"answers, out of how many the objects say; if a pool should have another number, that follows.",
 		Example: "  hookgate get " + kind.plural + "\n" +
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -99,7 +98,7 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 	f.BoolVar(&o.failing, "failing", false,
 		"list only those that are not Ready, whose last call failed, or whose instances differ")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
-		"format: table, wide, with the class and the provider ID, name, yaml or json")
+		"format: table, wide (with the class and the provider ID), name, yaml or json")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{
 		"output": cmdline.CompleteFormats(formats.Names...), "context": target.CompleteContexts(&o.KubeOptions),

@@ -52,9 +52,9 @@ func New(o *Options, run func(cmd *cobra.Command) error) *cobra.Command {
 		Use:   "infrastructure --gateway grpcs://HOST:PORT",
 		Short: "Run the controllers of an infrastructure provider whose backend is an extension",
 		Long: "Run the controllers of InfrastructureClass, HookgateClusterIdentity, HookgateCluster,\n" +
-			"HookgateMachine and HookgateMachinePool: they keep the contracts of a Cluster API infrastructure\n" +
-			"provider, and ask the extension of a class, through a gateway, to make the machines. They run until\n" +
-			"SIGTERM or Ctrl-C.\n\n" +
+			"HookgateMachine and HookgateMachinePool: they implement the contracts of a Cluster API\n" +
+			"infrastructure provider, and call the extension of a class, through a gateway, to make the machines. They run\n" +
+			"until SIGTERM or Ctrl-C.\n\n" +
 			"The log goes to standard error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd) },
@@ -75,7 +75,7 @@ func (o *Options) addFlags(f *pflag.FlagSet) {
 		"watch only objects, classes and identities among them, whose label cluster.x-k8s.io/watch-filter has this value")
 	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
 	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
-	f.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "how often every object is looked at, at least")
+	f.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled, at least")
 	f.IntVar(&o.classes, "infrastructureclass-concurrency", infrastructure.DefaultClassConcurrency,
 		"how many InfrastructureClasses are reconciled at the same time")
 	f.IntVar(&o.clusters, "hookgatecluster-concurrency", infrastructure.DefaultClusterConcurrency,
@@ -87,7 +87,7 @@ func (o *Options) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.calls, "max-calls", infrastructure.DefaultCalls,
 		"how many calls to the gateway are in flight at the same time")
 	f.IntVar(&o.callsPerClass, "max-calls-per-class", infrastructure.DefaultCallsPerClass,
-		"how many of them may be for one InfrastructureClass")
+		"how many of these calls may be for one InfrastructureClass")
 }
 
 // Check returns an error of usage unless the flags are right.

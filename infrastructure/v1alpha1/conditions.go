@@ -60,8 +60,8 @@ const (
 	// HeldByHookReason means that a handler of BeforeMachineCreate holds the machine, or that none could be asked. Nothing
 	// was made for it.
 	HeldByHookReason = "HeldByHook"
-	// ReplicasManagedReason means that the size of a pool is somebody else's, of which Hookgate makes each machine: nobody
-	// then says how many.
+	// ReplicasManagedReason means that something else sets the size of a pool of which Hookgate makes each machine: the
+	// pool keeps its size.
 	ReplicasManagedReason = "ReplicasManaged"
 	// ClassNotFoundReason means that the InfrastructureClass does not exist.
 	ClassNotFoundReason = "ClassNotFound"

@@ -13,5 +13,5 @@ import (
 func ExampleNewRelease() {
 	release := command.NewRelease()
 	fmt.Println(release.Name() + ": " + release.Short)
-	// Output: release: Take the gateway's annotations off Machines
+	// Output: release: Remove the gateway's annotations from Machines
 }

@@ -28,17 +28,17 @@ type Options struct {
 // AddFlags adds the flags.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "machines", false,
-		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; one of "+
-			"several replicas does, whatever --leader-elect says")
+		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; only "+
+			"one of several replicas does, regardless of --leader-elect")
 	f.BoolVar(&o.Clusters, "clusters", false,
-		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each Cluster that is gone until its handlers have "+
-			"answered Success; one of several replicas does")
+		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until its handlers have "+
+			"answered Success; only one of several replicas does")
 	f.StringVar(&o.namespace, "machines-namespace", "",
 		"the only namespace whose Machines, and with --clusters Clusters, have hooks, or * for all; that of --namespace "+
 			"by default")
 	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
 		"how long handlers may hold a Machine that is being deleted, before it is drained, and again before it is "+
-			"terminated; it goes on after that, whatever they say; 0 holds it until they let go")
+			"terminated; after that, the deletion goes on regardless; 0 holds the Machine until they let go")
 	f.IntVar(&o.concurrency, "machine-concurrency", machines.DefaultConcurrency,
 		"how many Machines are reconciled at the same time")
 }

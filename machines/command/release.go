@@ -49,11 +49,11 @@ func NewRelease() *cobra.Command {
 	var o releaseOptions
 	cmd := &cobra.Command{
 		Use:   "release",
-		Short: "Take the gateway's annotations off Machines",
-		Long: "Take the annotations by which Cluster API waits for the gateway off Machines, so that none waits for a\n" +
-			"gateway that is gone: before the gateway is removed, and before clusterctl moves Clusters to where there\n" +
-			"is none.\n\n" +
-			"A gateway that works would annotate the Machines again. Stop it with --scale-down, or keep the annotations\n" +
+		Short: "Remove the gateway's annotations from Machines",
+		Long: "Remove from Machines the annotations that make Cluster API wait for the gateway, so that no Machine\n" +
+			"waits for a gateway that is gone. Run it before you remove the gateway, and before clusterctl moves\n" +
+			"Clusters to a management cluster without one.\n\n" +
+			"A running gateway would annotate the Machines again. Stop it with --scale-down, or keep the annotations\n" +
 			"off with --hold-off, which annotates the Clusters until --resume.",
 		Example: "  hookgate machines release --scale-down hookgate\n" +
 			"  hookgate machines release -n production --hold-off",
@@ -68,7 +68,7 @@ func NewRelease() *cobra.Command {
 	f.StringVar(&o.scaleDown, "scale-down", "", "Deployment of the gateway, which is scaled to 0 first")
 	f.BoolVar(&o.holdOff, "hold-off", false,
 		"annotate the Clusters, too, so that gateways hold none of their Machines until --resume")
-	f.BoolVar(&o.resume, "resume", false, "take that annotation off the Clusters, and do nothing else")
+	f.BoolVar(&o.resume, "resume", false, "remove that annotation from the Clusters, and do nothing else")
 	cmdline.WrapHelp(cmd, nil) // it has no groups
 	return cmd
 }
@@ -129,7 +129,7 @@ func (o *releaseOptions) stopGateway(ctx context.Context, c client.Client, out i
 	}
 	if o.scaleDown == "" {
 		if holder != "" {
-			return fmt.Errorf("%s works, and would annotate the Machines again (it holds the Lease %s/%s): stop it with "+
+			return fmt.Errorf("%s is running, and would annotate the Machines again (it holds the Lease %s/%s): stop it with "+
 				"--scale-down, or keep the annotations off with --hold-off", holder, namespace, lease)
 		}
 		return nil
@@ -146,7 +146,7 @@ func (o *releaseOptions) stopGateway(ctx context.Context, c client.Client, out i
 	for holder != "" {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s still works after %s (it holds the Lease %s/%s): see why it does not stop", holder,
+			return fmt.Errorf("%s is still running after %s (it holds the Lease %s/%s): find out why it does not stop", holder,
 				scaleDownPatience, namespace, lease)
 		case <-time.After(time.Second):
 		}

@@ -122,7 +122,7 @@ func (w *fixture) placesOf(rule string) (clusters []string) {
 // twoHavePlaces waits until two Clusters have a place, and the others say that they wait for one.
 func (w *fixture) twoHavePlaces() {
 	w.t.Helper()
-	const want = "waits: all places are taken, of which there are 2"
+	const want = "waits: all places are taken (2)"
 	w.eventually("two Clusters have a place, and two wait", func() (string, bool) {
 		taken := w.placesOf("approval")
 		for _, name := range ruled {

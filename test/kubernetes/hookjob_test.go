@@ -836,7 +836,7 @@ func testRerun(t *testing.T, s *jobServer) {
 			"--kubeconfig", kubeconfigOf(t, s.config)).CombinedOutput()
 		return string(out)
 	}
-	const nothing = `hookgate: HookJob "rerun" has nothing of Cluster team/again: hookgate get jobs lists HookJobs, and --namespace says where the gateway is` + "\n"
+	const nothing = `hookgate: HookJob "rerun" has nothing for Cluster team/again: hookgate get jobs lists HookJobs, and --namespace says where the gateway is` + "\n"
 	for verb, want := range map[string]string{"rerun": nothing, "forget": nothing} {
 		if got := hookgate(verb); got != want {
 			t.Errorf("%s: got %s, want %s", verb, got, want)

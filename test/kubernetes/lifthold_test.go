@@ -160,7 +160,7 @@ func TestLiftHold(t *testing.T) {
 	if err := lift(onCall, "BeforeClusterDelete"); err != nil {
 		t.Fatal(err)
 	}
-	const passes = `0 s: goes on by liftedHolds of ExtensionPolicy "lifts": 3 volumes are left`
+	const passes = `0 s: goes on because of liftedHolds of ExtensionPolicy "lifts": 3 volumes are left`
 	await(passes)
 	before := asked.Load()
 	a.stop()
@@ -169,7 +169,7 @@ func TestLiftHold(t *testing.T) {
 	if asked.Load() < before+2 {
 		t.Errorf("the extension is not asked any more")
 	}
-	want := `Goes on although handler "volumes.lifts" holds it, by spec.liftedHolds of ExtensionPolicy "lifts"; the handler says: 3 volumes are left`
+	want := `Goes on although handler "volumes.lifts" holds it, because of spec.liftedHolds of ExtensionPolicy "lifts"; the handler says: 3 volumes are left`
 	eventually(t, "an event says why", func() (string, bool) {
 		var list eventsv1.EventList
 		if err := c.List(t.Context(), &list, client.InNamespace("default")); err != nil {

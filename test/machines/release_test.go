@@ -69,7 +69,7 @@ func TestReleaseCommand(t *testing.T) {
 			"--gateway-namespace", w.namespace, "-n", w.namespace}, args...)...).CombinedOutput()
 		return string(out), err
 	}
-	if out, err := release(); err == nil || !strings.Contains(out, "gateway-1 works, and would annotate the Machines again") {
+	if out, err := release(); err == nil || !strings.Contains(out, "gateway-1 is running, and would annotate the Machines again") {
 		t.Errorf("while a gateway works: %v, %s", err, out)
 	}
 	w.has("m", "drain", "terminate")

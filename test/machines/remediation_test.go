@@ -103,7 +103,7 @@ func TestRemediation(t *testing.T) {
 	asked := w.called("BeforeMachineRemediation", "m")
 	working.Store(false)
 	w.start()
-	w.remediates("m", remediationv1.Verifying, "the Machine was remediated, and is to become healthy")
+	w.remediates("m", remediationv1.Verifying, "the Machine was remediated, and has to become healthy")
 	if n := w.called("BeforeMachineRemediation", "m"); n != asked {
 		t.Errorf("BeforeMachineRemediation was called %d times again", n-asked)
 	}
@@ -127,7 +127,7 @@ func TestRemediationFails(t *testing.T) {
 	w.says("RemediateMachine slow", func() (sdk.Answer, error) { return sdk.Done(), nil })
 	w.register("RemediateMachine")
 	w.start()
-	const end = "; the owner of the Machine is to remediate it"
+	const end = "; the owner of the Machine has to remediate it"
 	w.unhealthy("twice", remediationv1.HookgateRemediationSpec{RetryLimit: new(int32(1))})
 	w.remediates("twice", remediationv1.OwnerRemediating, "attempt 2: no power"+end)
 	w.unhealthy("slow", remediationv1.HookgateRemediationSpec{TimeoutSeconds: new(int32(2))})
@@ -187,7 +187,7 @@ func TestRemediationMoves(t *testing.T) {
 	for _, name := range []string{"moved", "restored", "fails"} {
 		w.unhealthy(name, remediationv1.HookgateRemediationSpec{RetryLimit: new(int32(1)), TimeoutSeconds: new(int32(3600))})
 	}
-	w.remediates("fails", remediationv1.OwnerRemediating, "attempt 2: no power; the owner of the Machine is to remediate it")
+	w.remediates("fails", remediationv1.OwnerRemediating, "attempt 2: no power; the owner of the Machine has to remediate it")
 	before := map[string]*remediationv1.HookgateRemediation{}
 	for name, phase := range map[string]remediationv1.Phase{
 		"moved": remediationv1.Remediating, "restored": remediationv1.Remediating, "fails": remediationv1.OwnerRemediating,
@@ -219,7 +219,7 @@ func TestRemediationMoves(t *testing.T) {
 	}
 	there.start()
 	for _, name := range []string{"moved", "restored"} {
-		o := there.remediates(name, remediationv1.Verifying, "the Machine was remediated, and is to become healthy")
+		o := there.remediates(name, remediationv1.Verifying, "the Machine was remediated, and has to become healthy")
 		was, is := before[name].Spec.Progress, o.Spec.Progress
 		if is.ID != was.ID || is.ID != string(before[name].UID) || is.Attempt != 1 || !is.AttemptStartTime.Equal(&was.AttemptStartTime) {
 			t.Errorf("%s: got %+v, and it was %+v", name, is, was)
@@ -228,7 +228,7 @@ func TestRemediationMoves(t *testing.T) {
 			t.Errorf("%s: the Machine does not own it: %v", name, o.OwnerReferences)
 		}
 	}
-	there.remediates("fails", remediationv1.OwnerRemediating, "the owner of the Machine is to remediate it")
+	there.remediates("fails", remediationv1.OwnerRemediating, "the owner of the Machine has to remediate it")
 	there.eventually("the owner is asked there, too", func() (string, bool) { return "", there.ownerRemediates("fails") })
 	for _, in := range there.remediations() {
 		if id := in.GetRemediationId(); id != string(before["moved"].UID) && id != string(before["restored"].UID) || in.GetAttempt() != 1 {

@@ -106,7 +106,7 @@ func TestTemplatesHaveTheCapacityOfTheirMachines(t *testing.T) {
 	w.announces(&infrahooksv1alpha1.MachineCapacity{Capacity: map[string]string{"cpu": "four"}})
 	class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
 	eventually(w, class, "not ready", func(c *infrav1.InfrastructureClass) bool {
-		return has(c, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.ClassNotReadyReason, `machineCapacities[0].capacity[cpu]: "four" is no quantity`)
+		return has(c, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.ClassNotReadyReason, `machineCapacities[0].capacity[cpu]: "four" is not a quantity`)
 	})
 	if q := large.Status.Capacity[corev1.ResourceCPU]; q.Cmp(resource.MustParse("12")) != 0 {
 		t.Errorf("the user's capacity is %v", q)

@@ -55,11 +55,11 @@ func NewBugReportCommand() *cobra.Command {
 		Use:   "bug-report",
 		Short: "Collect what a maintainer needs to know about a gateway",
 		Long: "Write a ZIP file with the state of a gateway: versions, status, handlers, metrics and readiness, and\n" +
-			"of a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains, rules and\n" +
-			"rollouts. Names of Clusters, namespaces and hosts are in it.\n\n" +
-			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings, and those\n" +
-			"that differ in rollouts. What has no such shape cannot be recognized, so look at the files, which are\n" +
-			"listed, before you share them.",
+			"for a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains, rules\n" +
+			"and rollouts. It contains names of Clusters, namespaces and hosts.\n\n" +
+			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings, and\n" +
+			"values that differ in rollouts. Secrets in another form cannot be recognized: look through the files, which\n" +
+			"are listed, before you share them.",
 		Example: "  hookgate bug-report\n  hookgate bug-report --context management -f report.zip",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -152,11 +152,11 @@ func TestCallBadAnswers(t *testing.T) {
 		reply  commandtest.FakeReply
 		want   string
 	}{
-		"HTML":       {"a page of some other server", commandtest.FakeReply{Body: "<html>"}, "HTTP 200 OK: the answer is no BeforeClusterCreateResponse: invalid JSON at byte 0"},
-		"OtherKind":  {"the answer of another hook", commandtest.FakeReply{Body: commandtest.Reply("BeforeClusterDelete", `"status":"Success"`)}, "the answer is no BeforeClusterCreateResponse: kind: "},
+		"HTML":       {"a page of some other server", commandtest.FakeReply{Body: "<html>"}, "HTTP 200 OK: the answer cannot be read as BeforeClusterCreateResponse: invalid JSON at byte 0"},
+		"OtherKind":  {"the answer of another hook", commandtest.FakeReply{Body: commandtest.Reply("BeforeClusterDelete", `"status":"Success"`)}, "the answer cannot be read as BeforeClusterCreateResponse: kind: "},
 		"NoStatus":   {"an answer without a status", commandtest.FakeReply{Body: commandtest.Reply("BeforeClusterCreate", `"message":"x"`)}, "the answer has no status: it must be Success or Failure (call id 0123456789abcdef)"},
 		"Page":       {"an error of some other server", commandtest.FakeReply{Status: 404, Body: "<h1>\n not\x1b here</h1>"}, "HTTP 404 Not Found, error kind Internal: the body is <h1> not\\x1b here</h1> (call id"},
-		"TooLarge":   {"an answer above the limit", commandtest.FakeReply{Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success"`) + strings.Repeat(" ", 20<<20)}, "the answer is no BeforeClusterCreateResponse: larger than 20 MiB (call id"},
+		"TooLarge":   {"an answer above the limit", commandtest.FakeReply{Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success"`) + strings.Repeat(" ", 20<<20)}, "the answer cannot be read as BeforeClusterCreateResponse: larger than 20 MiB (call id"},
 		"EmptyError": {"an error without a body", commandtest.FakeReply{Status: 503}, "HTTP 503 Service Unavailable, error kind Internal: the answer has no body"},
 	}
 	for name, tt := range tests {
@@ -203,9 +203,9 @@ func TestCallRefusesInput(t *testing.T) {
 		"Empty":           {"an empty file", []string{"call", "GeneratePatches", "-f", "-"}, " \n", cmdline.ExitFailed, "read request standard input: it is empty"},
 		"YAML":            {"the line of an error in YAML", []string{"call", "GeneratePatches", "-f", "-"}, "items:\n  - a\n b: 1\n", cmdline.ExitFailed, "read request standard input: line 3: did not find expected key"},
 		"JSON":            {"the line of an error in JSON", []string{"call", "GeneratePatches", "-f", "-"}, "{\n\"items\": [\n}\n", cmdline.ExitFailed, "read request standard input: line 3: invalid character '}'"},
-		"WrongKind":       {"a request of another hook", []string{"call", "GeneratePatches", "-f", "-"}, "kind: BeforeClusterCreateRequest\n", cmdline.ExitFailed, "it is no GeneratePatchesRequest: kind: "},
-		"WrongVersion":    {"another API version", []string{"call", "GeneratePatches", "-f", "-"}, "apiVersion: v1\n", cmdline.ExitFailed, "it is no GeneratePatchesRequest: apiVersion: "},
-		"WrongMember":     {"the member that is wrong", []string{"call", "GeneratePatches", "-f", "-"}, "items:\n- uid: 7\n", cmdline.ExitFailed, "it is no GeneratePatchesRequest: items[0].uid: "},
+		"WrongKind":       {"a request of another hook", []string{"call", "GeneratePatches", "-f", "-"}, "kind: BeforeClusterCreateRequest\n", cmdline.ExitFailed, "it cannot be read as GeneratePatchesRequest: kind: "},
+		"WrongVersion":    {"another API version", []string{"call", "GeneratePatches", "-f", "-"}, "apiVersion: v1\n", cmdline.ExitFailed, "it cannot be read as GeneratePatchesRequest: apiVersion: "},
+		"WrongMember":     {"the member that is wrong", []string{"call", "GeneratePatches", "-f", "-"}, "items:\n- uid: 7\n", cmdline.ExitFailed, "it cannot be read as GeneratePatchesRequest: items[0].uid: "},
 		"TooLarge":        {"more than the limit", []string{"call", "GeneratePatches", "-f", "-"}, strings.Repeat(" ", 20<<20) + "a: 1", cmdline.ExitFailed, "it is larger than the 20 MiB that a request may have"},
 		"HTTP":            {"hooks are never called over HTTP without TLS", []string{"call", "Discovery", "--server", "http://a:1"}, "", cmdline.ExitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "http"`},
 		"Scheme":          {"another scheme", []string{"call", "Discovery", "--server", "ftp://a:1"}, "", cmdline.ExitUsage, `must begin with https://, grpcs://, grpc://, unix://, not with "ftp"`},

@@ -79,7 +79,7 @@ func TestCertificateForAnotherName(t *testing.T) {
 	}
 	for _, server := range []string{"https://localhost:" + port, "grpcs://localhost:" + port} {
 		got := commandtest.Hookgate(t, "", "call", "Discovery", "--server", server, "--ca", ca)
-		if want := "server " + server + ": certificate not trusted: not made out to \"localhost\"\nx509: certificate is valid for example.com"; !strings.Contains(got.ErrOut, want) {
+		if want := "server " + server + ": certificate not trusted: not valid for \"localhost\"\nx509: certificate is valid for example.com"; !strings.Contains(got.ErrOut, want) {
 			t.Errorf("got %s\nwant %s", got.ErrOut, want)
 		}
 	}

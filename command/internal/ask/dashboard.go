@@ -34,9 +34,9 @@ func NewDashboardCommand() *cobra.Command {
 	var o dashboardOptions
 	cmd := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Open the page of a gateway",
-		Long: "Serve the page of a gateway about its extensions on this machine, and open it in the browser, until\n" +
-			"Ctrl-C. The page is at a loopback address: other users of this machine can see it meanwhile, with the\n" +
+		Short: "Open a gateway's page in the browser",
+		Long: "Serve a gateway's page about its extensions on this machine until Ctrl-C, and open it in the\n" +
+			"browser. The page has a loopback address: meanwhile, other users of this machine can see it, too, with the\n" +
 			"permissions of --token-file and --cert.",
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
 		Args:    cobra.NoArgs,

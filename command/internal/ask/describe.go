@@ -25,14 +25,14 @@ func NewDescribeCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "describe EXTENSION | rollout NAME | rule NAME | job NAME | chain NAME",
-		Short: "Show what a gateway knows of an extension, a rollout, a rule, a Job or a chain",
-		Long: "Show whether an extension is up, since when, and what it failed with last; its handlers with what is\n" +
-			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
-			"Of an ExtensionRollout, show the Clusters that differ or have moved: what differs, with the values of both\n" +
-			"versions, and what that does to Machines.\n" +
-			"Of a HookRule or a HookJob, which has no server, show the same of its handler, and whether it is in effect.\n" +
-			"Of a HandlerChain, show its steps in their order, with what is in effect for each, and what keeps it\n" +
-			"from being called.\n\n" +
+		Short: "Show what a gateway knows about an extension, a rollout, a rule, a Job or a chain",
+		Long: "Show whether an extension is up, since when, and its last error; its handlers with the settings in\n" +
+			"effect; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
+			"For an ExtensionRollout, show the Clusters that differ or have moved: what differs, with the values of\n" +
+			"both versions, and what that does to Machines.\n" +
+			"For a HookRule or a HookJob, which has no server, show the same about its handler, and whether it is in\n" +
+			"effect. For a HandlerChain, show its steps in order, with the settings in effect, and what keeps it from\n" +
+			"being called.\n\n" +
 			"The numbers are those of one gateway process, in the last five minutes.",
 		Example: "  hookgate describe acme\n" +
 			"  hookgate describe rollout acme\n" +
@@ -54,7 +54,7 @@ func NewDescribeCommand() *cobra.Command {
 		},
 	}
 	f := o.AddFlags(cmd)
-	f.StringVarP(&output, "output", "o", cmdline.FormatTable, "format: table, wide, with all columns, yaml or json")
+	f.StringVarP(&output, "output", "o", cmdline.FormatTable, "format: table, wide (with all columns), yaml or json")
 	completions := map[string]cmdline.Completion{}
 	for _, d := range describables() {
 		completions[d.kind] = target.CompleteStatus(&o, d.names)

@@ -38,18 +38,18 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 	o := explainOptions{versions: versions}
 	cmd := &cobra.Command{
 		Use:   "explain HOOK -f FILE",
-		Short: "Show which handlers a request is for, and why no others",
+		Short: "Show which handlers a request goes to, and why no others",
 		Long: "Show which handlers and chains a gateway would call for a request: in which order, with which\n" +
 			"timeout, failure policy and versions; and for each other handler of the hook the one selector,\n" +
-			"condition or policy that excludes it. It needs the rights of a call of the hook, and calls nothing\n" +
-			"unless --call is given.\n\n" +
-			"FILE is a request as \"hookgate call\" takes it, or a Cluster, of which a request is made: for lifecycle\n" +
-			"hooks, GenerateUpgradePlan, GeneratePatches and ValidateTopology. Such a request has no more than\n" +
-			"selectors need, so that conditions about other members fail.\n\n" +
-			"With --extension-configs, no gateway is asked: the handlers are those in the status of the\n" +
-			"ExtensionConfigs in the directory or, with --call, those that the extensions answer with.\n\n" +
-			"The exit status is 0 if handlers would be called, or if the hook calls whichever match and none does;\n" +
-			"it is 1 if the call would fail before, or with --call if it fails.",
+			"condition or policy that excludes it. It needs the same rights as a call of the hook, and calls no\n" +
+			"handler without --call.\n\n" +
+			"FILE is a request as for \"hookgate call\", or a Cluster, from which a request is made: for lifecycle\n" +
+			"hooks, GenerateUpgradePlan, GeneratePatches and ValidateTopology. Such a request has only what\n" +
+			"selectors need, so conditions about other members fail.\n\n" +
+			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
+			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
+			"The exit status is 0 if handlers would be called, or if the hook goes to all that match and none\n" +
+			"does. It is 1 if the call would fail before that or, with --call, if it fails.",
 		Example: "  hookgate explain BeforeClusterUpgrade -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate explain GeneratePatches -f request.yaml --extension-configs manifests/ --call\n" +
 			"  hookgate explain CanUpdateMachine -f request.yaml --context management -o json",
@@ -175,14 +175,14 @@ func (o *explainOptions) ask(
 		return nil, server.Explain(r.Failure)
 	case r.HTTPCode == http.StatusNotFound && r.Header.Get(gateway.ErrorKindHeader) != hook.UnknownHandler.String():
 		refused := server.Refusal(r, o.handler)
-		refused.Hint = "Does the gateway explain calls? Those before this release do not, nor do extensions."
+		refused.Hint = "Does the gateway explain calls? Older releases do not, nor do extensions."
 		return nil, refused
 	case r.HTTPCode != http.StatusOK:
 		return nil, server.Refusal(r, o.handler)
 	}
 	x := &gateway.Explanation{}
 	if err := json.Unmarshal(r.Body, x); err != nil || x.Hook != h.Hook {
-		return nil, errors.New("the answer is no explanation: is --server a gateway?")
+		return nil, errors.New("the answer is not an explanation: is --server a gateway?")
 	}
 	return x, nil
 }

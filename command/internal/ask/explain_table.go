@@ -242,7 +242,7 @@ func (t *explanationTable) answer(name string, a *gateway.ExplainedAnswer) error
 		}
 	}
 	if a.LeftOut {
-		_, _ = fmt.Fprintln(t.w, "\nThe answer, or what it makes of some objects, is too large to be shown.")
+		_, _ = fmt.Fprintln(t.w, "\nThe answer, or its result for some objects, is too large to be shown.")
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestExplainUsage(t *testing.T) {
 		"Acts":          {[]string{"UpdateMachine", "-f", commandtest.WriteFile(t, "r.yaml", "desired: {machine: {kind: Machine}}\n"), "--extension-configs", dir, "--call"}, cmdline.ExitFailed, "handlers of UpdateMachine act"},
 		"Both":          {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", dir, "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
 		"NoDirectory":   {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", filepath.Join(dir, "none")}, cmdline.ExitFailed, "read directory"},
-		"NotARequest":   {[]string{"BeforeClusterCreate", "-f", commandtest.WriteFile(t, "r.yaml", "kind: X\n"), "--extension-configs", dir}, cmdline.ExitFailed, "it is no BeforeClusterCreateRequest"},
+		"NotARequest":   {[]string{"BeforeClusterCreate", "-f", commandtest.WriteFile(t, "r.yaml", "kind: X\n"), "--extension-configs", dir}, cmdline.ExitFailed, "it cannot be read as BeforeClusterCreateRequest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := commandtest.Hookgate(t, "", append([]string{"explain"}, tt.args...)...)

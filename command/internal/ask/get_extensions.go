@@ -55,12 +55,12 @@ func newGetExtensionsCommand() *cobra.Command {
 		Aliases: extensionAliases,
 		Short:   "List the extensions, and whether they are up",
 		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
-			"minutes, and what they failed with.\n\n" +
+			"minutes, and their last errors.\n\n" +
 			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with the conditions that a\n" +
 			"gateway writes:\n" +
-			"Discovered, whether the extension has answered with its handlers, and Available, whether it is\n" +
-			"called. It is not while its circuit is open, because it failed. No gateway is needed for that. Say\n" +
-			"--gateway, too, to list the extensions of the gateway in that cluster.",
+			"Discovered, whether the extension has answered with its handlers, and Available, whether calls\n" +
+			"are sent to it: they are not while its circuit is open after failures. This needs no gateway. Add\n" +
+			"--gateway to list the extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
 			"  hookgate get extensions acme --watch\n" +
 			"  hookgate get extensions --gateway hookgate-system --context management\n" +
@@ -98,7 +98,7 @@ func (o *extensionsOptions) run(cmd *cobra.Command) error {
 	switch {
 	case o.Gateway.OfCluster() && o.Gateway.Name == "" && changed("diagnostics"):
 		return cmdline.Usagef("--kubeconfig or --context, and --diagnostics: extensions are listed from a cluster or " +
-			"from a gateway; leave one of them out, or say --gateway")
+			"from a gateway; leave one of them out, or use --gateway")
 	case o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup:
 		return cmdline.Usagef("--extension-config-group: want %s or %s, got %q",
 			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)

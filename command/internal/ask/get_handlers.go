@@ -31,13 +31,13 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:     "handlers",
 		Aliases: []string{"handler"},
 		Short:   "List the handlers of a gateway, or of an extension",
-		Long: "List the handlers that are registered with a gateway, with what is in effect for them: timeout,\n" +
-			"failure policy, order, and the version of objects that they get. HANDLER is the name that --handler\n" +
-			"of \"hookgate call\" accepts, and OFFERED AS the one that Cluster API sees. It sees one handler for\n" +
-			"each lifecycle hook, which represents all that are listed under its name.\n\n" +
+		Long: "List the handlers that are registered with a gateway, with the settings in effect: timeout,\n" +
+			"failure policy, order, and the version of objects that they get. HANDLER is the name to use with\n" +
+			"\"hookgate call --handler\", and OFFERED AS the name that Cluster API sees. Cluster API sees one handler\n" +
+			"for each lifecycle hook, which stands for all handlers listed under its name.\n\n" +
 			"With --server, or with credentials alone, list the answer to discovery of a gateway or an extension.\n" +
-			"There, TIMEOUT is how long a caller should wait. A gateway adds up to a second to what the extension has\n" +
-			"stated, so that 10s become 11s, to end a call and report it before its caller gives up.",
+			"There, TIMEOUT is how long a caller should wait. A gateway adds up to a second to the extension's own\n" +
+			"timeout, so that 10s become 11s: it can then end a call and report it before the caller gives up.",
 		Example: "  hookgate get handlers\n" +
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +
@@ -53,8 +53,8 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
-		"format: table, wide, with more columns, name, yaml or json; of --server, yaml and json have the form of an answer "+
-			"to discovery")
+		"format: table, wide (with more columns), name, yaml or json; with --server, yaml and json have the form of an "+
+			"answer to Discovery")
 	o.AddFlags(f)
 	f.StringVar(&o.diagnostics, "diagnostics", target.DefaultDiagnostics,
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")

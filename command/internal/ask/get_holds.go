@@ -32,11 +32,11 @@ func newGetHoldsCommand() *cobra.Command {
 		Use:     "holds [CLUSTER]",
 		Aliases: []string{"hold"},
 		Short:   "List the Clusters that wait for a handler, and why",
-		Long: "List the Clusters that cannot go on because a handler of a hook says so, with retryAfterSeconds or with\n" +
-			"status Failure, or because it does not answer. A process knows the calls that it has made: through the\n" +
-			"API server, all replicas of a gateway are asked, and the last answer to each Cluster counts.\n\n" +
-			"Below them are the Clusters that have the places of HookRules with concurrency, for which others wait;\n" +
-			"as JSON, \"hookgate get rules\" has them.",
+		Long: "List the Clusters that cannot go on because a handler holds them with retryAfterSeconds, answers\n" +
+			"Failure, or does not answer. A gateway process knows only the calls that it made itself: through the API\n" +
+			"server, all replicas are queried, and the last answer about each Cluster counts.\n\n" +
+			"Below them are the Clusters that occupy the places of HookRules with concurrency, for which others\n" +
+			"wait; \"hookgate get rules\" has these as JSON.",
 		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -54,7 +54,7 @@ func newGetHoldsCommand() *cobra.Command {
 	f := o.AddFlags(cmd)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
-		"format: table, wide, name, which is that of the Cluster, yaml or json")
+		"format: table, wide, name (of the Cluster), yaml or json")
 	cmd.ValidArgsFunction = target.CompleteStatus(&o.StatusOptions, clusterNames)
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd

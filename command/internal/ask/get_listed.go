@@ -36,7 +36,7 @@ func newGetListedCommand(kind *kinds.Shown) *cobra.Command {
 	}
 	f := o.AddFlags(cmd)
 	f.StringVarP(&output, "output", "o", cmdline.FormatTable,
-		"format: table, wide, with "+kind.Wide+", name, yaml or json")
+		"format: table, wide (with "+kind.Wide+"), name, yaml or json")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
 }

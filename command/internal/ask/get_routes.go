@@ -24,13 +24,13 @@ func newGetRoutesCommand() *cobra.Command {
 		Use:     "routes NAMESPACE/CLUSTER",
 		Aliases: []string{"route"},
 		Short:   "List which handlers answer which hook for a Cluster, and in which order",
-		Long: "List which handlers the hooks of a Cluster go to, as far as the labels of its namespace tell. Handlers of\n" +
-			"a hook with the same TURN are called at the same time, and those of the next one when they have answered;\n" +
+		Long: "List which handlers the hooks of a Cluster go to, judging by the labels of its namespace. Handlers of\n" +
+			"a hook with the same TURN are called at the same time, and those of the next turn once these have answered;\n" +
 			"2.1 is the first step of the chain that has turn 2. A handler without a turn is called if the caller names\n" +
 			"it, as a ClusterClass does, or if it is the only one of its hook.\n\n" +
 			"(conditional) means that a policy or a rule decides by the request whether the handler is called:\n" +
-			"\"hookgate explain\" says for one request whether it is, and why not. One gateway process knows the Clusters\n" +
-			"that its calls were about.",
+			"\"hookgate explain\" shows the decision for one request. A gateway process knows only the Clusters that its\n" +
+			"own calls were about.",
 		Example: "  hookgate get routes team-a/prod\n" +
 			"  hookgate get routes team-a/prod --gateway hookgate-system --context management -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func newGetRoutesCommand() *cobra.Command {
 	}
 	f := o.AddFlags(cmd)
 	f.StringVarP(&output, "output", "o", cmdline.FormatTable,
-		"format: table, wide, with more columns, name, which is that of each handler, yaml or json")
+		"format: table, wide (with more columns), name (of each handler), yaml or json")
 	cmd.ValidArgsFunction = target.CompleteStatus(&o, waitingClusters)
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd

@@ -38,11 +38,11 @@ func NewRecordCommand() *cobra.Command {
 	var o recordOptions
 	cmd := &cobra.Command{
 		Use:   "record HANDLER",
-		Short: "Record what one handler of a running gateway is asked and answers",
-		Long: "Write the calls that a gateway makes to one handler into a file, from now on, until --for is over, the\n" +
-			"file has --max-bytes, or Ctrl-C. The gateway needs no --record for it, and removes secrets as far as they\n" +
-			"can be recognized before it sends a call here. \"hookgate replay\" reads the file.\n\n" +
-			"A gateway in a cluster has replicas: --gateway NAMESPACE/POD names one, whose calls are recorded.",
+		Short: "Record the calls of one handler of a running gateway",
+		Long: "Write the calls that a gateway makes to one handler into a file, until --for has passed, the file has\n" +
+			"--max-bytes, or Ctrl-C. The gateway needs no --record for it, and removes the secrets that it recognizes\n" +
+			"before it sends a call here. \"hookgate replay\" reads the file.\n\n" +
+			"If a gateway in a cluster has several replicas, --gateway NAMESPACE/POD names the one to record.",
 		Example: "  hookgate record patch.acme --for 10m\n" +
 			"  hookgate record patch.acme --context management -f before.jsonl",
 		Args: cobra.ExactArgs(1),
@@ -101,7 +101,7 @@ func (o *recordOptions) record(cmd *cobra.Command, c *target.StatusClient, order
 	case err != nil:
 		return fmt.Errorf("record %s: %w", order.Handler, err)
 	case p.Ended == "":
-		return fmt.Errorf("record %s: the gateway has ended the recording before its time", order.Handler)
+		return fmt.Errorf("record %s: the gateway ended the recording early", order.Handler)
 	}
 	return nil
 }

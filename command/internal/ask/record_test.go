@@ -149,7 +149,7 @@ func TestRecordIsCutOff(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
 	got := commandtest.Hookgate(t, "", "record", "p.acme", "--diagnostics", server.URL, "-f", file)
 	if got.Code != cmdline.ExitFailed || got.Out != file+": 1 call, 2 dropped\n" ||
-		!strings.Contains(got.ErrOut, "the gateway has ended the recording before its time") || textOf(t, file) != "{\"a\":1}\n" {
+		!strings.Contains(got.ErrOut, "the gateway ended the recording early") || textOf(t, file) != "{\"a\":1}\n" {
 		t.Errorf("got %+v with %q", got, textOf(t, file))
 	}
 }

@@ -44,11 +44,11 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
 		Use:   "replay FILE... --server URL",
-		Short: "Send recorded calls to an extension or a gateway, and say which answers differ",
-		Long: "Send the calls that \"hookgate serve --record\" has written to an extension or a gateway, one after the\n" +
-			"other, and say which answers are not as they were recorded. Patches are compared by what they make of\n" +
-			"the objects, not by their text. \"-\" is standard input.\n\n" +
-			"Hooks that act are left out without --all-hooks: UpdateMachine, those that begin with After, those of\n" +
+		Short: "Send recorded calls to an extension or a gateway, and show which answers differ",
+		Long: "Send the calls of a recording (\"hookgate serve --record\") to an extension or a gateway, one after the\n" +
+			"other, and show which answers differ from the recorded ones. Patches are compared by what they make\n" +
+			"of the objects, not by their text. \"-\" is standard input.\n\n" +
+			"Without --all-hooks, hooks that act are left out: UpdateMachine, those that begin with After, those of\n" +
 			"infrastructure and of other groups, and calls that HookJobs have answered. So are calls that a gateway\n" +
 			"has made to compare the versions of a rollout, unless --handler names the version. The exit status is 0\n" +
 			"if no answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was wrong.",
@@ -65,17 +65,17 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.handler, "handler", "",
-		"replay the calls of this handler alone: its registered name, such as patch.acme, that of a version in a rollout, "+
-			"such as patch.acme-v7, or the extension's own name")
+		"replay only the calls of this handler: its registered name, such as patch.acme; the name of a version in a "+
+			"rollout, such as patch.acme-v7; or the extension's own name for it")
 	f.StringVar(&o.as, "as", "",
-		"call this handler instead; needs --handler; by default the one of the same name, of an extension the one with "+
-			"the extension's own name for it")
-	f.StringVar(&o.hook, "hook", "", "replay the calls of this hook alone")
+		"call this handler instead; needs --handler; by default the handler with the same name or, at an extension, "+
+			"with the extension's own name for it")
+	f.StringVar(&o.hook, "hook", "", "replay only the calls of this hook")
 	f.StringArrayVar(&o.ignore, "ignore", nil,
 		"JSON pointer of a value that may differ, such as /message or /retryAfterSeconds, in answers and in the objects "+
 			"that patches change; * is any one token, ** any number; may be given several times")
-	f.BoolVar(&o.all, "all-hooks", false, "replay hooks that act, too: the server does again what they say")
-	f.Float64Var(&o.rate, "rate", 0, "most calls per second; 0 means as many as the server answers one after the other")
+	f.BoolVar(&o.all, "all-hooks", false, "replay hooks that act, too: the server carries them out again")
+	f.Float64Var(&o.rate, "rate", 0, "most calls per second; 0 sends each as soon as the one before is answered")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format of the result: table, yaml or json")
 	o.AddFlags(f)
 	o.Gateway.AddFlags(f)
@@ -210,7 +210,7 @@ func (t *replayTargets) target(ctx context.Context, h *catalog.Hook, r *recordin
 	case o.isGateway: // which callers know by other names than those of the versions in an ExtensionRollout
 		return cmp.Or(r.CalledAs, r.Handler), nil
 	}
-	return "", fmt.Errorf("the server has no handler %q of this hook: say --handler and --as", r.Name)
+	return "", fmt.Errorf("the server has no handler %q of this hook: use --handler and --as", r.Name)
 }
 
 // discover asks the server which handlers it has.
@@ -237,7 +237,7 @@ func (t *replayTargets) discover(ctx context.Context, group string) *offered {
 			return o
 		}
 	}
-	o.err = fmt.Errorf("the hooks of %s have no discovery: say --handler and --as", group)
+	o.err = fmt.Errorf("the hooks of %s have no discovery: use --handler and --as", group)
 	return o
 }
 

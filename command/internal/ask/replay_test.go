@@ -203,7 +203,7 @@ func TestReplayRefuses(t *testing.T) {
 		})
 	}
 	got := commandtest.Hookgate(t, replayLine+"{}\n", "replay", "-", "--server", "https://127.0.0.1:1")
-	if !strings.Contains(got.Out, "standard input:2: no line of a recording") || !strings.Contains(got.Out, `standard input:1: BeforeClusterCreate of handler "b.acme": discover: server`) {
+	if !strings.Contains(got.Out, "standard input:2: not a line of a recording") || !strings.Contains(got.Out, `standard input:1: BeforeClusterCreate of handler "b.acme": discover: server`) {
 		t.Errorf("got %s", got.Out)
 	}
 }

@@ -48,9 +48,10 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	o := chainTestOptions{versions: versions, results: testResults{of: "chain"}}
 	cmd := &cobra.Command{
 		Use:   "test FILE...",
-		Short: "Call chains with requests, and compare what they make of them",
-		Long: "Call the chains of HandlerChainTests, which are files beside a HandlerChain, and compare the objects,\n" +
-			"the answers and the failures with those that are wanted. docs/explain.md describes the files.\n\n" +
+		Short: "Run the tests of HandlerChains",
+		Long: "Run HandlerChainTests, which are files beside a HandlerChain: call the chain with their requests, and\n" +
+			"compare the objects, the answers and the failures with the expected ones. docs/explain.md describes the\n" +
+			"files.\n\n" +
 			"With --extension-configs, no gateway is needed: the chains and extensions are those of the\n" +
 			"directory, and the extensions are discovered and called from here.\n\n" +
 			"The exit status is 0 if every case passes, and 1 if one fails.",

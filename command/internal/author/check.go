@@ -43,14 +43,14 @@ type checkOptions struct {
 }
 
 // errNotConforming is the error of a check that has found something.
-var errNotConforming = errors.New("the extension does not keep the rules")
+var errNotConforming = errors.New("the extension does not conform to the contract")
 
 // NewCheckCommand returns the command hookgate check.
 func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
 		Use:   "check URL",
-		Short: "Check that an extension keeps the rules",
+		Short: "Check that an extension conforms to the contract",
 		Long: "Check an extension from outside: discover its handlers, call each with realistic and with wrong\n" +
 			"requests, and check the answers against the rules of the Runtime SDK. --list lists the checks.\n\n" +
 			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
@@ -58,9 +58,9 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"Every handler is called several times with made-up objects, including UpdateMachine and\n" +
 			"BeforeClusterDelete: check an instance that takes no real action. Infrastructure is made only with\n" +
 			"--infrastructure: a cluster, a machine and a pool of two, in the real backend, deleted at the end.\n" +
-			"--watch checks again each time that the extension has restarted, and says what has changed.\n\n" +
+			"--watch repeats the checks whenever the extension restarts, and prints what has changed.\n\n" +
 			"The exit status is 0 if no rule of level MUST is broken, 1 if one is, and 2 if the command was wrong.\n" +
-			"Ctrl-C prints the results until then, and says which checks were not run: the exit status is 1.",
+			"After Ctrl-C, it prints the results so far and the checks that were not run; the exit status is 1.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
 			"  hookgate check grpc://127.0.0.1:9090 --watch\n" +
@@ -87,19 +87,19 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringArrayVar(&o.requests, "request", nil,
 		"HOOK=FILE, a request in YAML or JSON to send instead of the built-in one; may be given several times")
 	f.StringVar(&o.provides, "infrastructure", "",
-		"FILE in YAML or JSON with the parameters and credentials of infrastructure to make and delete, so that its "+
-			"checks can be carried out: cluster, machine, machinePool, credentials, version, bootstrap, waitSeconds")
+		"FILE in YAML or JSON with the parameters and credentials for the infrastructure that the checks make and "+
+			"delete: cluster, machine, machinePool, credentials, version, bootstrap, waitSeconds")
 	f.StringVar(&o.objects, "cluster-api-version", "",
 		"version of Cluster API objects to send: v1beta1 or v1beta2. By default the version that a gRPC extension "+
-			"states, or else that of the requests, which is v1beta2 for the built-in ones")
+			"states, or else the version of the requests, which is v1beta2 for the built-in ones")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format of the results: table, which lists the findings; json; or junit, XML for CI systems")
-	f.BoolVar(&o.list, "list", false, "print the checks, and run none")
-	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
+	f.BoolVar(&o.list, "list", false, "print the checks without running them")
+	f.BoolVar(&o.strict, "strict", false, "count broken rules of the level SHOULD, too")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the checks that pass or do not apply, too")
 	f.BoolVar(&o.watches, "watch", false,
-		"check again each time that the extension has restarted, or its answer to Discovery has changed, until Ctrl-C; the "+
-			"exit status is that of the last results")
+		"check again whenever the extension restarts or its answer to Discovery changes, until Ctrl-C; the last results "+
+			"decide the exit status")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long all checks together may take, each time")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"only": completeChecks(), "skip": completeChecks()})
 	return cmd
@@ -143,7 +143,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	run := func(ctx context.Context) (conformance.Report, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not done within %s", o.Timeout))
 		defer cancel()
-		progress.show("waits for the answer to Discovery")
+		progress.show("waiting for the answer to Discovery")
 		defer progress.show("")
 		return conformance.Run(ctx, target, conformance.Options{
 			Catalog: hooks, Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects,

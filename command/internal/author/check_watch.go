@@ -57,7 +57,7 @@ func (o *checkOptions) watch(
 		} else {
 			last = &report
 		}
-		progress.show("waits for the extension to restart; Ctrl-C ends")
+		progress.show("waiting for the extension to restart; Ctrl-C to end")
 		if why = restarts.wait(ctx); ctx.Err() != nil {
 			return o.lastOf(last)
 		}

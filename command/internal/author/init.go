@@ -29,14 +29,14 @@ func NewInitCommand() *cobra.Command {
 		Use:   "init {" + strings.Join(kinds, " | ") + "} NAME",
 		Short: "Make a project: a rule, a job, or an extension",
 		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests. A rule and a\n" +
-			"job need no server. The other kinds are languages in which to write an extension, with the package\n" +
-			"for authors, and a gateway beside it in its Deployment.\n\n" +
+			"job need no server. The other kinds are languages: an extension written with the package for\n" +
+			"authors, and a gateway beside it in its Deployment.\n\n" +
 			"NAME is the name of the project and of its objects. Nothing is overwritten.",
 		Example: "  hookgate init rule approve-upgrade\n" +
 			"  hookgate init go acme --module github.com/acme/acme",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cmdline.Usagef("want a kind of projects and a name, got %d arguments; the kinds are %s",
+				return cmdline.Usagef("want a kind of project and a name, got %d arguments; the kinds are %s",
 					len(args), strings.Join(kinds, ", "))
 			}
 			return nil
@@ -55,7 +55,7 @@ func NewInitCommand() *cobra.Command {
 // initProject makes a project, and prints what there is and the first command to run.
 func initProject(out io.Writer, kind, name, dir, module string) error {
 	if !slices.Contains(scaffold.Kinds(), kind) {
-		return cmdline.Usagef("no kind %q of projects: want one of %s", kind, strings.Join(scaffold.Kinds(), ", "))
+		return cmdline.Usagef("no project of kind %q: want one of %s", kind, strings.Join(scaffold.Kinds(), ", "))
 	}
 	if err := scaffold.CheckName(name); err != nil {
 		return cmdline.Usagef("name %q %w", name, err)

@@ -117,8 +117,8 @@ func TestInitRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"NoName":   {[]string{"rule"}, cmdline.ExitUsage, "want a kind of projects and a name, got 1 arguments; the kinds are rule, job, go, python, typescript"},
-		"NoKind":   {[]string{"cobol", "a"}, cmdline.ExitUsage, `no kind "cobol" of projects: want one of rule, job, go, python, typescript`},
+		"NoName":   {[]string{"rule"}, cmdline.ExitUsage, "want a kind of project and a name, got 1 arguments; the kinds are rule, job, go, python, typescript"},
+		"NoKind":   {[]string{"cobol", "a"}, cmdline.ExitUsage, `no project of kind "cobol": want one of rule, job, go, python, typescript`},
 		"Name":     {[]string{"rule", "../a"}, cmdline.ExitUsage, `name "../a" must be a DNS label that begins with a letter`},
 		"Digit":    {[]string{"rule", "1a"}, cmdline.ExitUsage, `name "1a" must be a DNS label that begins with a letter`},
 		"LongName": {[]string{"rule", strings.Repeat("a", 51)}, cmdline.ExitUsage, "must have at most 50 characters"},

@@ -29,12 +29,12 @@ func NewLintCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint DIR|FILE...",
 		Short: "Find mistakes in manifests of ExtensionConfigs, policies, rules and chains",
-		Long: "Find mistakes in manifests, before they are applied or a gateway reads them: what is not as the\n" +
-			"schemas say, policies in conflict, Services without the port that an ExtensionConfig names, and\n" +
-			"expressions that do not suit the requests of the hooks that they are for. Those of the handlers in\n" +
-			"status.handlers are known; without them, a match condition has to suit one hook, and the steps of a\n" +
-			"HandlerChain are taken to exist. lint needs no gateway and no cluster. What rules and chains answer,\n" +
-			"\"hookgate rule test\" and \"hookgate chain test\" find out.\n\n" +
+		Long: "Find mistakes in manifests before they are applied or a gateway reads them: violations of the\n" +
+			"schemas, policies in conflict, Services without the port that an ExtensionConfig names, and\n" +
+			"expressions that do not suit the requests of their hooks. lint takes the hooks from status.handlers;\n" +
+			"without it, a match condition has to suit one hook, and the steps of a HandlerChain are assumed to\n" +
+			"exist. lint needs no gateway and no cluster. To test what rules and chains answer, use \"hookgate rule\n" +
+			"test\" and \"hookgate chain test\".\n\n" +
 			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2 for\n" +
 			"wrong usage. Warnings, such as about objects of other kinds, do not count.",
 		Example: "  hookgate lint manifests/\n" +
@@ -137,7 +137,7 @@ func (l linted) writeSARIF(w io.Writer) error {
 	run.Tool.Driver.WithVersion(cmdline.CurrentBuild().Version)
 	run.AddRule(rule).WithHelpURI(help).
 		WithShortDescription(sarif.NewMultiformatMessageString().
-			WithText("A manifest that a gateway would not use as it is meant."))
+			WithText("A manifest that a gateway would not use as intended."))
 	for i := range l {
 		p := &l[i]
 		place := sarif.NewPhysicalLocation().WithArtifactLocation(

@@ -53,15 +53,15 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	cmd := &cobra.Command{
 		Use:   "preflight --for TARGET [--kubeconfig FILE | --extension-configs DIR]",
 		Short: "Show what an upgrade means for the registered handlers",
-		Long: "Show, for each registered handler, whether an upgrade would break it, lose part of its requests,\n" +
-			"or needs attention, and what to do about it, down to the ExtensionPolicy to apply.\n" +
+		Long: "Show, for each registered handler, whether an upgrade would break it, would lose part of its\n" +
+			"requests, or needs attention, and what to do about it, down to the ExtensionPolicy to apply.\n" +
 			"docs/upgrading.md explains the findings. preflight calls no hook, needs no gateway, and changes\n" +
-			"nothing but what --record says.\n\n" +
+			"nothing without --record.\n\n" +
 			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
-			"clusterctl has installed Cluster API, preflight finds it out.\n\n" +
-			"The exit status is 0 if nothing breaks, 1 if something does, the handlers of an extension are not\n" +
-			"known, there is nothing to judge, or the question could not be answered, and 2 for wrong usage.",
+			"clusterctl has installed Cluster API, preflight finds it itself.\n\n" +
+			"The exit status is 0 if nothing breaks, 1 if something does, if the handlers of an extension are\n" +
+			"not known, if there is nothing to judge, or if preflight cannot tell, and 2 for wrong usage.",
 		Example: "  hookgate preflight --for cluster-api=v1.14.0 --context management\n" +
 			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 \\\n" +
 			"    --extension-configs manifests/ --discover\n" +
@@ -87,12 +87,12 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
-		"least level for which the exit status is 1: break, which includes unknown, degrade or warn")
+		"lowest level for which the exit status is 1: break, which includes unknown, degrade or warn")
 	f.BoolVar(&o.record, "record", false,
-		"record the verdict at the Deployment of what would be upgraded, for deploy/upgrade-guard, which refuses the "+
-			"upgrade before that; an approval counts for a day, and until a registration changes")
+		"record the verdict in the Deployment that would be upgraded, for deploy/upgrade-guard, which refuses the "+
+			"upgrade without one; an approval counts for a day, and until a registration changes")
 	f.BoolVar(&o.allowEmpty, "allow-empty", false,
-		"take it that nothing is registered: then nothing breaks, and --record approves")
+		"accept that nothing is registered: then nothing breaks, and --record approves")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
@@ -134,7 +134,7 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster: leave out " +
 			"--extension-configs, --extension-config-group and --watch-filter")
 	case o.record && t.ClusterAPI != nil && t.ClusterAPI.Announced:
-		return t, cmdline.Usagef("--record: Cluster API %s is only known as announced: use the hookgate of a release that "+
+		return t, cmdline.Usagef("--record: Cluster API %s is known only as announced: use the hookgate of a release that "+
 			"knows it", t.ClusterAPI.Name)
 	case o.discover && o.extensionConfigs == "":
 		return t, cmdline.Usagef("--discover: in a cluster, the gateway discovers extensions; use it with " +
@@ -309,7 +309,7 @@ func readCluster(
 			t.FromSource = "Provider " + provider
 		}
 		if err != nil {
-			_, _ = fmt.Fprintf(notes, "Which Cluster API runs now is not known: %v. Say it with --from %s=VERSION.\n",
+			_, _ = fmt.Fprintf(notes, "Which Cluster API runs now is not known: %v. Give it with --from %s=VERSION.\n",
 				err, preflight.ClusterAPI)
 		}
 	}

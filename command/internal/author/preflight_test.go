@@ -226,7 +226,7 @@ func TestPreflightMistakes(t *testing.T) {
 		"TwoSources":    {directory("--for", target, "--kubeconfig", "x"), cmdline.ExitUsage, "leave one of them out"},
 		"RecordPart":    {[]string{"--for", target, "--kubeconfig", "x", "--record", "--watch-filter", "a"}, cmdline.ExitUsage, "--record: a verdict is about all registrations of a cluster"},
 		"RecordFiles":   {directory("--for", target, "--record"), cmdline.ExitUsage, "--record: a verdict is about all registrations of a cluster"},
-		"RecordAhead":   {[]string{"--for", "cluster-api=v1.15.0", "--kubeconfig", "x", "--record"}, cmdline.ExitUsage, "--record: Cluster API v1.15 is only known as announced"},
+		"RecordAhead":   {[]string{"--for", "cluster-api=v1.15.0", "--kubeconfig", "x", "--record"}, cmdline.ExitUsage, "--record: Cluster API v1.15 is known only as announced"},
 		"Discover":      {[]string{"--for", target, "--kubeconfig", "x", "--discover"}, cmdline.ExitUsage, "use it with --extension-configs"},
 		"Group":         {[]string{"--for", target, "--kubeconfig", "x", "--extension-config-group", "x"}, cmdline.ExitUsage, "--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev"},
 		"Output":        {directory("--for", target, "-o", "yaml"), cmdline.ExitUsage, `--output "yaml": want table, json, sarif or policies`},

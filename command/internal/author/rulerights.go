@@ -46,9 +46,9 @@ func newRuleRightsCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:   "rbac [FILE|DIR]...",
 		Short: "Print the rights that a gateway needs to read the params of rules",
 		Long: "Print the roles and bindings that allow the service account of a gateway to list and watch what\n" +
-			"the params of HookRules read, and nothing else: those of files, or without files those of a cluster.\n\n" +
-			"What the resource of a kind is called is asked of the cluster. For files without --kubeconfig or\n" +
-			"--context, it is guessed from the kind, as most are called.",
+			"the params of HookRules read, and nothing else: for the HookRules in files or, without files, in a cluster.\n\n" +
+			"The cluster tells which resource belongs to a kind. For files without --kubeconfig or --context,\n" +
+			"its name is guessed from the kind.",
 		Example: "  hookgate rule rbac | kubectl apply -f -\n" +
 			"  hookgate rule rbac rules/ > rights.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {

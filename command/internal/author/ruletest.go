@@ -37,7 +37,7 @@ import (
 func NewRuleCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rule",
-		Short: "Test rules that answer hooks, and print the rights that they need",
+		Short: "Test HookRules, and print the rights that they need",
 		RunE: func(*cobra.Command, []string) error {
 			return cmdline.Usagef("say what to do with rules: test or rbac")
 		},
@@ -50,11 +50,11 @@ func newRuleTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 	results := testResults{of: "rule"}
 	cmd := &cobra.Command{
 		Use:   "test FILE|DIR...",
-		Short: "Ask rules what files beside them ask, and compare the answers",
-		Long: "Ask HookRules what the HookRuleTests beside them ask, as a gateway would, and compare the answers\n" +
-			"with those that are wanted. A FILE has HookRuleTests, and its folder the rules; of a DIR, all tests\n" +
-			"are run. docs/rules.md describes the files.\n\n" +
-			"Nothing is called, and no cluster is needed. Policies and chains are left out.\n\n" +
+		Short: "Run the tests of HookRules",
+		Long: "Run HookRuleTests: evaluate the HookRules beside them for their requests, as a gateway would, and\n" +
+			"compare the answers with the expected ones. A FILE has HookRuleTests, and its folder the rules; for\n" +
+			"a DIR, all tests run. docs/rules.md describes the files.\n\n" +
+			"It calls nothing and needs no cluster. Policies and chains are left out.\n\n" +
 			"The exit status is 0 if every case passes, and 1 if one fails.",
 		Example: "  hookgate rule test rules/\n" +
 			"  hookgate rule test examples/rules/* -o junit > rules.xml",

@@ -55,12 +55,12 @@ func NewCallersCommand() *cobra.Command {
 	o := clusterCallersOptions{}
 	cmd := &cobra.Command{
 		Use:   "callers [--context CONTEXT] [--dry-run]",
-		Short: "Give Cluster API the certificate with which it may call",
-		Long: "Give Cluster API's managers, core and the kubeadm control plane, the client certificate that the gateway's\n" +
+		Short: "Install the client certificate that lets Cluster API call the gateway",
+		Long: "Give Cluster API's managers, core and the kubeadm control plane, a client certificate that the gateway's\n" +
 			"CA of callers has signed: copy its Secret into their namespaces, and add a volume and the flags\n" +
-			"--runtime-extension-client-cert-file and --runtime-extension-client-key-file to their Deployments. It says\n" +
-			"what it changes, and changes nothing twice. Run it again after each upgrade of Cluster API, which replaces\n" +
-			"the Deployments, and after another certificate has been made.",
+			"--runtime-extension-client-cert-file and --runtime-extension-client-key-file to their Deployments. The\n" +
+			"command prints what it changes; running it twice changes nothing more. Run it again after each upgrade of\n" +
+			"Cluster API, which replaces the Deployments, and after the certificate has been replaced.",
 		Example: "  hookgate callers --context management --dry-run\n  hookgate callers --context management",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,7 +71,7 @@ func NewCallersCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.namespace, "namespace", target.DefaultGateway, "namespace of the gateway")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would change; the API server checks it")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would change; the API server checks it")
 	o.kube.AddFlags(f)
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd

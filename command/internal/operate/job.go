@@ -29,7 +29,7 @@ import (
 func NewJobCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job",
-		Short: "Run Jobs that answer hooks again, or forget that they have run",
+		Short: "Rerun Jobs that answer hooks, or forget that they have run",
 		RunE: func(*cobra.Command, []string) error {
 			return cmdline.Usagef("say what to do with Jobs: rerun or forget")
 		},
@@ -41,10 +41,10 @@ func NewJobCommand() *cobra.Command {
 func newJobRerunCommand() *cobra.Command {
 	return (&clusterJobOptions{run: rerunJobs}).command(&cobra.Command{
 		Use:   "rerun NAME --cluster NAMESPACE/NAME",
-		Short: "Have a HookJob run again for a Cluster",
-		Long: "Delete the Jobs of a HookJob for a Cluster that have ended, and forget their successes: when the hook is\n" +
-			"called again, the Job is made again. It is for one that has failed, or that has to run once more. Jobs\n" +
-			"that have not ended go on.",
+		Short: "Run a HookJob again for a Cluster",
+		Long: "Delete the finished Jobs of a HookJob for a Cluster, and forget their successes: the next call of the\n" +
+			"hook makes the Job again. Use it for a Job that has failed, or that has to run once more. Jobs that have\n" +
+			"not finished go on.",
 		Example: "  hookgate job rerun etcd-backup --cluster team-a/prod --context management",
 	})
 }
@@ -53,8 +53,8 @@ func newJobForgetCommand() *cobra.Command {
 	return (&clusterJobOptions{run: forgetJobs}).command(&cobra.Command{
 		Use:   "forget NAME --cluster NAMESPACE/NAME",
 		Short: "Forget that a HookJob has succeeded for a Cluster",
-		Long: "Remove what is recorded of the successes of a HookJob for a Cluster, and touch no Job: one that is still\n" +
-			"there answers as before, and one that is gone is made again when the hook is called again.",
+		Long: "Remove the recorded successes of a HookJob for a Cluster without touching its Jobs: a Job that still\n" +
+			"exists answers as before, and the next call of the hook makes a missing Job again.",
 		Example: "  hookgate job forget etcd-backup --cluster team-a/prod --context management",
 	})
 }
@@ -134,7 +134,7 @@ func forgetJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string
 }
 
 func nothingOf(name, cluster string) error {
-	return fmt.Errorf("HookJob %q has nothing of Cluster %s: hookgate get jobs lists HookJobs, and --namespace says "+
+	return fmt.Errorf("HookJob %q has nothing for Cluster %s: hookgate get jobs lists HookJobs, and --namespace says "+
 		"where the gateway is", name, cluster)
 }
 

@@ -81,7 +81,7 @@ func (o *rolloutOptions) command(
 
 // addYes adds the flag of a command that asks.
 func (o *rolloutOptions) addYes(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "skip the confirmation")
 	return cmd
 }
 
@@ -161,7 +161,7 @@ func (r *clusterRollout) change(
 }
 
 // errNotConfirmed is the error of who does not say yes.
-var errNotConfirmed = errors.New("not confirmed: nothing was changed; --yes does not ask")
+var errNotConfirmed = errors.New("not confirmed: nothing was changed; --yes skips the confirmation")
 
 // confirm asks for a yes.
 func (r *clusterRollout) confirm(question string) error {

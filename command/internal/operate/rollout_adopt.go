@@ -26,10 +26,10 @@ func newRolloutAdoptCommand() *cobra.Command {
 	var dryRun bool
 	cmd := o.command(&cobra.Command{
 		Use:   "adopt NAME [--candidate EXTENSIONCONFIG]",
-		Short: "Make an ExtensionRollout of an ExtensionConfig that is in use",
+		Short: "Make an ExtensionRollout from an ExtensionConfig that is in use",
 		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use, which becomes stable. Its\n" +
 			"handlers keep their names, and no Cluster changes versions. With --candidate, Clusters are compared, too;\n" +
-			"none moves before spec.candidateFor or \"hookgate rollout approve\" says so.",
+			"none moves until spec.candidateFor or \"hookgate rollout approve\" says so.",
 		Example: "  hookgate rollout adopt acme --dry-run\n" +
 			"  hookgate rollout adopt acme --candidate acme-v7 --context management",
 	}, func(ctx context.Context, r *clusterRollout) error {

@@ -29,18 +29,18 @@ func newRolloutApproveCommand() *cobra.Command {
 	var a approval
 	cmd := o.addYes(o.command(&cobra.Command{
 		Use:   "approve NAME --cluster NAMESPACE/NAME | --all | --variables",
-		Short: "Let Clusters move though the versions answer differently for them",
-		Long: "Show what differs for Clusters, ask, and add them to spec.approved: they move to the candidate, whatever\n" +
-			"spec.candidateFor says. --variables approves that the answers to calls about no Cluster differ, such as\n" +
-			"those of DiscoverVariables, which keeps the candidate from being promoted.",
+		Short: "Let Clusters move although the versions answer differently for them",
+		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they move to the\n" +
+			"candidate regardless of spec.candidateFor. --variables approves differences in the answers to calls about\n" +
+			"no Cluster, such as DiscoverVariables: until approved, they keep the candidate from being promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
 			"  hookgate rollout approve acme --variables --yes",
 	}, a.approve))
 	f := cmd.Flags()
 	f.StringArrayVar(&a.clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
-	f.BoolVar(&a.all, "all", false, "all Clusters, those that are not compared yet, too")
+	f.BoolVar(&a.all, "all", false, "all Clusters, including those not compared yet")
 	f.BoolVar(&a.variables, "variables", false, "calls about no Cluster")
-	f.BoolVar(&a.force, "force", false, "also Clusters that have not been compared")
+	f.BoolVar(&a.force, "force", false, "approve Clusters that have not been compared, too")
 	return cmd
 }
 

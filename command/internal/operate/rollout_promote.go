@@ -27,13 +27,13 @@ func newRolloutPromoteCommand() *cobra.Command {
 	cmd := o.addYes(o.command(&cobra.Command{
 		Use:   "promote NAME",
 		Short: "Make the candidate stable, for all Clusters",
-		Long: "Show how many Clusters change versions, ask, and make the candidate the stable version: it answers for all\n" +
-			"Clusters at once. spec.candidate, candidateFor, approved and paused are cleared. It is refused while Clusters\n" +
-			"differ that have neither moved nor are approved, or have not been compared, and while variables differ that\n" +
-			"are not approved.",
+		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the stable version:\n" +
+			"it answers for all Clusters at once. spec.candidate, candidateFor, approved and paused are cleared. The command\n" +
+			"refuses while Clusters that have neither moved nor been approved differ or have not been compared, and\n" +
+			"while unapproved variables differ.",
 		Example: "  hookgate rollout promote acme --context management",
 	}, func(ctx context.Context, r *clusterRollout) error { return r.promote(ctx, force) }))
-	cmd.Flags().BoolVar(&force, "force", false, "promote whatever differs for Clusters")
+	cmd.Flags().BoolVar(&force, "force", false, "promote regardless of what differs for Clusters")
 	return cmd
 }
 
@@ -99,16 +99,16 @@ func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecord
 			of.Name))
 	}
 	if !force && records.aborted != nil {
-		errs = append(errs, fmt.Errorf("the rollout is aborted, because %s: mend it, and hookgate rollout resume %s; or say "+
-			"--force", records.aborted.Spec.Message, of.Name))
+		errs = append(errs, fmt.Errorf("the rollout is aborted, because %s: fix that, then run hookgate rollout resume %s; "+
+			"or use --force", records.aborted.Spec.Message, of.Name))
 	}
 	if !force && len(p.held) > 0 {
-		errs = append(errs, fmt.Errorf("%s would change with differences that nobody has approved: hookgate rollout approve "+
-			"%s; or say --force", text.Plural(len(p.held), "Cluster"), of.Name))
+		errs = append(errs, fmt.Errorf("%s would change with differences that are not approved: run hookgate rollout "+
+			"approve %s; or use --force", text.Plural(len(p.held), "Cluster"), of.Name))
 	}
 	if !force && (p.unknown > 0 || p.uncounted != nil) {
 		errs = append(errs, errors.New("not all Clusters have been compared: set spec.compare, and wait until Cluster API "+
-			"has reconciled them; or say --force"))
+			"has reconciled them; or use --force"))
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("promote %s %q: %w", rollout.Kind, of.Name, errors.Join(errs...))

@@ -91,9 +91,9 @@ func newRolloutUndoCommand() *cobra.Command {
 	cmd := o.addYes(o.command(&cobra.Command{
 		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
 		Short: "Move Clusters back to the stable version",
-		Long: "Show which Clusters have moved, and what differs for them, ask, let no more Clusters move, and move these\n" +
-			"back: the stable version answers for them at once, and what differs is replaced again. Without --cluster,\n" +
-			"they are all that have moved.",
+		Long: "Show which Clusters have moved and what differs for them, ask for confirmation, let no more Clusters\n" +
+			"move, and move these back: the stable version answers for them at once, and what differs is replaced again.\n" +
+			"Without --cluster, all Clusters that have moved go back.",
 		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
 	}, func(ctx context.Context, r *clusterRollout) error { return r.undo(ctx, clusters) }))
 	cmd.Flags().StringArrayVar(&clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
@@ -142,7 +142,7 @@ func (r *clusterRollout) undo(ctx context.Context, clusters []string) error {
 		record := records.clusters[name]
 		same := client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion}
 		if err := r.removeRecord(ctx, record, same); err != nil {
-			return fmt.Errorf("%d of %s moved back: %w; say it again", i, text.Plural(len(moved), "Cluster"), err)
+			return fmt.Errorf("%d of %s moved back: %w; run the command again", i, text.Plural(len(moved), "Cluster"), err)
 		}
 	}
 	r.sayf("%s back: %s answers from their next calls on. The rollout is paused, and they are\n"+

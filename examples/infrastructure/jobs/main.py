@@ -46,7 +46,7 @@ def directory(kind, request):
     """Return the directory of a subject."""
     name = request["subject"]["externalId"]
     if not re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
-        raise Unknown("the externalId is no DNS-1123 label")
+        raise Unknown("the externalId is not a DNS-1123 label")
     return pathlib.Path(os.environ["JOBS_DIR"]).absolute() / kind / name
 
 

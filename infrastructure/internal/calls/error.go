@@ -11,8 +11,8 @@ import (
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 )
 
-// ErrBusy reports that as many calls of the class are in flight as may be. Nothing was called: try again soon.
-var ErrBusy = errors.New("as many calls of the class are in flight as may be")
+// ErrBusy reports that the class has its maximum number of calls in flight. Nothing was called: try again soon.
+var ErrBusy = errors.New("the class has its maximum number of calls in flight")
 
 // Error is a call without an answer that keeps the contract. It says nothing about what exists outside.
 type Error struct {

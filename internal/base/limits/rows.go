@@ -31,8 +31,8 @@ func memory() []Limit {
 	shows := "`hookgate_memory_reserved_bytes`, `hookgate_memory_refused_total`"
 	return []Limit{
 		{"process", "budget: the memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, and at least " + size(ProgramHeap) + " less than Go's heap; at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + ", with a warning beyond " + percent(LargestBudgetShare) + " of the limit; or the container's limit with `GOMEMLIMIT`", shows},
-		{"call", "of a budget of less than " + size(LeastBudget) + ", in a container of less than " + size(LeastBudget*100/BudgetShare) + ", which the log says", "all of it", "`TooLarge`", "", ""},
-		{"process", "budget, if the process has no limit, which the log says", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
+		{"call", "of a budget of less than " + size(LeastBudget) + ", in a container of less than " + size(LeastBudget*100/BudgetShare) + " (logged at start)", "all of it", "`TooLarge`", "", ""},
+		{"process", "the default budget when the process has no memory limit (logged at start)", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
 		{"process", "Go's heap, unless `GOMEMLIMIT` is less", percent(HeapShare) + " of the container's limit, and at least " + size(HeapRest) + " less", "garbage is collected more often", "", ""},
 		{"process", "part of the budget up to which calls are admitted; up to which they get more", percent(AdmittedShare) + ", those up to " + size(LittleCallBytes) + " " + percent(AdmittedLittleShare) + ", up to " + size(SmallCallBytes) + " " + percent(AdmittedSmallShare) + "; " + percent(GrownShare), "waits; " + overloaded, "", ""},
 		{"process", "answers that [caches](extension-policy.md#cache) keep", percent(KeptShare) + " of the budget, at most " + size(CachedBytes) + "; " + size(CachedBytes/CachedPart) + " for one; none while calls use " + percent(KeptBelow), "the least recently used are forgotten", "", ""},

@@ -112,7 +112,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 	case s.Token != "" && s.TokenSHA256 != "":
 		return nil, errors.New("token and tokenSHA256: give one of them")
 	case s.Token == "" && s.TokenSHA256 == "" && len(s.CertificateNames) == 0:
-		return nil, errors.New("nothing to know it by: give certificateNames, tokenSHA256 or token")
+		return nil, errors.New("nothing to identify it by: give certificateNames, tokenSHA256 or token")
 	case slices.Contains(s.CertificateNames, ""):
 		return nil, errors.New("certificateNames: a name is empty")
 	}

@@ -57,7 +57,7 @@ func TestCallersRefuseMistakes(t *testing.T) {
 		"SameToken":       {header + "- {name: a, token: " + someToken + ", hooks: [\"*\"]}\n- {name: b, tokenSHA256: " + fmt.Sprintf("%x", sha256.Sum256([]byte(someToken))) + ", hooks: [\"*\"]}", `callers[1]: has the token of caller "a"`},
 		"NoHooks":         {header + "- {name: a, token: " + someToken + "}", `callers[0]: hooks: required: names of hooks, or "*" for all`},
 		"OtherHook":       {header + "- {name: a, token: " + someToken + ", hooks: [Dinner]}", `callers[0]: hooks: no hook "Dinner"`},
-		"Nothing":         {header + "- {name: a, hooks: [\"*\"]}", "callers[0]: nothing to know it by"},
+		"Nothing":         {header + "- {name: a, hooks: [\"*\"]}", "callers[0]: nothing to identify it by"},
 		"Both":            {header + "- {name: a, token: " + someToken + ", tokenSHA256: ab, hooks: [\"*\"]}", "token and tokenSHA256: give one of them"},
 		"EmptyName":       {header + "- {name: a, certificateNames: [\"\"], hooks: [\"*\"]}", "certificateNames: a name is empty"},
 		"ShortToken":      {header + "- {name: a, token: " + someToken[1:] + ", hooks: [\"*\"]}", "token: want 16 to 16384 bytes"},

@@ -53,7 +53,7 @@ func (l *limiter) begin(c Caller) (*usage, error) {
 	u := l.callers[c]
 	if u == nil {
 		if len(l.callers) >= l.tracked && !l.forget() {
-			return nil, tooMuch("the gateway has calls of as many callers as it can track: try again")
+			return nil, tooMuch("the gateway cannot track more callers: try again")
 		}
 		u = &usage{caller: c}
 		if l.limits.Rate > 0 {
@@ -64,11 +64,11 @@ func (l *limiter) begin(c Caller) (*usage, error) {
 	}
 	switch {
 	case l.limits.InFlight > 0 && u.inFlight >= l.limits.InFlight:
-		return nil, tooMuch("the caller has %d calls in flight, as many as one may have: try again once some have "+
+		return nil, tooMuch("the caller has %d calls in flight, the most that one caller may have: try again once some have "+
 			"ended", l.limits.InFlight)
 	case u.rate != nil && !u.rate.Allow():
-		return nil, tooMuch("the caller makes more than %d calls per second, as many as one may make: try again later",
-			l.limits.Rate)
+		return nil, tooMuch("the caller makes more than %d calls per second, the most that one caller may make: try again "+
+			"later", l.limits.Rate)
 	}
 	u.inFlight++
 	if u.idle != nil {

@@ -65,7 +65,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		"resolver":          {"the resolver has a fault", atHost(good.cc, "ext.example"), faulty, "host name lookup did not work"},
 		"unknown authority": {"another CA", registry.ClientConfig{URL: good.URL, CABundle: other.PEM}, nil, "certificate not trusted: signed by an unknown authority"},
 		"system roots":      {"no CA means the system's, which do not know ours", registry.ClientConfig{URL: good.URL}, nil, "certificate not trusted: signed by an unknown authority"},
-		"wrong host":        {"the certificate is for other names", atHost(good.cc, "other.example"), resolver("127.0.0.1"), `certificate not trusted: not made out to "other.example"`},
+		"wrong host":        {"the certificate is for other names", atHost(good.cc, "other.example"), resolver("127.0.0.1"), `certificate not trusted: not valid for "other.example"`},
 		"expired":           {"the text must not have the time in it", withTLS(expired), nil, "certificate not trusted: expired or not yet valid"},
 		"old TLS":           {"TLS 1.1 is not spoken any more", withTLS(old), nil, "TLS handshake refused: protocol version not supported"},
 		"no TLS":            {"HTTP without S", registry.ClientConfig{URL: "https://" + plain.Listener.Addr().String()}, nil, "the server does not speak TLS"},

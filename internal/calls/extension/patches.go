@@ -60,16 +60,16 @@ func checkPatch(kind hooksv1alpha1.PatchType, text []byte, step func() error) er
 	switch kind {
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
 		if err := checkOperations(&s); jsonscan.Space(text, 0) == len(text) {
-			return fmt.Errorf("patch is no JSONPatch: %w", jsonpatch.ErrNoText)
+			return fmt.Errorf("patch is not a JSONPatch: %w", jsonpatch.ErrNoText)
 		} else if err != nil {
-			return fmt.Errorf("patch is no JSONPatch: %w", err)
+			return fmt.Errorf("patch is not a JSONPatch: %w", err)
 		}
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
 		if len(text) == 0 {
 			return nil // which changes nothing, as for Cluster API
 		}
 		if err := checkMerge(&s); err != nil {
-			return fmt.Errorf("patch is no JSONMergePatch: %w", err)
+			return fmt.Errorf("patch is not a JSONMergePatch: %w", err)
 		}
 	default:
 		return errors.New(`patchType: want "JSONPatch" or "JSONMergePatch", got ""`)

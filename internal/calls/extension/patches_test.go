@@ -45,14 +45,14 @@ func TestPatches(t *testing.T) {
 		{jsonPatch, `[{"op":"add","path":"/a","value":null},{"op":"replace","path":"/a"}]`, "it has no value"},
 		{jsonPatch, `[{"op":"add","path":"/a","value":1},{"op":"copy","from":"/a","path":"/b"},{"op":"move","from":"/a","path":"/c"}]`, ""},
 		{jsonPatch, `[{"op":"add","path":"/a","value":1},{"op":"test","path":"/a","value":1},{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/a"}]`, ""},
-		{jsonPatch, ``, `no JSONPatch: it is empty: where nothing changes, leave the patch with its type out, or write [] ("W10=" in JSON)`},
-		{jsonPatch, " \n", "no JSONPatch: it is empty"},
-		{jsonPatch, `nil`, "no JSONPatch"},
-		{jsonPatch, `[]]`, "no JSONPatch"},
-		{jsonPatch, `{"spec":{}}`, "no JSONPatch: want a list of operations"},
-		{jsonPatch, `[{"op":`, "no JSONPatch: operation 0"},
-		{jsonPatch, `[null]`, "no JSONPatch: operation 0: want an object"},
-		{jsonPatch, `[{"op":"add","path":"/a","value":1},{}]`, "no JSONPatch: operation 1: it is not of RFC 6902"},
+		{jsonPatch, ``, `not a JSONPatch: it is empty: where nothing changes, leave the patch with its type out, or write [] ("W10=" in JSON)`},
+		{jsonPatch, " \n", "not a JSONPatch: it is empty"},
+		{jsonPatch, `nil`, "not a JSONPatch"},
+		{jsonPatch, `[]]`, "not a JSONPatch"},
+		{jsonPatch, `{"spec":{}}`, "not a JSONPatch: want a list of operations"},
+		{jsonPatch, `[{"op":`, "not a JSONPatch: operation 0"},
+		{jsonPatch, `[null]`, "not a JSONPatch: operation 0: want an object"},
+		{jsonPatch, `[{"op":"add","path":"/a","value":1},{}]`, "not a JSONPatch: operation 1: it is not of RFC 6902"},
 		{jsonPatch, `[{"op":"Add","path":"/a","value":1}]`, "it is not of RFC 6902"},
 		{jsonPatch, `[{"op":1,"path":"/a","value":1}]`, "it is not of RFC 6902"},
 		{jsonPatch, `[{"op":"add","value":1}]`, "it has no path"},
@@ -61,10 +61,10 @@ func TestPatches(t *testing.T) {
 		{jsonPatch, `[{"op":"copy","from":null,"path":"/a"}]`, "it has no from"},
 		{mergePatch, `{}`, ""},
 		{mergePatch, ` {"a":null} `, ""},
-		{mergePatch, `null`, "no JSONMergePatch: want a JSON object"},
-		{mergePatch, `[{"op":"add"}]`, "no JSONMergePatch: want a JSON object"},
-		{mergePatch, `{"a":}`, "no JSONMergePatch"},
-		{mergePatch, `{} {}`, "no JSONMergePatch"},
+		{mergePatch, `null`, "not a JSONMergePatch: want a JSON object"},
+		{mergePatch, `[{"op":"add"}]`, "not a JSONMergePatch: want a JSON object"},
+		{mergePatch, `{"a":}`, "not a JSONMergePatch"},
+		{mergePatch, `{} {}`, "not a JSONMergePatch"},
 		{untyped, `{}`, "patchType: want"},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestOnlyPatchesOfASuccessAreChecked(t *testing.T) {
 	}{
 		"items": {&hooksv1alpha1.GeneratePatchesResponse{Status: patchSucceeded, Items: []*hooksv1alpha1.GeneratePatchesResponseItem{
 			{Uid: "first", PatchType: mergePatch}, {Uid: "second", PatchType: jsonPatch, Patch: []byte(`{}`)},
-		}}, `items[1], of uid "second": patch is no JSONPatch: want a list`},
+		}}, `items[1], of uid "second": patch is not a JSONPatch: want a list`},
 		"a Failure": {&hooksv1alpha1.GeneratePatchesResponse{
 			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, Items: []*hooksv1alpha1.GeneratePatchesResponseItem{{Uid: "first"}},
 		}, ""},
@@ -109,7 +109,7 @@ func TestOnlyPatchesOfASuccessAreChecked(t *testing.T) {
 		"a MachineSet": {&hooksv1alpha1.CanUpdateMachineSetResponse{
 			Status: patchSucceeded, MachineSetPatch: &hooksv1alpha1.Patch{}, InfrastructureMachineTemplatePatch: wrong,
 		}, "infrastructureMachineTemplatePatch: patch is no"},
-		"only a type":    {&hooksv1alpha1.CanUpdateMachineResponse{Status: patchSucceeded, MachinePatch: &hooksv1alpha1.Patch{PatchType: jsonPatch}}, "machinePatch: patch is no JSONPatch: it is empty: "},
+		"only a type":    {&hooksv1alpha1.CanUpdateMachineResponse{Status: patchSucceeded, MachinePatch: &hooksv1alpha1.Patch{PatchType: jsonPatch}}, "machinePatch: patch is not a JSONPatch: it is empty: "},
 		"empty":          {&hooksv1alpha1.CanUpdateMachineResponse{Status: patchSucceeded, MachinePatch: &hooksv1alpha1.Patch{}}, ""},
 		"without a type": {&hooksv1alpha1.CanUpdateMachineResponse{Status: patchSucceeded, MachinePatch: &hooksv1alpha1.Patch{Patch: []byte(`{}`)}}, "machinePatch: patchType"},
 	} {
@@ -159,7 +159,7 @@ func TestPatchesAreCheckedOverBothProtocols(t *testing.T) {
 				UnknownMembers: map[string]*hooksv1alpha1.JSON{"patch_type": {Raw: []byte("1")}},
 			}}}
 			result, err := call(m)
-			want := `handler "v.acme": call extension: answer: items[0], of uid "u": patch is no JSONPatch: `
+			want := `handler "v.acme": call extension: answer: items[0], of uid "u": patch is not a JSONPatch: `
 			if hook.KindOf(err) != hook.BadResponse || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%s, %d bytes: got %v, want BadResponse and %s", protocol, len(patch), err, want)
 			}

@@ -127,11 +127,11 @@ func TestReader(t *testing.T) {
 			[]string{"1 H", "2 f:2: the line is cut off cut"}},
 		"no end": {"a whole line needs no end", good, []string{"1 H"}},
 		"other": {"other lines are named, and those behind them read", "{\"a\":1}\nx\n" + good + "\n", []string{
-			"1 f:1: no line of a recording: want apiVersion, hook, request, and either answer or error",
-			"2 f:2: no line of a recording: invalid character 'x' looking for beginning of value", "3 H",
+			"1 f:1: not a line of a recording: want apiVersion, hook, request, and either answer or error",
+			"2 f:2: not a line of a recording: invalid character 'x' looking for beginning of value", "3 H",
 		}},
 		"both": {"a call has one outcome", strings.Replace(good, "{}}", `{},"error":{}}`, 1) + "\n", []string{
-			"1 f:1: no line of a recording: want apiVersion, hook, request, and either answer or error",
+			"1 f:1: not a line of a recording: want apiVersion, hook, request, and either answer or error",
 		}},
 		"long": {"a line is bounded", strings.Repeat("x", limits.RecordLineBytes+2) + "\n" + good, []string{
 			fmt.Sprintf("1 f:1: the line has more than %d bytes", limits.RecordLineBytes), "2 H",

@@ -60,12 +60,12 @@ func (r *Reader) Next() (*Record, int, error) {
 		}
 		record := &Record{}
 		if err := json.Unmarshal(text, record); err != nil {
-			return nil, r.line, r.wrong(fmt.Errorf("no line of a recording: %w", err))
+			return nil, r.line, r.wrong(fmt.Errorf("not a line of a recording: %w", err))
 		}
 		if record.Hook == "" || record.APIVersion == "" || len(record.Request) == 0 ||
 			(record.Error == nil) == (len(record.Answer) == 0) {
 			return nil, r.line, r.wrong(errors.New(
-				"no line of a recording: want apiVersion, hook, request, and either answer or error"))
+				"not a line of a recording: want apiVersion, hook, request, and either answer or error"))
 		}
 		return record, r.line, nil
 	}

@@ -114,8 +114,8 @@ func noHandler(s *registry.Snapshot, r Request) error {
 
 // Matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
 // policy match, or their policy could not be evaluated. A chain stands for its steps. matching returns an error if
-// there may be more handlers than are known: an answer without these would say yes for somebody who was not asked.
-// Hooks that one handler answers need it only if none is known.
+// there may be more handlers than are known: an answer without these would approve on behalf of handlers that
+// were never called. Hooks that one handler answers need it only if none is known.
 func Matching(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) ([]Target, error) {
 	if err := m.closed(s, r.Hook); err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func mistaken(u *registry.Undiscovered) error {
 }
 
 func notDiscovered(awaited []string) error {
-	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: the log says why; mend or delete "+
+	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: the log says why; fix or delete "+
 		"it, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", MaxNames))
 }
 
@@ -252,7 +252,7 @@ func WantOne(h *catalog.Hook, targets []Target) error {
 	for i, t := range targets {
 		all[i] = t.Name()
 	}
-	return hook.Errorf(hook.Ambiguous, "%s needs one handler and %d match, say which: %s",
+	return hook.Errorf(hook.Ambiguous, "%s needs one handler, but %d match; name one of: %s",
 		h.Hook, len(targets), text.Join(all, ", ", MaxNames))
 }
 

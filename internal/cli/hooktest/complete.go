@@ -196,7 +196,7 @@ func (r *Runner) decoded(h *catalog.Hook, given *Given) (proto.Message, error) {
 	}
 	request := h.Request.New().Interface()
 	if err := r.Codec.Decode(body, request); err != nil {
-		return nil, fmt.Errorf("the request is no %s: %w", request.ProtoReflect().Descriptor().Name(), err)
+		return nil, fmt.Errorf("the request cannot be read as %s: %w", request.ProtoReflect().Descriptor().Name(), err)
 	}
 	if unknown := unknownMember(request.ProtoReflect()); unknown != "" && given.RequestFile == "" {
 		return nil, fmt.Errorf("given.request: %s", unknown)

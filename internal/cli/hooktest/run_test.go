@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 			[]string{`controlPlaneUpgrades: got [{"version":"v1.35.0"}], want []`, "the answer has no other"},
 		},
 		"NoFile":        {"  hook: GenerateUpgradePlan\n  cases:\n  - {name: one, given: {requestFile: r.yaml}}\n", "", nil, []string{"no r.yaml"}},
-		"NotRequest":    {"  hook: GenerateUpgradePlan\n  cases:\n  - {name: one, given: {request: {kind: X}}}\n", "", nil, []string{"the request is no GenerateUpgradePlanRequest: kind: want GenerateUpgradePlanRequest, got X"}},
+		"NotRequest":    {"  hook: GenerateUpgradePlan\n  cases:\n  - {name: one, given: {request: {kind: X}}}\n", "", nil, []string{"the request cannot be read as GenerateUpgradePlanRequest: kind: want GenerateUpgradePlanRequest, got X"}},
 		"UnknownMember": {"  hook: GeneratePatches\n  cases:\n  - {name: one, given: {request: {items: [{object: {}, holder: {}}]}}}\n", "", nil, []string{`given.request: GeneratePatchesRequestItem has no member "holder"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

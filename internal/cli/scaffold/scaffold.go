@@ -93,7 +93,7 @@ func CheckName(name string) error {
 func Make(of string, v Values) ([]File, error) {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == of })
 	if i < 0 {
-		return nil, fmt.Errorf("no kind %q of projects: want one of %s", of, strings.Join(Kinds(), ", "))
+		return nil, fmt.Errorf("no project of kind %q: want one of %s", of, strings.Join(Kinds(), ", "))
 	}
 	if err := CheckName(v.Name); err != nil {
 		return nil, fmt.Errorf("name %q %w", v.Name, err)

@@ -266,7 +266,7 @@ func registered(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) prefl
 	default:
 		x.Undiscovered = "the handlers of the extension are not known: it has not been discovered"
 	}
-	x.Discover = "see its condition Discovered, and ask again when that is True"
+	x.Discover = "see its condition Discovered, and try again when that is True"
 	return x
 }
 

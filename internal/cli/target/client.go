@@ -60,7 +60,7 @@ func (o *ClientOptions) AddFlags(f *pflag.FlagSet) {
 
 // AddCredentialFlags adds the flags about certificates and tokens.
 func (o *ClientOptions) AddCredentialFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.CA, "ca", "", "file with the CA certificates to trust the server by, PEM; by default the system's")
+	f.StringVar(&o.CA, "ca", "", "file with the CA certificates to verify the server with, PEM; by default the system's")
 	f.StringVar(&o.cert, "cert", "", "file with the certificate to show to the server, PEM; needs --key")
 	f.StringVar(&o.key, "key", "", "file with the key of --cert, PEM")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token to send")
@@ -227,7 +227,7 @@ func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req 
 	case !r.OK():
 		return nil, s.Refusal(r, handler)
 	case r.Invalid != nil:
-		message := fmt.Sprintf("the answer is no %s: %s", h.Response.Descriptor().Name(), r.Invalid)
+		message := fmt.Sprintf("the answer cannot be read as %s: %s", h.Response.Descriptor().Name(), r.Invalid)
 		return nil, &CallError{status: r.Status, Message: message, callID: callID}
 	}
 	return &Answer{Message: r.Message, Body: r.Body, CallID: callID}, nil

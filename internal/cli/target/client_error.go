@@ -105,7 +105,7 @@ func (s *Server) Refusal(r *client.Response, handler string) *CallError {
 	switch {
 	case e.Kind != "" || e.Hint != "":
 	case r.HTTPCode == http.StatusNotFound && handler == "":
-		e.Hint = "The answer is not a gateway's. If this is an extension, it wants --handler: see " +
+		e.Hint = "The answer is not a gateway's. If this is an extension, use --handler: see " +
 			"\"hookgate get handlers\"."
 	default:
 		e.Hint = "The answer is not a gateway's. Is --server right?"

@@ -33,7 +33,7 @@ func ReadRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (pr
 func DecodeRequest(body []byte, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
 	message := h.Request.New().Interface()
 	if err := c.Decode(body, message); err != nil {
-		return nil, fmt.Errorf("read request %s: it is no %s: %w", InputName(path),
+		return nil, fmt.Errorf("read request %s: it cannot be read as %s: %w", InputName(path),
 			message.ProtoReflect().Descriptor().Name(), err)
 	}
 	return message, nil

@@ -203,7 +203,7 @@ func (c *StatusClient) status(
 	}
 	g = &status.Gateway{}
 	if err := json.Unmarshal(body, g); err != nil || g.Now.IsZero() {
-		return nil, nil, fmt.Errorf("%s is no diagnostics address of a gateway: %s does not answer with a status",
+		return nil, nil, fmt.Errorf("%s is not the diagnostics address of a gateway: %s does not answer with a status",
 			c.Name(), status.Path)
 	}
 	return g, body, nil
@@ -288,9 +288,9 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
-	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " names another one."
+	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " chooses another one."
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		hint = "Say --ca FILE, with the certificates to trust the gateway by."
+		hint = "Use --ca FILE with the CA certificates to verify the gateway with."
 		if c.options.Tunnel != nil {
 			hint += fmt.Sprintf(" As deploy/ installs it, they are ca.crt of the Secret hookgate-serving-cert in namespace %s.",
 				c.options.Tunnel.Pod().Namespace)
@@ -312,7 +312,7 @@ func (c *StatusClient) Refusal(code int, body []byte, kind string) error {
 		if kind == "handler" {
 			allowed = "post to the path " + recording.Path
 		}
-		hint = "Say --token-file FILE or --cert FILE and --key FILE: a token must be allowed to " + allowed + "."
+		hint = "Use --token-file FILE or --cert FILE and --key FILE: a token must be allowed to " + allowed + "."
 	case http.StatusNotFound:
 		switch kind {
 		case "":

@@ -39,7 +39,7 @@ func TestRolloutVerdicts(t *testing.T) {
 		}
 	}
 	want(v1alpha1.RecordsMissingReason, "Calls fail with NotReady: not all ExtensionRolloutRecords have been read, which say "+
-		"which Clusters have moved; the log says which one cannot be", false)
+		"which Clusters have moved; the log names the one that cannot be read", false)
 	engine.SetRead()
 	want(v1alpha1.ReadyReason, "v6 answers, and v7 for Clusters that have moved", true)
 	record := &v1alpha1.ExtensionRolloutRecord{Spec: v1alpha1.ExtensionRolloutRecordSpec{

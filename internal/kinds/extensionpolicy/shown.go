@@ -24,7 +24,7 @@ var shownKind = kinds.Shown{
 	Singular: "policy", Plural: "policies", In: listed, Table: writeTable,
 	Short: "List the ExtensionPolicies, and whether they are accepted",
 	Long: "List the ExtensionPolicies of a gateway: what each is for, whether it is accepted, and why not. In a\n" +
-		"cluster, these are the verdicts of the process that is asked; the leader writes its own into the\n" +
+		"cluster, these are the verdicts of the process that answers; the leader writes its own into the\n" +
 		"condition Accepted, which kubectl get extensionpolicies shows.",
 	Wide: "the number of handlers that have the policy",
 }

@@ -27,7 +27,7 @@ var shownKind = kinds.Shown{
 	Singular: "chain", Plural: "chains", In: listed, Table: writeTable, Describe: describe,
 	Short: "List the HandlerChains, and whether they are ready",
 	Long: "List the HandlerChains of a gateway: the hook that each answers, whether it can be called, and why not.\n" +
-		"In a cluster, these are the verdicts of the process that is asked; the leader writes its own into the\n" +
+		"In a cluster, these are the verdicts of the process that answers; the leader writes its own into the\n" +
 		"condition Ready, which kubectl get handlerchains shows.",
 	Wide: "the names of the steps and the messages of all",
 	Ready: kinds.ReadyMetric{

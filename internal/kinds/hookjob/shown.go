@@ -16,7 +16,7 @@ func shownKind() kinds.Shown {
 	shown := kinds.ShownLocal("job", "jobs", listed)
 	shown.Short = "List the HookJobs, and whether they are in effect"
 	shown.Long = "List the HookJobs of a gateway: the hook that each answers, whether it is in effect, and why not.\n" +
-		"These are the verdicts of the process that is asked; the leader writes its own into the condition Ready,\n" +
+		"These are the verdicts of the process that answers; the leader writes its own into the condition Ready,\n" +
 		"which kubectl get hookjobs shows. \"hookgate get holds\" lists the Clusters that wait for a Job, and\n" +
 		"kubectl get jobs -l hookgate.dev/hook-job=NAME the Jobs themselves."
 	shown.Ready = kinds.ReadyMetric{

@@ -57,7 +57,7 @@ func (c *Cluster) Run(ctx context.Context, leads func() bool) {
 			logged = ""
 		case err.Error() != logged:
 			logged = err.Error()
-			c.Logger.Warn("Jobs of HookJobs cannot be looked after, which is tried again", "error", err)
+			c.Logger.Warn("Jobs of HookJobs cannot be cleaned up; trying again", "error", err)
 		}
 	}
 }

@@ -170,7 +170,8 @@ func (r *Rule) admit(ctx context.Context, v *policy.Evaluation, request, said pr
 	if r.places != nil {
 		r.places.Lifted(r.name, name, message)
 	}
-	return r.hook.NewAnswer(catalog.Success, "goes on by the annotation "+v1alpha1.SkipHoldAnnotation+": "+message, 0), nil
+	goesOn := "goes on because of the annotation " + v1alpha1.SkipHoldAnnotation + ": " + message
+	return r.hook.NewAnswer(catalog.Success, goesOn, 0), nil
 }
 
 // lifecycleResponse is the answer of a blocking lifecycle hook.
@@ -208,12 +209,12 @@ func (r *Rule) place(
 	if c.ofUpgrade {
 		want.TopologyVersion = textAt(cluster, "spec", "topology", "version")
 	}
-	waits = fmt.Sprintf("waits: all places are taken, of which there are %d", c.limit)
+	waits = fmt.Sprintf("waits: all places are taken (%d)", c.limit)
 	if c.per != nil {
 		if want.Per, err = v.String(c.per); err != nil {
 			return Allocation{}, "", err
 		}
-		waits = fmt.Sprintf("waits: all places for %q are taken, of which there are %d", want.Per, c.limit)
+		waits = fmt.Sprintf("waits: all places for %q are taken (%d)", want.Per, c.limit)
 	}
 	if len(want.Per) > limits.RulePerBytes || len(want.TopologyVersion) > limits.RulePerBytes {
 		return Allocation{}, "", hook.Errorf(hook.Policy, "HookRule %q: spec.concurrency.per: the value, or the version of "+

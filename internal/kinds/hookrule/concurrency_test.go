@@ -82,7 +82,7 @@ const (
 	south = `,"labels":{"region":"south"}`
 	skip  = `,"annotations":{"hookgate.dev/skip-hold":"other, r"},"labels":{"region":"north"}`
 
-	lifted = "goes on by the annotation hookgate.dev/skip-hold: "
+	lifted = "goes on because of the annotation hookgate.dev/skip-hold: "
 
 	oneByOne = `
 hook: BeforeClusterUpgrade
@@ -102,7 +102,7 @@ func TestConcurrency(t *testing.T) {
 		}
 		return all
 	}
-	const waits = `waits: all places for "north" are taken, of which there are 1`
+	const waits = `waits: all places for "north" are taken (1)`
 	for _, step := range []struct{ reason, cluster, metadata, want string }{
 		{"a rule that holds takes no place", "late", north, "later"},
 		{"the first has one", "a", north, ""},

@@ -18,7 +18,7 @@ func shownKind() kinds.Shown {
 	shown := kinds.ShownLocal("rule", "rules", listed)
 	shown.Short = "List the HookRules, and whether they are in effect"
 	shown.Long = "List the HookRules of a gateway: the hook that each answers, whether it is in effect, and why not.\n" +
-		"In a cluster, these are the verdicts of the process that is asked; the leader writes its own into the\n" +
+		"In a cluster, these are the verdicts of the process that answers; the leader writes its own into the\n" +
 		"condition Ready, which kubectl get hookrules shows."
 	shown.Ready = kinds.ReadyMetric{
 		Name: "hookgate_hook_rule_ready", Label: "rule",

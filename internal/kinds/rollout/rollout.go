@@ -251,7 +251,7 @@ func (r *Rollout) unasked(handler string) string {
 	if !slices.Contains(r.spec.NotCompared, handler) {
 		return ""
 	}
-	return "the candidate is not asked: spec.notCompared names the handler"
+	return "the candidate is not called: spec.notCompared names the handler"
 }
 
 // Failed notes that a call about a Cluster has failed, of this ExtensionRollout or another handler: the reconcile that

@@ -29,8 +29,9 @@ var shownKind = kinds.Shown{
 	Singular: "rollout", Plural: "rollouts", In: listed, Table: writeTable, Describe: describe,
 	Short: "List the ExtensionRollouts, and how many Clusters have moved",
 	Long: "List the ExtensionRollouts of a gateway: for how many Clusters both versions answer alike (EQUAL) or\n" +
-		"differently (DIFFERENT), how many have the candidate (MOVED), and about how many it does not answer\n" +
-		"(FAILING). Clusters that have not been compared are not counted. \"hookgate describe rollout NAME\" shows\n" +
+		"differently (DIFFERENT), how many have moved to the candidate (MOVED), and for how many the\n" +
+		"candidate does not answer (FAILING). Clusters that have not been compared are not counted.\n" +
+		"\"hookgate describe rollout NAME\" shows\n" +
 		"what differs for each Cluster, and what that does to its Machines.",
 	Wide: "the messages of all",
 }

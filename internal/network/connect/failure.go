@@ -174,7 +174,7 @@ func untrusted(err error) *Failure {
 	case errors.As(err, &host):
 		return &Failure{
 			Reason: BadCertificate,
-			Text:   fmt.Sprintf("certificate not trusted: not made out to %q", text.Cut(host.Host, 256)),
+			Text:   fmt.Sprintf("certificate not trusted: not valid for %q", text.Cut(host.Host, 256)),
 		}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return &Failure{Reason: BadCertificate, Text: "certificate not trusted: expired or not yet valid"}

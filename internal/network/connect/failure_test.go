@@ -55,7 +55,7 @@ func TestClassify(t *testing.T) {
 		"idle":             {errors.New("http: server closed idle connection"), "connection closed without an answer", true},
 		"other":            {errors.New("something else"), "connection broken", true},
 		"authority":        {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "certificate not trusted: signed by an unknown authority", false},
-		"name":             {&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a.b"}}, `certificate not trusted: not made out to "a.b"`, false},
+		"name":             {&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a.b"}}, `certificate not trusted: not valid for "a.b"`, false},
 		"expired":          {&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, "certificate not trusted: expired or not yet valid", false},
 		"usage":            {&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.IncompatibleUsage}}, "certificate not trusted", false},
 		"no TLS":           {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "the server does not speak TLS", false},

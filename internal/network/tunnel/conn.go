@@ -109,7 +109,7 @@ func (c *conn) end(pod, port string, report <-chan string) {
 		e := &Error{What: "cluster: connect to port " + port + " of Pod " + pod + ": " + said}
 		if strings.Contains(said, "connection refused") {
 			e.What = "cluster: nothing listens on port " + port + " of Pod " + pod
-			e.Hint = "The address that --diagnostics or --server names is the one in the Pod."
+			e.Hint = "--diagnostics and --server name the address inside the Pod."
 		}
 		c.mu.Lock()
 		c.failure = e

@@ -62,7 +62,7 @@ func (t Target) find(
 	if len(list.Items) == 0 {
 		return nil, nil, &Error{
 			What: fmt.Sprintf("namespace %s has no Pod of a gateway, which would have the label %s", t.Namespace, t.Selector),
-			Hint: "--gateway NAMESPACE names another namespace, and --context another cluster.",
+			Hint: "--gateway NAMESPACE chooses another namespace, and --context another cluster.",
 		}
 	}
 	return nil, nil, &Error{
@@ -104,12 +104,12 @@ func (t Target) explain(err error, verb, resource string) error {
 			"pods/portforward, and create of serviceaccounts/token for the account of that name."
 	case apierrors.IsUnauthorized(err):
 		e.What = "cluster: the API server does not accept the credentials of the kubeconfig"
-		e.Hint = "--context and --kubeconfig name others."
+		e.Hint = "--context and --kubeconfig choose others."
 	case apierrors.IsNotFound(err):
 		e.Hint = fmt.Sprintf("See \"kubectl -n %s get pods\".", t.Namespace)
 	case errors.Is(err, context.DeadlineExceeded):
 		e.What = "cluster: the API server does not answer in time"
-		e.Hint = "Is the cluster of the kubeconfig running? --context names another one."
+		e.Hint = "Is the cluster of the kubeconfig running? --context chooses another one."
 	}
 	return e
 }

@@ -160,7 +160,7 @@ func TestErrors(t *testing.T) {
 		want   []string
 	}{
 		"NoPod": {nil, nil, gateway, []string{
-			"namespace hookgate-system has no Pod of a gateway", "--gateway NAMESPACE names another namespace"}},
+			"namespace hookgate-system has no Pod of a gateway", "--gateway NAMESPACE chooses another namespace"}},
 		"NoReadyPod": {[]corev1.Pod{unready}, nil, gateway, []string{
 			"no Pod of a gateway that is ready", "kubectl -n hookgate-system get pods -l app.kubernetes.io/name=hookgate"}},
 		"NamedIsUnready": {[]corev1.Pod{unready}, nil, tunnel.Target{Namespace: "hookgate-system", Pod: "b"}, []string{

@@ -181,13 +181,13 @@ func TestPages(t *testing.T) {
 	}{
 		"/": {200, []string{
 			"1 up , 1 down , 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
-			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (asked again after 30s, last 1s ago )",
+			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (called again after 30s, last 1s ago )",
 			"Down 1", "Up 1", "acme", "other", "3 calls, 1 failed, p99 1.5s",
 			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "v1.2.3",
 		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down", "/clusters/", pageOfHooks}},
 		"/?q=CM":      {200, []string{"acme", "Down 1"}, []string{"other"}, []string{"/?q=CM&state=Down"}},
 		"/?state=Up":  {200, []string{"other", "Down 1"}, []string{"refused"}, []string{"/?"}},
-		"/?q=nothing": {200, []string{"No extension is like that. Show all ."}, []string{"refused"}, nil},
+		"/?q=nothing": {200, []string{"No extension matches. Show all ."}, []string{"refused"}, nil},
 		"/extensions/acme": {200, []string{
 			"acme Down", "Down for 60m", `https://acme.example/"><script>alert(1)</script>`, "those with tier=gold",
 			"fails for 60m: no answer", "open, because calls failed with Timeout, for 60m", "2 in flight of 0, 1 waiting of 0 Last", "3 calls, 1 failed, p50 1ms, p99 1.5s, 1 near the timeout",

@@ -67,7 +67,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 	}
 }
 
-// updated returns the event that says of when the page is, as page.html does.
+// updated returns the event with the time when the page was made, as page.html has it.
 func updated(at time.Time) []byte {
 	return fmt.Appendf(nil, "event: updated\ndata: %s\n\n", at.UTC().Format(time.RFC3339))
 }

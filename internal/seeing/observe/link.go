@@ -144,7 +144,7 @@ func (o *Observer) logLost(ctx context.Context, c extension.Call, lost []string)
 			slog.String("implements", c.Handler.Handler.Hook.APIVersion()),
 			slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
 		}
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "conversion loses a member, which is logged once", withID(c, attrs)...)
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "conversion loses a member (logged once)", withID(c, attrs)...)
 	}
 }
 
@@ -154,7 +154,7 @@ func (o *Observer) logMisspelt(ctx context.Context, c extension.Call, misspelt [
 		attrs := []slog.Attr{
 			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("problem", text),
 		}
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has a member that means nothing, which is logged once",
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has a member that means nothing (logged once)",
 			withID(c, attrs)...)
 	}
 }

@@ -30,7 +30,7 @@ func inTurn(next http.Handler, timeout time.Duration) http.Handler {
 			defer func() { <-waiting }()
 		default:
 			w.Header().Set("Retry-After", "10")
-			http.Error(w, "too many requests at the same time: ask less often", http.StatusServiceUnavailable)
+			http.Error(w, "too many requests at the same time: send fewer", http.StatusServiceUnavailable)
 			return
 		}
 		select {

@@ -176,7 +176,7 @@ func (r *Replay) record(ctx context.Context, name string, line int, record *reco
 	h, ok := c.Hooks.Lookup(gvh)
 	switch {
 	case !ok:
-		return fmt.Errorf("%s is no hook that is known here", gvh)
+		return fmt.Errorf("%s is not a hook that is known here", gvh)
 	case (Acts(h) || record.Kind == hookjob.Kind) && !c.All:
 		r.Acting++
 		return nil

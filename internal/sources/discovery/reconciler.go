@@ -402,7 +402,7 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 	if errors.As(err, &e) && e.Cause != nil {
 		attributes = append(attributes, "cause", e.Cause)
 	}
-	logger.Error("extension was not discovered, which is tried again until it succeeds", attributes...)
+	logger.Error("extension was not discovered; trying again until it succeeds", attributes...)
 }
 
 // noObserver records nothing.

@@ -98,7 +98,7 @@ def test_mistakes_say_what_to_do() -> None:
         covers(request, machine="/spec")
     with pytest.raises(ValueError, match="a pointer for machine is empty"):
         covers(request, machine=[""])
-    with pytest.raises(ValueError, match="BeforeClusterCreate is no in-place hook: it has no current objects"):
+    with pytest.raises(ValueError, match="BeforeClusterCreate is not an in-place hook: it has no current objects"):
         covers(BeforeClusterCreateRequest())
 
 

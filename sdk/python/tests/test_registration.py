@@ -115,9 +115,9 @@ def unreadable(request: "Missing") -> Answer:  # type: ignore[name-defined]  # n
 @pytest.mark.parametrize(
     ("function", "options", "text"),
     [
-        (create, {"name": "Create"}, 'handler "Create": the name is no DNS-1123 label'),
-        (create, {"name": "x" * 64}, "the name is no DNS-1123 label"),
-        (_Underlined, {}, 'handler "-Underlined": the name is no DNS-1123 label'),
+        (create, {"name": "Create"}, 'handler "Create": the name is not a DNS-1123 label'),
+        (create, {"name": "x" * 64}, "the name is not a DNS-1123 label"),
+        (_Underlined, {}, 'handler "-Underlined": the name is not a DNS-1123 label'),
         (create, {"timeout": 31}, 'handler "create": the timeout is 31: want 0 to 30 seconds'),
         (create, {"timeout": -1}, "the timeout is -1"),
         (create, {"timeout": True}, "the timeout is True"),

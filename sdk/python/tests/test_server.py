@@ -95,7 +95,7 @@ def test_what_has_no_answer_has_a_status(start: Start) -> None:
     garbage: Any = channel.unary_unary(path)  # without serializers
     assert status_of(lambda: garbage(b"\xff", timeout=PATIENCE)) == (
         "INVALID_ARGUMENT",
-        "the request is no BeforeClusterCreateRequest",
+        "the request cannot be read as BeforeClusterCreateRequest",
     )
     for other in (stub.BeforeClusterDelete, stub.BeforeClusterUpgrade):
         request = BeforeClusterDeleteRequest() if other is stub.BeforeClusterDelete else BeforeClusterUpgradeRequest()
@@ -221,7 +221,7 @@ def test_a_socket_is_its_owners_and_a_stale_one_is_replaced(tmp_path: Path) -> N
                 hello().start(f"unix://{path}")
             assert health(channel) == health_pb2.HealthCheckResponse.SERVING
     path.write_text("precious")
-    with pytest.raises(OSError, match="there is a file that is no socket"):
+    with pytest.raises(OSError, match="there is a file that is not a socket"):
         hello().start(f"unix://{path}")
     assert path.read_text() == "precious"
     with pytest.raises(OSError, match=r"cannot listen on unix://.*/missing/x\.sock: No such file or directory"):

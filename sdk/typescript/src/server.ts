@@ -140,7 +140,7 @@ async function bind(server: Server, address: string, credentials: ServerCredenti
   const path = address.slice("unix://".length);
   const there = lstatSync(path, { throwIfNoEntry: false });
   if (there && !there.isSocket()) {
-    throw new Error(`address ${address}: there is a file that is no socket`);
+    throw new Error(`address ${address}: there is a file that is not a socket`);
   }
   if (there && (await accepts(path))) {
     throw new Error(`address ${address}: another server listens there`);

@@ -306,7 +306,7 @@ test("a Unix socket is its user's, and replaces only a socket that nothing liste
   await server.close();
 
   writeFileSync(path, "a file");
-  await assert.rejects(start(t, () => done(), { address }), { message: `address ${address}: there is a file that is no socket` });
+  await assert.rejects(start(t, () => done(), { address }), { message: `address ${address}: there is a file that is not a socket` });
   assert.equal(readFileSync(path, "utf8"), "a file");
 });
 

@@ -109,7 +109,7 @@ func (c *Client) call(
 ) error {
 	h, ok := c.Hooks.ByName(hookName)
 	if !ok || !h.ReadOnly() {
-		return errors.New("the hook is not asked by a render")
+		return errors.New("a render does not call this hook")
 	}
 	handler, err := c.resolve(ctx, hookName, name)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *Client) call(
 // NAME--EXTENSIONCONFIG.
 func (c *Client) resolve(ctx context.Context, hookName, name string) (string, error) {
 	if c.Server == nil {
-		return "", errors.New("no server is known: say --server URL, or --extension-configs DIR")
+		return "", errors.New("no server: give --server URL, or --extension-configs DIR")
 	}
 	if err := c.discover(ctx); err != nil {
 		return "", err

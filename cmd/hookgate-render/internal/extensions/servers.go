@@ -121,7 +121,8 @@ func (r *remote) Call(
 	case !answer.OK():
 		return nil, fmt.Errorf("server %s: %s: %s", r.url, answer.Status, refusal(answer))
 	case answer.Invalid != nil:
-		return nil, fmt.Errorf("server %s: the answer is no %s: %w", r.url, h.Response.Descriptor().Name(), answer.Invalid)
+		return nil, fmt.Errorf("server %s: the answer cannot be read as %s: %w", r.url, h.Response.Descriptor().Name(),
+			answer.Invalid)
 	}
 	return answer.Message, nil
 }

@@ -78,7 +78,7 @@ def _remove_stale(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise OSError(f"cannot listen on {_SOCKET}{path}: there is a file that is no socket")
+        raise OSError(f"cannot listen on {_SOCKET}{path}: there is a file that is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         try:
             s.settimeout(1)

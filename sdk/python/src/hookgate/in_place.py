@@ -49,7 +49,7 @@ def covers(request: Any, **paths: Iterable[str]) -> Any:
     """
     hook = hook_of(type(request))
     if "current" not in request.DESCRIPTOR.fields_by_name:
-        raise ValueError(f"covers: {hook.name} is no in-place hook: it has no current objects")
+        raise ValueError(f"covers: {hook.name} is not an in-place hook: it has no current objects")
     response = new_response(hook, "Success")
     objects = members(request.current.DESCRIPTOR)
     names = {field.name: name for name, field in objects.items()}

@@ -191,4 +191,4 @@ def _parse(hook: Hook, request: bytes) -> Message:
     try:
         return hook.request.FromString(request)
     except DecodeError:  # which gRPC would log with a stack
-        invalid(f"the request is no {hook.request.__name__}")
+        invalid(f"the request cannot be read as {hook.request.__name__}")

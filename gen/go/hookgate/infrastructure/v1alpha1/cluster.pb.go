@@ -36,8 +36,8 @@ type ReconcileClusterRequest struct {
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
 	Subject *Subject `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// control_plane_endpoint is the endpoint if it is settled: because somebody has chosen it, or because the extension
-	// has returned it. It is to be honoured, and to be returned unchanged.
+	// control_plane_endpoint is the endpoint if it is settled: a user has chosen it, or the extension has returned it.
+	// The extension must use it, and return it unchanged.
 	ControlPlaneEndpoint *Endpoint `protobuf:"bytes,4,opt,name=control_plane_endpoint,json=controlPlaneEndpoint,proto3" json:"control_plane_endpoint,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -174,8 +174,8 @@ type ReconcileMachinePoolResponse struct {
 	// conditions are reported on the object as they are.
 	Conditions []*Condition `protobuf:"bytes,6,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// provider_id names what holds the instances, such as a scaling group, at most 512 characters without spaces. It is for
-	// people alone, needs no prefix, and is no provider ID of an instance. Empty means that there is none, or that it is not
-	// known yet; once it was answered, it never changes.
+	// people alone, needs no prefix, and is not the provider ID of an instance. Empty means that there is none, or that it
+	// is not known yet; once it was answered, it never changes.
 	ProviderId string `protobuf:"bytes,9,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// instances lists every machine of the pool that exists, whatever its phase, at most 10,000.
 	Instances []*Instance `protobuf:"bytes,7,rep,name=instances,proto3" json:"instances,omitempty"`
