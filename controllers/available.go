@@ -45,7 +45,7 @@ type Circuits interface {
 // own, which the metrics show: a condition of several writers would change with each of them.
 type availability struct {
 	status  circuit.Status
-	handler string // whose circuit it is; empty for that of the extension
+	handler string // that the circuit belongs to; empty for the circuit of the extension
 	settled bool   // the circuit has been in its state long enough to write about it
 	idle    bool   // the circuit is open, and no call has failed for some time
 }

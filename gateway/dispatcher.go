@@ -61,10 +61,10 @@ type Config struct {
 	// KubeadmControlPlane or MachineDeployment of the request. It must not block. Nil does nothing.
 	Blocked func(owner corev1.ObjectReference, chain, message string)
 	// Audited is called when a HookRule with action: Audit would have answered otherwise than it did. cluster is empty for
-	// a request about none. It does not block. Nil means that nobody wants to know.
+	// a request about none. It must not block. Nil does nothing.
 	Audited func(rule, namespace, cluster, message string)
 	// Lifted is called when an ExtensionPolicy has lifted a hold: which policy, which handler, what that says, and for
-	// which Cluster. It does not block. Nil means that nobody wants to know.
+	// which Cluster. It must not block. Nil does nothing.
 	Lifted func(policy, handler, namespace, cluster, message string)
 	// Want is called with the group of a hook, besides Cluster API's, that no known handler answers. Nil does nothing.
 	Want func(group string)

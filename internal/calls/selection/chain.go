@@ -14,8 +14,8 @@ import (
 )
 
 // chained returns the target of a request for a chain: the steps whose selectors and policies match. It returns an
-// error if a step is missing, or if it is not known whether one matches: an answer without it would say yes for
-// somebody who was not asked.
+// error if a step is missing, or if it is not known whether one matches: an answer without it would agree
+// for a handler that was not asked.
 func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *Matcher) (Target, error) {
 	if of := s.ClosedChain(c.Name); of != nil {
 		return Target{}, of.Error()

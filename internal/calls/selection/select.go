@@ -114,7 +114,7 @@ func noHandler(s *registry.Snapshot, r Request) error {
 
 // Matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
 // policy match, or their policy could not be evaluated. A chain stands for its steps. matching returns an error if
-// there may be more handlers than are known: an answer without these would say yes for somebody who was not asked.
+// there may be more handlers than are known: an answer without these would agree for handlers that were not asked.
 // Hooks that one handler answers need it only if none is known.
 func Matching(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) ([]Target, error) {
 	if err := m.closed(s, r.Hook); err != nil {
