@@ -49,6 +49,18 @@ func WithHandler(req proto.Message, handler string) proto.Message {
 	return m.Interface()
 }
 
+// UpgradeVersionOf returns the version of Kubernetes that a request of a lifecycle hook is about: the one that an
+// upgrade goes to, or has reached. It returns false if requests of the hook are about none.
+func UpgradeVersionOf(request proto.Message) (string, bool) {
+	r := request.ProtoReflect()
+	for _, name := range []protoreflect.Name{"to_kubernetes_version", "kubernetes_version"} {
+		if field := r.Descriptor().Fields().ByName(name); field != nil {
+			return r.Get(field).String(), true
+		}
+	}
+	return "", false
+}
+
 // CopySame sets in to every field of from that has the same name and kind in both, and shares values where it can. It
 // is for messages that mean the same in every version, such as the description of a handler; package hookversion
 // converts the others.

@@ -278,7 +278,7 @@ func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 func (o *serveOptions) newSource(
 	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer,
 	endpoints *controllers.Endpoints, references *convert.References, losses *convert.Losses,
-	observer discoveries, circuits controllers.Circuits, logger *slog.Logger,
+	observer discoveries, circuits discovery.Circuits, logger *slog.Logger,
 ) (source, error) {
 	switch {
 	case o.sidecar != "":
@@ -293,8 +293,11 @@ func (o *serveOptions) newSource(
 		})
 	default:
 		return o.cluster.newSource(at, controllers.Config{
-			Catalog: hooks, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
-			Logger: logger, Resync: o.resync, Observer: observer, RolloutCompared: observer.Compared, Circuits: circuits,
+			Catalog: hooks, Registry: reg, Endpoints: endpoints, Logger: logger, Resync: o.resync,
+			RolloutCompared: observer.Compared,
+			Shared: discovery.Shared{
+				Discoverer: d, References: references, Losses: losses, Observer: observer, Circuits: circuits,
+			},
 		})
 	}
 }

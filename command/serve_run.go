@@ -39,6 +39,7 @@ import (
 	"github.com/hookgate/hookgate/internal/seeing/drift"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/internal/serving/servers"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/internal/serving/webhook"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/registry"
@@ -100,11 +101,13 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 	changes := drift.New(mandated, changedOf(observer, source), observer.AnswerNotCompared, logger)
 	dispatcher := gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
-		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gate: in.gate,
-		Memory: calls, Gateway: self, Want: transports.Want, Clusters: clustersOf(source),
+		Catalog: hooks, Versions: o.versions, Registry: reg, Namespaces: source, Clusters: clustersOf(source),
+		Gate: in.gate, Gateway: self, Want: transports.Want,
 		Blocked: blockedOf(source), Audited: auditedOf(source), Lifted: liftedOf(source),
-		Recorder: recorder, Drift: changes,
+		Parts: shared.Parts{
+			Codec: mandated, Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer,
+			Memory: calls, Recorder: recorder, Drift: changes,
+		},
 	})
 	services := gateway.NewServices(dispatcher)
 	front, err := o.newFront(hooks, dispatcher, services)

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -59,8 +60,9 @@ func TestAlone(t *testing.T) {
 	}
 	reg := registry.New()
 	source, err := controllers.New(controllers.Config{
-		REST: api.config(), Group: controllers.ClusterAPIGroup, Catalog: catalog.New(), Registry: reg, Discoverer: &extensions{}, Own: own,
+		REST: api.config(), Group: controllers.ClusterAPIGroup, Catalog: catalog.New(), Registry: reg,
 		Logger: slog.New(slog.NewTextHandler(log, nil)), Endpoints: controllers.NewEndpoints(),
+		Shared: discovery.Shared{Discoverer: &extensions{}, Own: own},
 	})
 	if err != nil {
 		t.Fatal(err)

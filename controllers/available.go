@@ -32,20 +32,11 @@ const (
 	idleTime = 2 * time.Minute
 )
 
-// Circuits knows the circuits of extensions in this process. It must be safe for concurrent use.
-type Circuits interface {
-	// Circuit returns the status of the circuit of an extension, which is closed if the extension was never called. If
-	// that is closed and the one of a handler is not, it returns the handler's, and the handler's name.
-	Circuit(extensionConfig string) (s circuit.Status, handler string)
-	// Notify sets the function that is called when a circuit opens or closes. It neither blocks nor calls back.
-	Notify(changed func(extensionConfig string))
-}
-
 // availability decides the condition Available from the circuit of the leader. Other replicas have circuits of their
 // own, which the metrics show: a condition of several writers would change with each of them.
 type availability struct {
 	status  circuit.Status
-	handler string // whose circuit it is; empty for that of the extension
+	handler string // that the circuit belongs to; empty for the circuit of the extension
 	settled bool   // the circuit has been in its state long enough to write about it
 	idle    bool   // the circuit is open, and no call has failed for some time
 }

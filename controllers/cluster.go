@@ -35,7 +35,6 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
@@ -68,10 +67,6 @@ type Config struct {
 	Registry *registry.Registry
 	Logger   *slog.Logger
 
-	// Discoverer calls extensions. Nil means one of the Source, which connects to the addresses of their clientConfigs.
-	Discoverer discovery.Discoverer
-	// Observer may be nil.
-	Observer discovery.Observer
 	// Group is the API group of the ExtensionConfigs. Empty means ClusterAPIGroup.
 	Group string
 	// ReadOnly makes the Source only follow the status that other replicas write, and write nothing.
@@ -88,14 +83,6 @@ type Config struct {
 	LeaderElection LeaderElection
 	// Endpoints, which may be nil, receives the endpoints of Services, unless ReadOnly is set.
 	Endpoints *Endpoints
-	// References, which may be nil, receives the CustomResourceDefinitions.
-	References *convert.References
-	// Losses records the losses of conversions in calls of this process. It may be nil.
-	Losses *convert.Losses
-	// Circuits has the circuits of this process, which the condition Available shows. It may be nil.
-	Circuits Circuits
-	// Own holds the addresses of this gateway. ExtensionConfigs with one of them are refused.
-	Own extensionconfig.Addresses
 	// HookJobs is what HookJobs may do. Without namespaces, they are not watched, and there are none.
 	HookJobs hookjob.Allowed
 	// RolloutCompared, which may be nil, counts the comparisons of ExtensionRollouts by their results.
@@ -105,11 +92,12 @@ type Config struct {
 	OwnNamespace string
 	// Resync is the time between two discoveries of an extension that answers. Zero means discovery.DefaultResync.
 	Resync time.Duration
-	// Backoff is for extensions that do not answer. Zero means discovery.DefaultBackoff.
-	Backoff discovery.Backoff
 	// Concurrency is the number of ExtensionConfigs that are reconciled at the same time. Zero means
 	// DefaultConcurrency.
 	Concurrency int
+
+	// Shared is made by package command, and optional.
+	discovery.Shared
 
 	// lag is how long the cache may lack the last write of this process. Zero means conflictDelay.
 	lag time.Duration

@@ -133,11 +133,11 @@ func TestNewErrors(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := Config{
-				REST:       &rest.Config{},
-				Catalog:    catalog.New(),
-				Registry:   registry.New(),
-				Discoverer: discoverer,
-				Logger:     slog.New(slog.DiscardHandler),
+				REST:     &rest.Config{},
+				Catalog:  catalog.New(),
+				Registry: registry.New(),
+				Logger:   slog.New(slog.DiscardHandler),
+				Shared:   discovery.Shared{Discoverer: discoverer},
 			}
 			tc.change(&c)
 			if _, err := New(c); err == nil || err.Error() != tc.want {

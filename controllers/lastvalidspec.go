@@ -59,7 +59,7 @@ func withRecorded(o kinds.Object, r *appsv1.ControllerRevision) (kinds.Object, e
 	return earlier, errors.Join(append(unknown, err)...)
 }
 
-// restore returns what is recorded of an object that is mistaken as it is, if that compiles.
+// restore returns the recorded spec of an object whose present spec has a mistake, if the recorded one compiles.
 func (f *follower) restore(item kinds.Object, r *appsv1.ControllerRevision) (any, bool) {
 	earlier, err := withRecorded(item, r)
 	if err == nil {

@@ -62,8 +62,8 @@ type reconciler struct {
 	lag        time.Duration // how long the cache may lack the last write
 	leadership *leadership
 	policies   *extensionpolicy.Set
-	losses     *convert.Losses // nil if this process converts nothing
-	circuits   Circuits        // nil if this process calls nothing
+	losses     *convert.Losses    // nil if this process converts nothing
+	circuits   discovery.Circuits // nil if this process calls nothing
 	readOnly   bool
 
 	warm     chan struct{} // closed once the registry has what the status of all ExtensionConfigs says

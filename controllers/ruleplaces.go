@@ -286,7 +286,7 @@ func (p *rulePlaces) announce(
 	if p.readOnly {
 		return writesNothing(rule)
 	}
-	record.Namespace, record.Name = cluster.GetNamespace(), prefix+"."+cluster.GetName()
+	record.Namespace, record.Name = cluster.GetNamespace(), owner.RecordName(prefix+"."+cluster.GetName())
 	record.Labels = map[string]string{ruleLabel: rule}
 	owner.SetCluster(record, cluster)
 	return p.client.Create(ctx, record)

@@ -136,11 +136,13 @@ func start(t testing.TB, api *apiServer, configure func(*controllers.Config)) *r
 		REST:           api.config(),
 		Catalog:        catalog.New(),
 		Registry:       r.registry,
-		Discoverer:     r.extensions,
 		Logger:         slog.New(slog.NewTextHandler(r.log, nil)),
 		Resync:         time.Hour,
 		SecretInterval: 20 * time.Millisecond,
-		Backoff:        discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
+		Shared: discovery.Shared{
+			Discoverer: r.extensions,
+			Backoff:    discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
+		},
 	}
 	c.AwaitWrites()
 	if configure != nil {

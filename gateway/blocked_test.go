@@ -14,6 +14,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 )
 
 // A blocked update is held until the chain answers otherwise, and reported with the object whose Machines it is about.
@@ -54,15 +55,14 @@ func TestBlockedUpdates(t *testing.T) {
 		f.build(t)
 		observer, owner := newObserved(f.registry), ""
 		f.Dispatcher = NewDispatcher(Config{
-			Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{},
-			Transport: transportOf(callerFunc(func(context.Context, extension.Call) (proto.Message, error) { return nil, nil })),
-			Observer:  observer.Observer,
+			Catalog: allHooks, Versions: allVersions, Registry: f.registry, Namespaces: fixedNamespaces{},
 			Blocked: func(o corev1.ObjectReference, chain, message string) {
 				owner = o.APIVersion + " " + o.Kind + " " + o.Namespace + "/" + o.Name
 				if chain != "chain" || !strings.HasPrefix(message, `onPartialCoverage of HandlerChain "chain" is Block, and no step covers /machine`) {
 					t.Errorf("%s: reported is %s: %s", reason, chain, message)
 				}
 			},
+			Parts: shared.Parts{Codec: mandated, Transport: transportOf(callerFunc(func(context.Context, extension.Call) (proto.Message, error) { return nil, nil })), Observer: observer.Observer},
 		})
 		reporter := observe.Reporter{Catalog: allHooks, Registry: f.registry, Observer: observer.Observer, Namespaces: fixedNamespaces{}}
 		if _, failed := f.call(t, tt.blocked); failed != "" {

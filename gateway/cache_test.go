@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -391,7 +392,7 @@ func TestCacheAnswersAreCounted(t *testing.T) {
 		}
 		return extension.Result{Response: &hooksv1alpha1.DiscoverVariablesResponse{}, Lost: []string{"x"}}, nil
 	}
-	calls = chain(Config{Observer: f.observer, Versions: allVersions, Transport: transport}, extensionstate.New(r))
+	calls = chain(Config{Versions: allVersions, Parts: shared.Parts{Observer: f.observer, Transport: transport}}, extensionstate.New(r))
 	e, _ := r.Snapshot().Handler("p.a")
 	c := extension.Call{Hook: hookOf(t, "DiscoverVariables"), Handler: e, Request: &hooksv1alpha1.DiscoverVariablesRequest{}}
 	for range 3 {

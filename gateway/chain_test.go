@@ -30,6 +30,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
 	hookversionsv1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
@@ -82,7 +83,7 @@ var drains = hookversions.New()
 
 // wholeChain is the chain with both conversions.
 func wholeChain(o *observe.Observer, transport extension.Caller) extension.Caller {
-	c := Config{Observer: o, Versions: hookversions.NewConverter(drains), Objects: convert.NewObjects(convert.NewReferences()), Transport: transport}
+	c := Config{Versions: hookversions.NewConverter(drains), Parts: shared.Parts{Observer: o, Objects: convert.NewObjects(convert.NewReferences()), Transport: transport}}
 	return chain(c, extensionstate.New(registry.New()))
 }
 
@@ -276,8 +277,8 @@ func TestPanicsInLinks(t *testing.T) {
 				tc.handler(&bad)
 			}
 			d := NewDispatcher(Config{
-				Versions: hookversion.New(catalog.New()), Codec: mandated, Registry: filled(t, registrationOf("a", bad)), Namespaces: fixedNamespaces{},
-				Transport: tc.transport, Objects: tc.objects, Observer: o.Observer,
+				Versions: hookversion.New(catalog.New()), Registry: filled(t, registrationOf("a", bad)), Namespaces: fixedNamespaces{},
+				Parts: shared.Parts{Codec: mandated, Transport: tc.transport, Objects: tc.objects, Observer: o.Observer},
 			})
 			req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(newCluster)}}
 			for _, handler := range []string{"", "v.a"} {

@@ -71,7 +71,11 @@ func convertObjects(objects *convert.Objects) extension.Link {
 			}
 			work := c.Memory.Work(ctx)
 			guard := jsonpatch.Guard{Step: work.Step, Reserve: c.Memory.Reserve()}
-			converted, err := convertRequest(objects, guard, &work, c, to)
+			var converted convert.Converted
+			err := bounds.Heavily(&work, c.Memory.Heavy(), func() (err error) {
+				converted, err = objects.RequestGuarded(guard, c.Request, to)
+				return err
+			})
 			if err != nil {
 				return extension.Result{Inconclusive: work.Waited()}, err
 			}
@@ -83,36 +87,15 @@ func convertObjects(objects *convert.Objects) extension.Link {
 			if err != nil {
 				return result, err
 			}
-			response, lost, err := convertResponse(&converted, &work, c, result)
+			var response proto.Message
+			var lost []string
+			err = bounds.Heavily(&work, c.Memory.Heavy() || result.Received > budget.Step, func() (err error) {
+				response, lost, err = converted.Response(result.Response)
+				return err
+			})
 			result.Inconclusive = work.Waited()
 			result.Response, result.Lost = response, append(result.Lost, lost...)
 			return result, err
 		}
 	}
-}
-
-// convertRequest converts a request, a large one as heavy work.
-func convertRequest(
-	objects *convert.Objects, guard jsonpatch.Guard, work *budget.Work, c extension.Call, to string,
-) (convert.Converted, error) {
-	if c.Memory.Heavy() {
-		if err := work.Step(); err != nil {
-			return convert.Converted{}, bounds.Refused(err)
-		}
-	}
-	defer work.End() // before the extension is called
-	return objects.RequestGuarded(guard, c.Request, to)
-}
-
-// convertResponse converts a response, which says something about the request, in the same way.
-func convertResponse(
-	converted *convert.Converted, work *budget.Work, c extension.Call, result extension.Result,
-) (proto.Message, []string, error) {
-	if c.Memory.Heavy() || result.Received > budget.Step {
-		if err := work.Step(); err != nil {
-			return nil, nil, bounds.Refused(err)
-		}
-	}
-	defer work.End()
-	return converted.Response(result.Response)
 }

@@ -19,41 +19,23 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 	"github.com/hookgate/hookgate/internal/calls/offer"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
-	"github.com/hookgate/hookgate/internal/calls/recording"
 	"github.com/hookgate/hookgate/internal/calls/selection"
-	"github.com/hookgate/hookgate/internal/contract/codec"
-	"github.com/hookgate/hookgate/internal/contract/convert"
-	"github.com/hookgate/hookgate/internal/network/budget"
 	"github.com/hookgate/hookgate/internal/network/via"
-	"github.com/hookgate/hookgate/internal/seeing/drift"
-	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Config holds the parts of a Dispatcher and of the fronts before it. Catalog, Versions, Codec, Registry, Namespaces
-// and Transport are required.
+// Config holds the parts of a Dispatcher and of the fronts before it. Catalog, Versions, Registry, Namespaces and Parts
+// are required.
 type Config struct {
 	Catalog    *catalog.Catalog
 	Versions   *hookversion.Converter // of Catalog
-	Codec      *codec.Codec           // of Catalog
 	Registry   registry.Snapshots
 	Namespaces Namespaces
 	// Clusters has the labels by which steps of chains of in-place hooks are chosen. Nil means that none are known.
 	Clusters Clusters
-	// Transport calls extensions.
-	Transport extension.Caller
-	// Objects converts the Cluster API objects in requests. Nil means that handlers get them as they were sent.
-	Objects *convert.Objects
-	// Observer observes every call, and every call to a handler. Nil means that calls are not observed.
-	Observer *observe.Observer
 	// Gate admits callers. Nil admits everyone. Package command makes one.
 	Gate gate
-	// Memory bounds the memory of calls. Nil bounds nothing.
-	Memory *budget.Budget
-	// Recorder records every call that Transport makes for a caller. Nil records none.
-	Recorder *recording.Recorder
-	// Drift looks for answers that have changed although their requests have not. Nil looks for none.
-	Drift *drift.Watch
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string
@@ -61,13 +43,16 @@ type Config struct {
 	// KubeadmControlPlane or MachineDeployment of the request. It must not block. Nil does nothing.
 	Blocked func(owner corev1.ObjectReference, chain, message string)
 	// Audited is called when a HookRule with action: Audit would have answered otherwise than it did. cluster is empty for
-	// a request about none. It does not block. Nil means that nobody wants to know.
+	// a request about none. It must not block. Nil does nothing.
 	Audited func(rule, namespace, cluster, message string)
 	// Lifted is called when an ExtensionPolicy has lifted a hold: which policy, which handler, what that says, and for
-	// which Cluster. It does not block. Nil means that nobody wants to know.
+	// which Cluster. It must not block. Nil does nothing.
 	Lifted func(policy, handler, namespace, cluster, message string)
 	// Want is called with the group of a hook, besides Cluster API's, that no known handler answers. Nil does nothing.
 	Want func(group string)
+
+	// Parts are shared with the rest of the process, and made by package command.
+	shared.Parts
 }
 
 // Dispatcher decides which handlers answer a request, calls them, and merges their answers. It is safe for concurrent

@@ -31,7 +31,7 @@ func failurePolicy(next extension.Caller) extension.Caller {
 	}
 }
 
-// ignoredAnswer returns the answer in place of that of a handler whose error is ignored.
+// ignoredAnswer returns the answer that replaces an error which is ignored.
 func ignoredAnswer(h *catalog.Hook, handler string, err error) proto.Message {
 	return outcome.New(h, catalog.Success, fmt.Sprintf("ignored: handler %q: %s", handler, hook.KindOf(err)))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -29,11 +30,14 @@ import (
 func BenchmarkRESTMux(b *testing.B) {
 	r := filled(b, registrationOf("acme", handlerOf("create", "BeforeClusterCreate", hook.Fail), handlerOf("patch", "GeneratePatches", hook.Fail)))
 	d := NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{},
-		Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), r, allHooks, "test"), noop.NewTracerProvider(),
-			slog.New(slog.DiscardHandler), convert.NewLosses(nil)),
-		Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
-			return extension.Result{Response: outcome.New(c.Hook, 1, "")}, nil
+		Catalog: allHooks, Versions: allVersions, Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{
+			Codec: mandated,
+			Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), r, allHooks, "test"), noop.NewTracerProvider(),
+				slog.New(slog.DiscardHandler), convert.NewLosses(nil)),
+			Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
+				return extension.Result{Response: outcome.New(c.Hook, 1, "")}, nil
+			},
 		},
 	})
 	front, err := NewREST(d, NewServices(d))

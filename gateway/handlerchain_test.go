@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -201,14 +202,14 @@ func TestChainSteps(t *testing.T) {
 func TestChainDeadline(t *testing.T) {
 	f := newChain(t, "GeneratePatches", patched(), patched())
 	d := NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{},
-		Transport: func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		Catalog: allHooks, Versions: allVersions, Registry: f.registry, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Transport: func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			if c.Handler.Name == "b.e" {
 				<-ctx.Done()
 				return extension.Result{}, hook.Errorf(hook.Timeout, "late")
 			}
 			return extension.Result{Response: patched()}, nil
-		},
+		}},
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 )
 
 // TestHoldsAreLetGo checks that two replicas together list no Cluster that the last answer let go, and one no Cluster that
@@ -30,10 +31,10 @@ func TestHoldsAreLetGo(t *testing.T) {
 	replica := func() (call func(retryAfter int32), report func() *status.Gateway) {
 		o := newObserved(r)
 		d := NewDispatcher(Config{
-			Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer,
-			Transport: transportOf(callerFunc(func(context.Context, extension.Call) (proto.Message, error) {
+			Catalog: hooks, Versions: hookversion.New(hooks), Registry: r, Namespaces: fixedNamespaces{},
+			Parts: shared.Parts{Codec: mandated, Observer: o.Observer, Transport: transportOf(callerFunc(func(context.Context, extension.Call) (proto.Message, error) {
 				return &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, RetryAfterSeconds: retry}, nil
-			})),
+			}))},
 		})
 		reporter := &observe.Reporter{Catalog: hooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}, ClusterGone: func(string, string) bool { return gone }}
 		return func(retryAfter int32) {

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -37,13 +38,13 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 	}
 	var called, wanted string
 	d := NewDispatcher(Config{
-		Catalog: hooks, Versions: versions, Codec: codec.New(hooks), Namespaces: fixedNamespaces{},
+		Catalog: hooks, Versions: versions, Namespaces: fixedNamespaces{},
 		Registry: filled(t, registrationOf("acme", machine, other), registrationOf("plain", other)),
-		Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
+		Want:     func(group string) { wanted = group },
+		Parts: shared.Parts{Codec: codec.New(hooks), Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
 			called = c.Hook.Hook + " of " + c.Handler.Name
 			return extension.Result{Response: outcome.Success(c.Hook)}, nil
-		},
-		Want: func(group string) { wanted = group },
+		}},
 	})
 	discovery, _ := hooks.ByName("DiscoverInfrastructure")
 	for handler, want := range map[string]string{
@@ -84,10 +85,10 @@ func TestDiscoveryIsNoCallToAHandler(t *testing.T) {
 	o := newObserved(r)
 	reporter := observe.Reporter{Catalog: allHooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}}
 	d := NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer,
-		Transport: func(context.Context, extension.Call) (extension.Result, error) {
+		Catalog: allHooks, Versions: allVersions, Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Observer: o.Observer, Transport: func(context.Context, extension.Call) (extension.Result, error) {
 			return extension.Result{Connected: true}, hook.Errorf(hook.BadResponse, "answered 404")
-		},
+		}},
 	})
 	for range 2 {
 		_, err := d.Dispatch(t.Context(), Request{

@@ -80,7 +80,7 @@ func holds(answer proto.Message) bool {
 }
 
 // Targets returns the names of the handlers, and of the chains, that Call would call with the request, which names
-// none, by name. It calls nobody. An error means that the gateway does not know: Call would fail.
+// none, by name. It makes no call. An error means that the gateway does not know: Call would fail.
 func (p *InProcess) Targets(ctx context.Context, h *catalog.Hook, request proto.Message) (names []string, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -22,7 +21,7 @@ import (
 )
 
 // liftHold lets a Cluster go on that an extension holds, if its ExtensionPolicy says so. The extension is asked first,
-// and what it answers is recorded as it is. lifted, unless it is nil, is called with each hold that was lifted.
+// and its answer is recorded unchanged. lifted, unless it is nil, is called with each hold that was lifted.
 func liftHold(lifted func(policy, handler, namespace, cluster, message string)) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
@@ -75,11 +74,6 @@ func passageOf(c *extension.Call) policy.Passage {
 			p.UID, _ = jsonscan.String(uid)
 		}
 	}
-	fields := request.ProtoReflect().Descriptor().Fields()
-	for _, name := range []protoreflect.Name{"to_kubernetes_version", "kubernetes_version"} {
-		if f := fields.ByName(name); f != nil {
-			p.Version = request.ProtoReflect().Get(f).String()
-		}
-	}
+	p.Version, _ = catalog.UpgradeVersionOf(request)
 	return p
 }

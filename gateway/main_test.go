@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/internal/serving/servers"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -66,7 +67,8 @@ func (f callerFunc) Call(ctx context.Context, c extension.Call) (proto.Message, 
 // newDispatcher returns a Dispatcher that calls c for every handler, and observes and converts nothing.
 func newDispatcher(r registry.Snapshots, n Namespaces, c caller) *Dispatcher {
 	return NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c),
+		Catalog: allHooks, Versions: allVersions, Registry: r, Namespaces: n,
+		Parts: shared.Parts{Codec: mandated, Transport: transportOf(c)},
 	})
 }
 

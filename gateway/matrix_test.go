@@ -38,6 +38,7 @@ import (
 	"github.com/hookgate/hookgate/internal/network/via"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/internal/serving/servers"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -111,14 +112,14 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	observer := observe.NewObserver(observe.NewMetrics(f.metrics, f.registry, allHooks, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	f.observer = observer
 	dispatcher := NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: call,
-		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gate: gate, Memory: memory, Gateway: f.id,
+		Catalog: allHooks, Versions: allVersions, Registry: f.registry, Namespaces: fixedNamespaces{}, Gate: gate, Gateway: f.id,
 		Audited: func(rule, namespace, cluster, message string) {
 			f.audited = append(f.audited, fmt.Sprintf("%s of %s/%s: %s", rule, namespace, cluster, message))
 		},
 		Lifted: func(policy, handler, namespace, cluster, message string) {
 			f.lifted <- fmt.Sprintf("%s lifts %s of %s/%s: %s", policy, handler, namespace, cluster, message)
 		},
+		Parts: shared.Parts{Codec: mandated, Transport: call, Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Memory: memory},
 	})
 	services := NewServices(dispatcher)
 	front, err := NewREST(dispatcher, services)

@@ -23,7 +23,7 @@ func nameHold(h *catalog.Hook, handler string, answer proto.Message) proto.Messa
 		return answer
 	}
 	if status, _ := catalog.StatusOf(answer); status != catalog.Success {
-		return answer // a Failure holds nobody
+		return answer // a Failure is no hold
 	}
 	text := "handler %q is at work"
 	if h.Mergeable {

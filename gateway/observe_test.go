@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/contract/printers"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -46,8 +47,8 @@ func newObserved(r registry.Snapshots) observed {
 // newObservedDispatcher is newDispatcher with an Observer.
 func newObservedDispatcher(o observed, r registry.Snapshots, c caller) *Dispatcher {
 	return NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{},
-		Transport: transportOf(c), Observer: o.Observer,
+		Catalog: allHooks, Versions: allVersions, Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Transport: transportOf(c), Observer: o.Observer},
 	})
 }
 
@@ -103,7 +104,8 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 	o := newObserved(r)
 	hooks := catalog.New()
 	_, err := NewDispatcher(Config{
-		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Transport: transportOf(answers{}), Observer: o.Observer,
+		Catalog: hooks, Versions: hookversion.New(hooks), Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Transport: transportOf(answers{}), Observer: o.Observer},
 	}).dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 	if err != nil {
 		t.Fatal(err)
@@ -121,10 +123,10 @@ func TestMisspeltMembersAreSaidOnce(t *testing.T) {
 	o, hooks := newObserved(r), catalog.New()
 	const text = "BeforeClusterCreateResponse has no member retry_after_seconds: did you mean retryAfterSeconds?"
 	d := NewDispatcher(Config{
-		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer,
-		Transport: func(context.Context, extension.Call) (extension.Result, error) {
+		Catalog: hooks, Versions: hookversion.New(hooks), Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Observer: o.Observer, Transport: func(context.Context, extension.Call) (extension.Result, error) {
 			return extension.Result{Response: &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}, Misspelt: []string{text}}, nil
-		},
+		}},
 	})
 	for range 3 {
 		_, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})

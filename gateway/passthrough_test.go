@@ -30,6 +30,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -65,9 +66,8 @@ func newPassGateway(t *testing.T, reg registry.Registration, p *policy.Policy) *
 	g.observer = observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), g.registry, allHooks, "test"), noop.NewTracerProvider(),
 		slog.New(slog.DiscardHandler), convert.NewLosses(nil))
 	g.Dispatcher = NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: g.registry, Namespaces: fixedNamespaces{},
-		Objects: convert.NewObjects(convert.NewReferences()), Observer: g.observer,
-		Transport: func(_ context.Context, c extension.Call) (extension.Result, error) { return g.transport(t, c) },
+		Catalog: allHooks, Versions: allVersions, Registry: g.registry, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Objects: convert.NewObjects(convert.NewReferences()), Observer: g.observer, Transport: func(_ context.Context, c extension.Call) (extension.Result, error) { return g.transport(t, c) }},
 	})
 	return g
 }

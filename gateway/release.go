@@ -29,17 +29,8 @@ func reduceRequest(next extension.Caller) extension.Caller {
 		}
 		work := c.Memory.Work(ctx)
 		guard := jsonpatch.Guard{Step: work.Step, Reserve: c.Memory.Reserve()}
-		heavy := func(heavy bool, do func() error) error {
-			if heavy {
-				if err := work.Step(); err != nil {
-					return bounds.Refused(err)
-				}
-			}
-			defer work.End() // before the extension is called
-			return do()
-		}
 		var reduced release.Reduced
-		err := heavy(c.Memory.Heavy(), func() (err error) {
+		err := bounds.Heavily(&work, c.Memory.Heavy(), func() (err error) {
 			reduced, err = release.Request(guard, of, c.Hook.Hook, c.Request)
 			return err
 		})
@@ -54,7 +45,7 @@ func reduceRequest(next extension.Caller) extension.Caller {
 		if err != nil {
 			return result, err
 		}
-		err = heavy(c.Memory.Heavy() || result.Received > budget.Step, func() (err error) {
+		err = bounds.Heavily(&work, c.Memory.Heavy() || result.Received > budget.Step, func() (err error) {
 			result.Response, err = reduced.Response(result.Response)
 			return err
 		})

@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -45,8 +46,8 @@ func newServicesFront(t *testing.T) *httptest.Server {
 	observer := observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), r, hooks, "test"), noop.NewTracerProvider(),
 		slog.New(slog.DiscardHandler), convert.NewLosses(nil))
 	d := NewDispatcher(Config{
-		Catalog: hooks, Versions: versions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: observer,
-		Transport: func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		Catalog: hooks, Versions: versions, Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Observer: observer, Transport: func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			request, _ := c.Request.(*hooksv1alpha1.DiscoverVariablesRequest)
 			id := request.GetSettings()["id"]
 			if id == "slow" {
@@ -54,7 +55,7 @@ func newServicesFront(t *testing.T) *httptest.Server {
 				return extension.Result{}, hook.Errorf(hook.Timeout, "the deadline passed")
 			}
 			return extension.Result{Response: outcome.New(c.Hook, 1, c.Handler.Name+" of "+id)}, nil
-		},
+		}},
 	})
 	front, err := NewREST(d, NewServices(d))
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -56,8 +57,8 @@ func newReported(t *testing.T) *reported {
 		answers: answers{},
 	}
 	f.d = NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{},
-		Transport: transportOf(f.answers), Observer: o.Observer,
+		Catalog: allHooks, Versions: allVersions, Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{Codec: mandated, Transport: transportOf(f.answers), Observer: o.Observer},
 	})
 	return f
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -162,7 +163,7 @@ func TestRoutesOfACluster(t *testing.T) {
 	if diff := cmp.Diff(want, routes); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
 	}
-	d := NewDispatcher(Config{Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: reg, Namespaces: fixedNamespaces{}})
+	d := NewDispatcher(Config{Catalog: allHooks, Versions: allVersions, Registry: reg, Namespaces: fixedNamespaces{}, Parts: shared.Parts{Codec: mandated}})
 	explained, err := d.Explain(t.Context(), Request{Hook: hookOf(t, "BeforeClusterCreate"), Message: &hooksv1alpha1.BeforeClusterCreateRequest{
 		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n","name":"c"}}`)},
 	}})

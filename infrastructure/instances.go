@@ -54,7 +54,7 @@ func (r *pools) sizeOf(
 		_, members[i].absent = absent[members[i].name]
 	}
 	todo := planInstances(members, revisionOf(p, w.machinePool), s.wanted)
-	if absent == nil { // nobody knows yet what the backend has replaced
+	if absent == nil { // it is not known yet what the backend has replaced
 		s.early, todo.remove = true, nil
 	}
 	alive := 0

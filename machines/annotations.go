@@ -17,14 +17,14 @@ import (
 const (
 	// DrainAnnotation makes Cluster API wait before it drains the Node of a Machine, and TerminateAnnotation before it
 	// deletes its infrastructure.
-	DrainAnnotation     = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/" + owner
-	TerminateAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/" + owner
+	DrainAnnotation     = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/" + hookgate
+	TerminateAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/" + hookgate
 	// ProvisionedAnnotation is on a Machine whose handlers of AfterMachineProvisioned have been told.
 	ProvisionedAnnotation = "hooks.machines.hookgate.dev/provisioned"
 	// ReleasedAnnotation on a Cluster keeps the first two off its Machines, as if no handler matched.
 	ReleasedAnnotation = "machines.hookgate.dev/released"
 
-	owner = "hookgate"
+	hookgate = "hookgate"
 )
 
 // annotate sets annotations of an object, and removes those whose value is nil. With strict, it fails with a conflict

@@ -27,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 )
 
 // The annotations of clusterctl, whose package is in the main module of Cluster API.
@@ -40,12 +41,11 @@ const (
 // AfterDeleteLabel is on the ClusterRecords for AfterClusterDelete.
 const AfterDeleteLabel = "hookgate.dev/after-cluster-delete"
 
-// The prefixes of their names: those of Clusters, by UID, are in the namespace of the gateway, and those that make
-// clusterctl wait, by name, beside the Clusters.
-const (
-	endPrefix   = "after-delete."
-	guardPrefix = "before-move."
-)
+// endPrefix begins the names of those of Clusters, by UID, which are in the namespace of the gateway.
+const endPrefix = "after-delete."
+
+// guardName returns the name of the record beside a Cluster that makes clusterctl wait.
+func guardName(cluster string) string { return owner.RecordName("before-move." + cluster) }
 
 // clusterEnds remembers the Clusters that handlers of AfterClusterDelete match while they exist. Nothing of this keeps
 // a Cluster or its namespace from ending: what has to outlive them is beside the gateway, and has no finalizer.
@@ -208,7 +208,7 @@ func (e *clusterEnds) store(ctx context.Context, record, wanted *v1alpha1.Cluste
 // guard makes clusterctl wait with the move of a Cluster, or lets it go on.
 func (e *clusterEnds) guard(ctx context.Context, c *clusterv1.Cluster, block bool) error {
 	guard := &v1alpha1.ClusterRecord{}
-	err := e.client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: guardPrefix + c.Name}, guard)
+	err := e.client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: guardName(c.Name)}, guard)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (e *clusterEnds) guard(ctx context.Context, c *clusterv1.Cluster, block boo
 		return nil
 	}
 	if block {
-		metav1.SetMetaDataAnnotation(&guard.ObjectMeta, BlockMoveAnnotation, "hookgate")
+		metav1.SetMetaDataAnnotation(&guard.ObjectMeta, BlockMoveAnnotation, hookgate)
 	} else {
 		delete(guard.Annotations, BlockMoveAnnotation)
 	}
@@ -235,7 +235,7 @@ func (e *clusterEnds) guard(ctx context.Context, c *clusterv1.Cluster, block boo
 	if guard.UID != "" {
 		return e.client.Update(ctx, guard)
 	}
-	guard.Namespace, guard.Name = c.Namespace, guardPrefix+c.Name
+	guard.Namespace, guard.Name = c.Namespace, guardName(c.Name)
 	err = e.client.Create(ctx, guard)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // what is deleted with its namespace does not move

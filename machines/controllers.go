@@ -41,7 +41,7 @@ type Hooks interface {
 	// Call calls the handlers of a hook, and returns their merged answer, and the names of those that do not let go. An
 	// error is a *hook.Error.
 	Call(ctx context.Context, h *catalog.Hook, request proto.Message) (answer proto.Message, holders []string, err error)
-	// Targets returns the names of the handlers that Call would call, and calls nobody. An error means that they are not
+	// Targets returns the names of the handlers that Call would call, without a call. An error means that they are not
 	// known.
 	Targets(ctx context.Context, h *catalog.Hook, request proto.Message) ([]string, error)
 }

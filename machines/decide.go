@@ -25,7 +25,7 @@ type outcome struct {
 	retry int32 // the handlers hold, and want to be asked again after so many seconds
 	// refused means that a handler answered Failure, and unknown that there is none for the Machine.
 	refused, unknown bool
-	failed           bool // nobody has answered
+	failed           bool // the call had no answer
 	message          string
 }
 

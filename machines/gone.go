@@ -5,7 +5,6 @@ package machines
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -27,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 )
 
 // goneClusters calls AfterClusterDelete for Clusters that were remembered and are gone.
@@ -125,19 +125,12 @@ func (g goneClusters) Reconcile(ctx context.Context, req reconcile.Request) (rec
 // exists reports whether the Cluster of a record exists. A cache that is behind does not decide that one is gone.
 func (g goneClusters) exists(ctx context.Context, r *v1alpha1.ClusterRecord) (bool, error) {
 	d := r.Spec.AfterDelete
-	c := &clusterv1.Cluster{}
-	err := g.client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: r.Spec.ClusterName}, c)
-	if err == nil && string(c.UID) == d.UID {
+	c, key := &clusterv1.Cluster{}, client.ObjectKey{Namespace: d.Namespace, Name: r.Spec.ClusterName}
+	if err := g.client.Get(ctx, key, c); err == nil && string(c.UID) == d.UID {
 		return true, nil
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterList"))
-	err = g.live.List(ctx, list, client.InNamespace(d.Namespace),
-		client.MatchingFields{"metadata.name": r.Spec.ClusterName})
-	if err != nil {
-		return false, fmt.Errorf("look for Cluster %s/%s: %w", d.Namespace, r.Spec.ClusterName, err)
-	}
-	return len(list.Items) == 1 && string(list.Items[0].UID) == d.UID, nil
+	found, err := owner.Find(ctx, g.live, key)
+	return found != nil && string(found.UID) == d.UID, err
 }
 
 // moved reports whether clusterctl has moved a Cluster that is gone. If its end was not watched, the record decides:
@@ -184,7 +177,7 @@ func (g goneClusters) tell(ctx context.Context, r *v1alpha1.ClusterRecord) (reco
 	return again(since, now, limits.ClusterEndRetry), nil
 }
 
-// end deletes the record of a Cluster of which nobody is to be told any more.
+// end deletes the record of a Cluster whose handlers have been called, or for which none is to be called.
 func (g goneClusters) end(ctx context.Context, r *v1alpha1.ClusterRecord, result string) (reconcile.Result, error) {
 	err := g.client.Delete(ctx, r, client.Preconditions{UID: &r.UID})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 )
 
 // HeldCondition is the condition of a Machine that is being deleted, and held: the reason is the hook, and the message
-// says who holds it. A Machine that nobody holds does not have it.
+// says who holds it. A Machine that is not held does not have it.
 const HeldCondition = "HeldByHook"
 
 // reconcileDelete calls the hook that Cluster API waits for.
@@ -131,7 +131,7 @@ func (r *lifecycle) show(ctx context.Context, m *clusterv1.Machine, h *catalog.H
 	return nil
 }
 
-// clear removes the condition from a Machine that nobody holds.
+// clear removes the condition from a Machine that is not held.
 func (r *lifecycle) clear(ctx context.Context, m *clusterv1.Machine) error {
 	if meta.FindStatusCondition(m.Status.Conditions, HeldCondition) == nil {
 		return nil

@@ -167,7 +167,7 @@ func (r *lifecycle) annotate(ctx context.Context, s *subject) error {
 		}
 		switch _, has := s.machine.Annotations[p.annotation]; {
 		case wanted && !has:
-			change[p.annotation] = owner
+			change[p.annotation] = hookgate
 		case has && !wanted:
 			change[p.annotation] = nil
 		}
@@ -200,5 +200,5 @@ func (r *lifecycle) tell(ctx context.Context, s *subject) (reconcile.Result, err
 		r.warn(m, r.provisioned, "Failed", said(answer, holders, err))
 		return failing(since, r.now()), nil
 	}
-	return reconcile.Result{}, annotate(ctx, r.client, m, map[string]any{ProvisionedAnnotation: owner}, false)
+	return reconcile.Result{}, annotate(ctx, r.client, m, map[string]any{ProvisionedAnnotation: hookgate}, false)
 }

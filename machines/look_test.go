@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -75,9 +76,12 @@ func BenchmarkLook(b *testing.B) {
 	reg.SetReady()
 	logger := slog.New(slog.DiscardHandler)
 	d := gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: versions, Codec: codec.New(hooks), Registry: reg, Namespaces: anyNamespace{},
-		Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), reg, hooks, "test"),
-			noop.NewTracerProvider(), logger, convert.NewLosses(nil)),
+		Catalog: hooks, Versions: versions, Registry: reg, Namespaces: anyNamespace{},
+		Parts: shared.Parts{
+			Codec: codec.New(hooks),
+			Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), reg, hooks, "test"),
+				noop.NewTracerProvider(), logger, convert.NewLosses(nil)),
+		},
 	})
 	m, err := newMetrics(prometheus.NewRegistry(), documented)
 	if err != nil {

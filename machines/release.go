@@ -38,7 +38,7 @@ type Released struct {
 // none may run.
 func Release(ctx context.Context, c client.Client, namespace string, holdOff bool) (released Released, err error) {
 	if holdOff {
-		if released.Clusters, err = mark(ctx, c, namespace, owner); err != nil {
+		if released.Clusters, err = mark(ctx, c, namespace, hookgate); err != nil {
 			return released, err
 		}
 	}

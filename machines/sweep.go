@@ -22,7 +22,7 @@ const (
 )
 
 // sweep returns a source that adds what all returns to the queue when the registry has changed, and once in a while.
-// For all but Clusters that are gone, looking calls nobody.
+// For all but Clusters that are gone, looking makes no calls.
 func (b *base) sweep(all func(ctx context.Context, changed bool) ([]reconcile.Request, error)) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() {

@@ -9,81 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kubejson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/test/crd"
 )
-
-// A server checks objects of one kind as an API server does.
-type server struct {
-	structural *structuralschema.Structural
-	validator  schemavalidation.SchemaValidator
-	rules      *schemacel.Validator
-}
-
-// newServer compiles a definition. The test fails if an API server would refuse it, for the costs of its rules too.
-func newServer(t testing.TB, d *apiextensionsv1.CustomResourceDefinition) *server {
-	t.Helper()
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(d)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&d.Spec)
-	internal := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d, internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	internal.Status.StoredVersions = []string{"v1alpha1"}
-	if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), internal); len(errs) > 0 {
-		t.Fatalf("an API server would refuse the definition: %v", errs.ToAggregate())
-	}
-	validation, err := apiextensions.GetSchemaForVersion(internal, "v1alpha1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{}
-	if s.structural, err = structuralschema.NewStructural(validation.OpenAPIV3Schema); err != nil {
-		t.Fatal(err)
-	}
-	if errs := structuralschema.ValidateStructural(field.NewPath("schema"), s.structural); len(errs) > 0 {
-		t.Fatalf("the schema is not structural: %v", errs.ToAggregate())
-	}
-	if s.validator, _, err = schemavalidation.NewSchemaValidator(validation.OpenAPIV3Schema); err != nil {
-		t.Fatal(err)
-	}
-	s.rules = schemacel.NewValidator(s.structural, true, celconfig.PerCallLimit)
-	return s
-}
-
-// problems returns the errors for an object, which is created if old is nil, in one text.
-func (s *server) problems(t testing.TB, object, old map[string]any) string {
-	t.Helper()
-	var all []string
-	for _, path := range pruning.PruneWithOptions(object, s.structural, true,
-		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-		all = append(all, "unknown field "+path)
-	}
-	errs := schemavalidation.ValidateCustomResource(nil, object, s.validator)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
-	if len(errs) == 0 && s.rules != nil {
-		var before any
-		if old != nil {
-			before = old
-		}
-		ruleErrs, _ := s.rules.Validate(t.Context(), nil, s.structural, object, before, celconfig.RuntimeCELCostBudget)
-		errs = append(errs, ruleErrs...)
-	}
-	for _, err := range errs {
-		all = append(all, err.Error())
-	}
-	return strings.Join(all, "\n")
-}
 
 // object returns an object of a kind with that text below the root, in YAML.
 func object(t testing.TB, kind, text string) map[string]any {
@@ -244,21 +174,21 @@ func TestRules(t *testing.T) {
 		{"has no list", "HookgateMachinePoolTemplate", "", fmt.Sprintf(template, "providerIDList: [a]"), "unknown field spec.template.spec.providerIDList"},
 		{"a template's spec is left to the webhook, which knows dry runs", "HookgateMachineTemplate", fmt.Sprintf(template, "parameters: {a: 1}"), fmt.Sprintf(template, "parameters: {a: 2}"), ""},
 	}
-	servers := map[string]*server{}
+	definitionOf := map[string]*crd.Definition{}
 	for kind, d := range definitions(t) {
-		servers[kind] = newServer(t, d)
+		definitionOf[kind] = crd.Compile(t, d)
 	}
 	for _, test := range tests {
 		t.Run(test.kind+" "+test.reason, func(t *testing.T) {
-			s := servers[test.kind]
+			d := definitionOf[test.kind]
 			var old map[string]any
 			if test.old != "" {
 				old = object(t, test.kind, test.old)
-				if got := s.problems(t, old, nil); got != "" {
+				if got := d.Problems(t, old, nil); len(got) > 0 {
 					t.Fatalf("the object before: %s", got)
 				}
 			}
-			got := s.problems(t, object(t, test.kind, test.object), old)
+			got := strings.Join(d.Problems(t, object(t, test.kind, test.object), old), "\n")
 			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -270,13 +200,13 @@ func TestRules(t *testing.T) {
 func TestGoTypesMatchTheSchemas(t *testing.T) {
 	all := definitions(t)
 	for kind, full := range fullObjects() {
-		s := newServer(t, all[kind])
+		d := crd.Compile(t, all[kind])
 		content, err := json.Marshal(full)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := object(t, kind, string(content))
-		if got := s.problems(t, o, nil); got != "" && !strings.HasSuffix(got, exclusive) {
+		if got := strings.Join(d.Problems(t, o, nil), "\n"); got != "" && !strings.HasSuffix(got, exclusive) {
 			t.Errorf("%s: %s", kind, got)
 		}
 		schema := all[kind].Spec.Versions[0].Schema.OpenAPIV3Schema

@@ -35,6 +35,7 @@ import (
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/internal/serving/servers"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/certificates"
 )
@@ -82,9 +83,9 @@ func newFixture(t *testing.T) *fixture {
 		slog.New(slog.DiscardHandler), w.losses,
 	)
 	dispatcher := gateway.NewDispatcher(gateway.Config{
-		Catalog: w.catalog, Versions: NewConverter(w.catalog), Codec: w.codec, Registry: w.registry,
+		Catalog: w.catalog, Versions: NewConverter(w.catalog), Registry: w.registry,
 		Namespaces: namespaces{},
-		Transport:  w.transports.Call, Observer: observer,
+		Parts:      shared.Parts{Codec: w.codec, Transport: w.transports.Call, Observer: observer},
 	})
 	services := gateway.NewServices(dispatcher)
 	front, err := gateway.NewREST(dispatcher, services)

@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
 	v1alpha1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1"
@@ -515,7 +516,8 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 	r.SetReady()
 	d := gateway.NewDispatcher(
 		gateway.Config{
-			Catalog: both, Versions: NewConverter(both), Codec: codec.New(both), Registry: r, Namespaces: namespaces{},
+			Catalog: both, Versions: NewConverter(both), Registry: r, Namespaces: namespaces{},
+			Parts: shared.Parts{Codec: codec.New(both)},
 		},
 	)
 	for _, asked := range slices.Concat(both.Discoveries()...) {

@@ -30,6 +30,7 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/codec"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -57,8 +58,8 @@ func deletes(t testing.TB, r *replica, cluster *unstructured.Unstructured) strin
 	transport := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: codec.New(hooks), LookupHost: lookup})
 	defer transport.Close()
 	d := hookgate.NewDispatcher(hookgate.Config{
-		Catalog: hooks, Versions: hookversion.New(hooks), Codec: codec.New(hooks), Registry: r.registry, Namespaces: r.Source,
-		Transport: transport.Call, Lifted: r.Lifted,
+		Catalog: hooks, Versions: hookversion.New(hooks), Registry: r.registry, Namespaces: r.Source, Lifted: r.Lifted,
+		Parts: shared.Parts{Codec: codec.New(hooks), Transport: transport.Call},
 	})
 	raw, err := cluster.MarshalJSON()
 	if err != nil {

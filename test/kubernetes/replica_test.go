@@ -108,13 +108,15 @@ func prepare(t testing.TB, change func(*controllers.Config)) *replica {
 	t.Cleanup(discoverer.Close)
 	sourceConfig := controllers.Config{
 		Catalog: hooks,
-		REST:    config, Registry: r.registry, Discoverer: discoverer,
+		REST:    config, Registry: r.registry,
 		Logger:         slog.New(slog.NewTextHandler(r.log, nil)),
 		WatchFilter:    filterOf(t),
 		Resync:         time.Hour, // tests that want more say so
 		SecretInterval: 20 * time.Millisecond,
-		Backoff: discovery.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6,
-			MaxDelay: 200 * time.Millisecond},
+		Shared: discovery.Shared{
+			Discoverer: discoverer,
+			Backoff:    discovery.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, MaxDelay: 200 * time.Millisecond},
+		},
 	}
 	if change != nil {
 		change(&sourceConfig)

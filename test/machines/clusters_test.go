@@ -40,7 +40,7 @@ func newClusters(t *testing.T) *clusters {
 	w := &clusters{fixture: newFixture(t)}
 	w.gateway = w.namespace + "-gateway"
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.gateway}})
-	kubectl := exec.CommandContext(t.Context(), filepath.Join(shared.server.BinaryAssetsDirectory, "kubectl"),
+	kubectl := exec.CommandContext(t.Context(), filepath.Join(sharedServer(t).BinaryAssetsDirectory, "kubectl"),
 		"--kubeconfig", operator(t), "apply", "-f", filepath.Join("..", "..", "deploy", "components", "cluster", "rbac.yaml"))
 	if out, err := kubectl.CombinedOutput(); err != nil && !strings.Contains(string(out), `namespaces "hookgate-system" not found`) {
 		t.Fatalf("%v: %s", err, out)

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +29,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/hookgate/hookgate/gateway"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
@@ -44,58 +41,25 @@ import (
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/seeing/observe"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/machines"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/sdk"
-	"github.com/hookgate/hookgate/test/process"
+	"github.com/hookgate/hookgate/test/apiserver"
 )
 
 // patience is how long a test waits for a state before it fails.
 const patience = 2 * time.Minute
 
-// shared is the API server of all tests, which starts with the first of them.
-var shared struct {
-	sync.Once
-	server *envtest.Environment
-	err    error
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Main(m)) }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctrllog.SetLogger(logr.Discard())
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	code := m.Run()
-	if shared.server == nil {
-		return code
-	}
-	if err := shared.server.Stop(); err != nil {
-		fmt.Fprintf(os.Stderr, "stop kube-apiserver and etcd: %v\n", err)
-		return 1
-	}
-	return code
-}
-
-func sharedServer(t testing.TB) *rest.Config {
+// sharedServer returns the API server of all tests.
+func sharedServer(t testing.TB) *envtest.Environment {
 	t.Helper()
-	env := &envtest.Environment{
-		BinaryAssetsDirectory: process.Program(t, "KUBEBUILDER_ASSETS"),
-		CRDDirectoryPaths: []string{filepath.Join("..", "..", "deploy", "crd", "machines"),
-			filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_clusterrecords.yaml")},
-		CRDs:              []*apiextensionsv1.CustomResourceDefinition{kindOf("Cluster"), kindOf("Machine")},
-		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
-
-		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience,
-	}
-	shared.Do(func() {
-		if _, shared.err = env.Start(); shared.err == nil {
-			shared.server = env
-		}
-	})
-	if shared.err != nil {
-		t.Fatalf("start kube-apiserver and etcd: %v", shared.err)
-	}
-	return shared.server.Config
+	crds := filepath.Join("..", "..", "deploy", "crd")
+	return apiserver.Shared(t, apiserver.New(t,
+		[]string{filepath.Join(crds, "machines"), filepath.Join(crds, "hookgate.dev_clusterrecords.yaml")},
+		kindOf("Cluster"), kindOf("Machine")))
 }
 
 // kindOf returns a definition of a kind of Cluster API that takes every spec and status. Its conditions are merged by
@@ -161,7 +125,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	w := &fixture{
-		t: t, config: sharedServer(t), namespace: fmt.Sprintf("w%d", worlds.Add(1)), stop: func() {},
+		t: t, config: sharedServer(t).Config, namespace: fmt.Sprintf("w%d", worlds.Add(1)), stop: func() {},
 		answers: map[string]func() (sdk.Answer, error){}, calls: map[string]int{}, new: func(*machines.Config) {},
 		namespaces: anyNamespace{},
 	}
@@ -270,10 +234,12 @@ func (w *fixture) newGateway() {
 	w.t.Cleanup(transports.Close)
 	logger := slog.New(slog.DiscardHandler)
 	d := gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: versions, Codec: mandated, Registry: w.registry, Namespaces: w,
-		Transport: transports.Call, Objects: convert.NewObjects(convert.NewReferences()),
-		Observer: observe.NewObserver(observe.NewMetrics(w.metrics, w.registry, hooks, "test"), noop.NewTracerProvider(), logger,
-			convert.NewLosses(nil)),
+		Catalog: hooks, Versions: versions, Registry: w.registry, Namespaces: w,
+		Parts: shared.Parts{
+			Codec: mandated, Transport: transports.Call, Objects: convert.NewObjects(convert.NewReferences()),
+			Observer: observe.NewObserver(observe.NewMetrics(w.metrics, w.registry, hooks, "test"), noop.NewTracerProvider(), logger,
+				convert.NewLosses(nil)),
+		},
 	})
 	w.hooks = gateway.NewInProcess(d, "test")
 	w.registry.SetReady()

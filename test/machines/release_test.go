@@ -25,7 +25,7 @@ import (
 // operator returns the path of a kubeconfig with which everything is allowed.
 func operator(t *testing.T) string {
 	t.Helper()
-	user, err := shared.server.AddUser(envtest.User{Name: "operator", Groups: []string{"system:masters"}}, nil)
+	user, err := sharedServer(t).AddUser(envtest.User{Name: "operator", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

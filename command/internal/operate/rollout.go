@@ -135,7 +135,7 @@ func (r *clusterRollout) failed(verb string, err error) error {
 	return fmt.Errorf("%s %s %q: %w", verb, rollout.Kind, r.name, err)
 }
 
-// change changes the spec, again if somebody else has changed the object meanwhile, but not if it is about other
+// change changes the spec, again if the object was changed meanwhile, but not if it is about other
 // versions than those that were shown.
 func (r *clusterRollout) change(
 	ctx context.Context, shown *v1alpha1.ExtensionRollout, f func(spec *v1alpha1.ExtensionRolloutSpec) error,

@@ -109,7 +109,7 @@ func (a *approval) entries() ([]string, error) {
 	return entries, nil
 }
 
-// check refuses what nobody can have seen.
+// check refuses to approve Clusters that have not been compared, so that no user has seen what differs for them.
 func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords) error {
 	if a.force {
 		return nil

@@ -49,10 +49,18 @@ func Heavy(ctx context.Context, do func() error) error {
 	if in == nil || !in.Large() {
 		return do()
 	}
-	if err := in.Work().Step(); err != nil {
-		return Refused(err)
+	return Heavily(in.Work(), true, do)
+}
+
+// Heavily does a piece of work, after it got a turn if the work is heavy, and ends the turn: nothing that waits, such
+// as a call to an extension, has one.
+func Heavily(work *budget.Work, heavy bool, do func() error) error {
+	if heavy {
+		if err := work.Step(); err != nil {
+			return Refused(err)
+		}
 	}
-	defer in.Work().End()
+	defer work.End()
 	return do()
 }
 

@@ -122,28 +122,7 @@ func TestGRPCFloodsAreReadSlowly(t *testing.T) {
 				if err := answerHealth(t, framer, 1, 1, false); err != nil {
 					return
 				}
-				sent := make(chan struct{})
-				began := time.Now()
-				go func() {
-					defer close(sent)
-					for i := range uint32(enough/tc.size + 1) {
-						if tc.send(t, framer, i) != nil {
-							return
-						}
-					}
-					_ = framer.WritePing(false, [8]byte{2})
-				}()
-				for {
-					frame, err := framer.ReadFrame()
-					if err != nil {
-						break
-					}
-					if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() && ping.Data[0] == 2 {
-						took <- time.Since(began)
-						break
-					}
-				}
-				<-sent
+				flood(framer, enough/tc.size+1, took, func(i uint32) error { return tc.send(t, framer, i) })
 			})
 			g := newGRPC(t, Config{})
 			c, err := g.channels.get(cc, time.Now())

@@ -45,6 +45,32 @@ func headerBlock(status string) []byte {
 	return block.Bytes()
 }
 
+// flood sends n frames and then a PING, and how long it took until that was answered.
+func flood(framer *http2.Framer, n int, took chan<- time.Duration, send func(i uint32) error) {
+	sent := make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(sent)
+		for i := range uint32(n) {
+			if send(i) != nil {
+				return
+			}
+		}
+		_ = framer.WritePing(false, [8]byte{2})
+	}()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			break
+		}
+		if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() && ping.Data[0] == 2 {
+			took <- time.Since(began)
+			break
+		}
+	}
+	<-sent
+}
+
 // Whatever an extension over HTTP/2 sends besides its answers is read slowly: a PING after it is answered late.
 func TestHTTP2FloodsAreReadSlowly(t *testing.T) {
 	log.SetOutput(io.Discard) // net/http writes a line for each frame that it does not know
@@ -79,28 +105,7 @@ func TestHTTP2FloodsAreReadSlowly(t *testing.T) {
 				if framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headerBlock("200"), EndHeaders: true}) != nil {
 					return
 				}
-				sent := make(chan struct{})
-				began := time.Now()
-				go func() {
-					defer close(sent)
-					for i := range uint32(enough/tc.size + 1) {
-						if tc.send(framer, i) != nil {
-							return
-						}
-					}
-					_ = framer.WritePing(false, [8]byte{2})
-				}()
-				for {
-					frame, err := framer.ReadFrame()
-					if err != nil {
-						break
-					}
-					if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() && ping.Data[0] == 2 {
-						took <- time.Since(began)
-						break
-					}
-				}
-				<-sent
+				flood(framer, enough/tc.size+1, took, func(i uint32) error { return tc.send(framer, i) })
 				_ = framer.WriteData(1, true, []byte(success))
 			})
 			r := newREST(t, Config{PreferHTTP2: true})

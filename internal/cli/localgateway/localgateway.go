@@ -29,6 +29,7 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
+	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/internal/sources/discovery"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 	"github.com/hookgate/hookgate/registry"
@@ -93,8 +94,8 @@ func New(
 	reg := registry.New(hooks.Merged()...)
 	transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: mandated})
 	return &Gateway{transports: transports, Dispatcher: gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: versions, Codec: mandated, Registry: reg, Namespaces: labels,
-		Transport: transports.Call, Objects: convert.NewObjects(references),
+		Catalog: hooks, Versions: versions, Registry: reg, Namespaces: labels,
+		Parts: shared.Parts{Codec: mandated, Transport: transports.Call, Objects: convert.NewObjects(references)},
 	})}, reg
 }
 

@@ -45,9 +45,11 @@ func (t *Target) changeFindings(x *Extension, h *Handler) []Finding {
 	return findings
 }
 
+// strict begins what to do about members that are new in requests: most extensions ignore them.
+const strict = "if the extension refuses members that it does not know, "
+
 // requestsRemedy returns what to do about changes of the requests of a handler.
 func (t *Target) requestsRemedy(x *Extension, h *Handler, changes []catalog.ClusterAPIChange) string {
-	const strict = "if the extension refuses members that it does not know, "
 	if !slices.ContainsFunc(changes, canTakeOut) {
 		return "see whether the handler reads it; no policy takes it out"
 	}
@@ -137,8 +139,8 @@ func (t *Target) proposeReleases(
 		})
 		switch {
 		case h.Policy != nil:
-			f.Remedy = fmt.Sprintf("if the extension refuses members that it does not know, add clusterAPIRelease: %s to "+
-				"the spec of ExtensionPolicy %s%s", release, h.Policy.Name, in(h.Policy.Location))
+			f.Remedy = strict + fmt.Sprintf("add clusterAPIRelease: %s to the spec of ExtensionPolicy %s%s", release,
+				h.Policy.Name, in(h.Policy.Location))
 			continue
 		case proposed < 0:
 			target := h.Name
@@ -156,7 +158,7 @@ func (t *Target) proposeReleases(
 			}
 		}
 		f.Policies = []string{policies[proposed].Name}
-		f.Remedy = "if the extension refuses members that it does not know, apply ExtensionPolicy " + policies[proposed].Name
+		f.Remedy = strict + "apply ExtensionPolicy " + policies[proposed].Name
 	}
 	return policies
 }

@@ -313,7 +313,7 @@ func (c *cleaner) compressed(data []byte, depth int, patch bool) (clean []byte, 
 	case 'B':
 		in = bzip2.NewReader(bytes.NewReader(data))
 	default:
-		return nil, true // nobody can look into it here
+		return nil, true // its content cannot be read here
 	}
 	if err != nil {
 		return nil, false

@@ -199,7 +199,7 @@ func (c *cleaner) structured(s string, depth int, patch bool) (clean string, ok 
 		case err == nil:
 			return string(json), true
 		case !errors.As(err, new(*jsonscan.Error)):
-			return Mask, true // nobody knows what is in it
+			return Mask, true // its content is not known
 		}
 	}
 	return c.yaml(s, depth, patch)

@@ -4,6 +4,7 @@
 package release
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -293,7 +294,7 @@ func at(v any, path []string) (above, object map[string]any) {
 
 // malformed returns the error of an object that cannot be read.
 func malformed(err error, what string) error {
-	if e, ok := asHookError(err); ok {
+	if e, ok := errors.AsType[*hook.Error](err); ok {
 		return e
 	}
 	return hook.Errorf(hook.InvalidRequest, "%s cannot be read as JSON", what).WithCause(err)

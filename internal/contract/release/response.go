@@ -6,9 +6,11 @@ package release
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -99,7 +101,7 @@ func alike(t hooksv1alpha1.PatchType, changes any) bool {
 
 // bad returns the error of a patch.
 func (r *Reduced) bad(i int, of *item, problem string, err error) error {
-	if e, ok := asHookError(err); ok && e.Kind != hook.TooLarge {
+	if e, ok := errors.AsType[*hook.Error](err); ok && e.Kind != hook.TooLarge {
 		return e
 	}
 	if problem == "" {
@@ -128,7 +130,7 @@ func (r *Reduced) carry(of *item, patch *hooksv1alpha1.GeneratePatchesResponseIt
 	}
 	after, err := jsonpatch.Apply(values[2], patch.GetPatchType(), patch.GetPatch(), &m)
 	if err != nil {
-		if _, ok := asHookError(err); ok {
+		if _, ok := errors.AsType[*hook.Error](err); ok {
 			return nil, err
 		}
 		return nil, fmt.Errorf("the patch does not apply to it: %w", err)
@@ -165,7 +167,7 @@ func merged(whole, before, after any, pointer string) (any, error) {
 	for name, value := range w {
 		was, seen := b[name]
 		wanted, stays := a[name]
-		at := pointer + "/" + escaped(name)
+		at := pointer + "/" + jsonpointer.Escape(name)
 		var err error
 		switch inner, nested := value.(map[string]any); {
 		case !seen && (!stays || nested && wanted == nil): // what the handler did not see, and does not write
@@ -215,13 +217,13 @@ func difference(operations []any, pointer string, v, next any) []any {
 		}
 		return append(operations, map[string]any{"op": "add", "path": pointer, "value": next})
 	}
-	for _, name := range sortedNames(a) {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if _, ok := b[name]; !ok {
-			operations = append(operations, map[string]any{"op": "remove", "path": pointer + "/" + escaped(name)})
+			operations = append(operations, map[string]any{"op": "remove", "path": pointer + "/" + jsonpointer.Escape(name)})
 		}
 	}
-	for _, name := range sortedNames(b) {
-		at := pointer + "/" + escaped(name)
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		at := pointer + "/" + jsonpointer.Escape(name)
 		if was, ok := a[name]; ok {
 			operations = difference(operations, at, was, b[name])
 		} else {

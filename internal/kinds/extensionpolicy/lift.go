@@ -109,8 +109,7 @@ func liftable(hooks *catalog.Catalog) (names []string, hasVersion map[string]boo
 	for _, h := range hooks.Hubs() {
 		if h.Liftable() {
 			names = append(names, h.Hook)
-			hasVersion[h.Hook] = h.Request.Descriptor().Fields().ByName("kubernetes_version") != nil ||
-				h.Request.Descriptor().Fields().ByName("to_kubernetes_version") != nil
+			_, hasVersion[h.Hook] = catalog.UpgradeVersionOf(h.Request.Zero().Interface())
 		}
 	}
 	return names, hasVersion

@@ -73,7 +73,7 @@ func (c *Cluster) cached(ctx context.Context, r *run) (*batchv1.Job, error) {
 	return job, c.Jobs.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: r.job}, job)
 }
 
-// explain returns the error of a request to the API server: what somebody has to change is a failure, and all else an
+// explain returns the error of a request to the API server: what a user has to change is a failure, and all else an
 // error of kind Unreachable. operation says what was tried.
 func (c *Cluster) explain(operation string, err error) error {
 	switch {

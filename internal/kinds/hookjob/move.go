@@ -66,7 +66,7 @@ func (c *Cluster) clusterRecord(ctx context.Context, hookJob, cluster string) (*
 	if record.Namespace, record.Spec.ClusterName, found = strings.Cut(cluster, "/"); !found || record.Namespace == "" {
 		return record, nil
 	}
-	record.Name = "job." + hookJob + "." + record.Spec.ClusterName
+	record.Name = owner.RecordName("job." + hookJob + "." + record.Spec.ClusterName)
 	err := c.API.Get(ctx, client.ObjectKeyFromObject(record), record)
 	return record, client.IgnoreNotFound(err)
 }

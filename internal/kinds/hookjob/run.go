@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/policy"
@@ -129,11 +130,8 @@ func clusterOnce(uid string, request proto.Message) (string, error) {
 	if uid == "" {
 		return "", failuref("the Cluster of the request has no metadata.uid: the HookJob must have spec.once")
 	}
-	switch r := request.(type) {
-	case interface{ GetToKubernetesVersion() string }:
-		return uid + "/" + r.GetToKubernetesVersion(), nil
-	case interface{ GetKubernetesVersion() string }:
-		return uid + "/" + r.GetKubernetesVersion(), nil
+	if version, is := catalog.UpgradeVersionOf(request); is {
+		return uid + "/" + version, nil
 	}
 	return uid, nil
 }

@@ -15,17 +15,18 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/kinds/owner"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // RecordName returns the name of the record of a Cluster.
 func RecordName(rollout string, of types.NamespacedName) string {
 	sum := sha256.Sum256([]byte(of.String()))
-	return rollout + "." + hex.EncodeToString(sum[:16])
+	return owner.RecordName(rollout + "." + hex.EncodeToString(sum[:16]))
 }
 
 // AbortedName returns the name of the record that says that no more Clusters move.
-func AbortedName(rollout string) string { return rollout + ".aborted" }
+func AbortedName(rollout string) string { return owner.RecordName(rollout + ".aborted") }
 
 // clusterOf returns the Cluster of a record.
 func clusterOf(r *v1alpha1.ExtensionRolloutRecord) types.NamespacedName {

@@ -32,7 +32,7 @@ type Rollout struct {
 
 	spec     *v1alpha1.ExtensionRolloutSpec
 	percent  uint64
-	selector labels.Selector // nil for nobody
+	selector labels.Selector // nil selects no Cluster
 	approved map[string]bool
 	state    *state
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// lastingFor is how long a kept certificate must still be valid, so that it does not end while somebody works with it.
+// lastingFor is how long a kept certificate must still be valid, so that it does not expire while it is in use.
 const lastingFor = 24 * time.Hour
 
 // Keep returns when the certificate in dir ends, after it has made one as New and WriteDir do if there is none, or if

@@ -63,7 +63,7 @@ type Result struct {
 	// Failed is the number of records that could not be replayed or compared, each with a Note.
 	Failed int `json:"failed"`
 	// Comparisons is the number of calls that were left out because a gateway has made them to compare two versions of an
-	// extension, and nobody got their answers.
+	// extension, and no caller got their answers.
 	Comparisons int `json:"comparisons,omitempty"`
 	// Acting is the number of calls that were left out because their hooks or handlers act, Unanswered that of those that
 	// have no recorded answer, and Filtered that of others that were not asked for. Cut is the number of lines that are

@@ -23,7 +23,7 @@ func chainManifest(name, spec string) string {
 }
 
 func TestHandlerChainCRDIsValid(t *testing.T) {
-	readCRD(t, "handlerchains").isValid(t, "Hook", "Ready", "Reason", "Steps", "Message", "Age")
+	isValid(t, readCRD(t, "handlerchains"), "Hook", "Ready", "Reason", "Steps", "Message", "Age")
 }
 
 // The schema and the directory source refuse the same chains, each with a text that names the field. Rules that a
@@ -102,7 +102,7 @@ func TestHandlerChainRules(t *testing.T) {
 			"apiVersion": "hookgate.dev/v1alpha1", "kind": "HandlerChain", "metadata": map[string]any{"name": name},
 			"spec": map[string]any{"hook": "GeneratePatches", "steps": []any{map[string]any{"handler": "a.x"}}},
 		}
-		says(t, name, schema.problems(t, object), "metadata.name must be a DNS-1123 label")
+		says(t, name, schema.Problems(t, object, nil), "metadata.name must be a DNS-1123 label")
 	}
 }
 

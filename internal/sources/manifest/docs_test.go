@@ -61,7 +61,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		if err := kubejson.UnmarshalCaseSensitivePreserveInts(text, &object); err != nil {
 			t.Fatal(err)
 		}
-		if problems := schema.problems(t, object); len(problems) > 0 {
+		if problems := schema.Problems(t, object, nil); len(problems) > 0 {
 			t.Errorf("the API server would refuse the example: %v\n%s", problems, document)
 		}
 	}

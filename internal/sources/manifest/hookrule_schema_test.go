@@ -11,7 +11,7 @@ import (
 )
 
 func TestHookRuleCRDIsValid(t *testing.T) {
-	readCRD(t, "hookrules").isValid(t, "Hook", "Ready", "Reason", "Age")
+	isValid(t, readCRD(t, "hookrules"), "Hook", "Ready", "Reason", "Age")
 }
 
 // The schema refuses windows whose mistakes it can see; the others are for the compiler of rules.
@@ -36,7 +36,7 @@ func TestHookRuleWindowsInTheSchema(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Join(schema.problems(t, object), "\n")
+		got := strings.Join(schema.Problems(t, object, nil), "\n")
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}

@@ -13,30 +13,14 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kubejson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/test/crd"
 )
 
-// crd is the CustomResourceDefinition of a kind of hookgate.dev, compiled as in an API server.
-type crd struct {
-	internal   *apiextensions.CustomResourceDefinition
-	structural *structuralschema.Structural
-	validator  schemavalidation.SchemaCreateValidator
-	rules      *schemacel.Validator
-}
-
 // readCRD reads the CustomResourceDefinition of a kind, which has its name in the plural.
-func readCRD(t testing.TB, plural string) *crd {
+func readCRD(t testing.TB, plural string) *crd.Definition {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "crd", "hookgate.dev_"+plural+".yaml"))
 	if err != nil {
@@ -46,66 +30,19 @@ func readCRD(t testing.TB, plural string) *crd {
 	if err := yaml.UnmarshalStrict(text, &stored); err != nil {
 		t.Fatal(err)
 	}
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(&stored)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&stored.Spec)
-	c := &crd{internal: &apiextensions.CustomResourceDefinition{}}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&stored, c.internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	c.internal.Status.StoredVersions = []string{v1alpha1.GroupVersion.Version}
-	schema, err := apiextensions.GetSchemaForVersion(c.internal, v1alpha1.GroupVersion.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.structural, err = structuralschema.NewStructural(schema.OpenAPIV3Schema); err != nil {
-		t.Fatal(err)
-	}
-	if c.validator, _, err = schemavalidation.NewSchemaValidator(schema.OpenAPIV3Schema); err != nil {
-		t.Fatal(err)
-	}
-	if c.rules = schemacel.NewValidator(c.structural, true, celconfig.PerCallLimit); c.rules == nil {
-		t.Fatal("the schema has no rules")
-	}
-	return c
-}
-
-// problems returns the errors of a strict API server for an object.
-func (c *crd) problems(t testing.TB, object map[string]any) []string {
-	t.Helper()
-	var all []string
-	unknown := pruning.PruneWithOptions(object, c.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	for _, path := range unknown {
-		all = append(all, "unknown field "+path)
-	}
-	errs := schemavalidation.ValidateCustomResource(nil, object, c.validator)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
-	if len(errs) == 0 { // as the API server does it
-		ruleErrs, _ := c.rules.Validate(t.Context(), nil, c.structural, object, nil, celconfig.RuntimeCELCostBudget)
-		errs = append(errs, ruleErrs...)
-	}
-	for _, err := range errs {
-		all = append(all, err.Error())
-	}
-	return all
+	return crd.Compile(t, &stored)
 }
 
 func TestExtensionPolicyCRDIsValid(t *testing.T) {
-	readCRD(t, "extensionpolicies").isValid(t, "Extension", "Handler", "Accepted", "Reason", "Age")
+	isValid(t, readCRD(t, "extensionpolicies"), "Extension", "Handler", "Accepted", "Reason", "Age")
 }
 
-// isValid checks all that the API server checks when the definition is created: the structural schema, defaults, and
-// the rules with their costs; and the names of columns.
-func (c *crd) isValid(t *testing.T, wanted ...string) {
+// isValid checks the names of the columns, the scope, and that there is a status.
+func isValid(t *testing.T, c *crd.Definition, wanted ...string) {
 	t.Helper()
-	if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), c.internal); len(errs) > 0 {
-		t.Errorf("the API server would refuse it: %v", errs.ToAggregate())
-	}
-	if errs := structuralschema.ValidateStructural(field.NewPath("schema"), c.structural); len(errs) > 0 {
-		t.Errorf("the schema is not structural: %v", errs.ToAggregate())
-	}
 	// Of the only version, the internal form has these at the top.
 	var columns []string
-	for _, column := range c.internal.Spec.AdditionalPrinterColumns {
+	for _, column := range c.Internal.Spec.AdditionalPrinterColumns {
 		columns = append(columns, column.Name)
 	}
 	for _, want := range wanted {
@@ -113,7 +50,7 @@ func (c *crd) isValid(t *testing.T, wanted ...string) {
 			t.Errorf("no column %s in %v", want, columns)
 		}
 	}
-	if c.internal.Spec.Scope != apiextensions.ClusterScoped || c.internal.Spec.Subresources == nil || c.internal.Spec.Subresources.Status == nil {
+	if c.Internal.Spec.Scope != apiextensions.ClusterScoped || c.Internal.Spec.Subresources == nil || c.Internal.Spec.Subresources.Status == nil {
 		t.Error("the kind must be cluster-scoped and have a status")
 	}
 }
@@ -200,7 +137,7 @@ func TestExtensionPolicyRules(t *testing.T) {
 }
 
 // agree checks what the schema and the directory source say of an object; empty if they take it.
-func agree(t *testing.T, schema *crd, words *Decoder, reason, manifest, object, ofSchema, ofSource string) {
+func agree(t *testing.T, schema *crd.Definition, words *Decoder, reason, manifest, object, ofSchema, ofSource string) {
 	t.Helper()
 	text, err := yaml.YAMLToJSON([]byte(manifest))
 	if err != nil {
@@ -210,7 +147,7 @@ func agree(t *testing.T, schema *crd, words *Decoder, reason, manifest, object, 
 	if err := kubejson.UnmarshalCaseSensitivePreserveInts(text, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	says(t, reason+" (schema)", schema.problems(t, parsed), ofSchema)
+	says(t, reason+" (schema)", schema.Problems(t, parsed, nil), ofSchema)
 
 	docs, problems := parse("f.yaml", []byte(manifest))
 	if len(docs) != 1 || len(problems) > 0 {
