@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,54 @@ spec: {group: controlplane.cluster.x-k8s.io}
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Each kind of a provider is in one entry, which says a contract of the Cluster API that renders, and versions of an API.
+func TestProviders(t *testing.T) {
+	const most = 100
+	if n := len(readProviders()); n == 0 || n > most {
+		t.Errorf("there are %d entries, want at most %d", n, most)
+	}
+	seen := map[string]bool{}
+	for _, p := range readProviders() {
+		if p.Provider == "" || p.Release == "" || p.Group == "" || len(p.Kinds) == 0 || len(p.Contracts) == 0 {
+			t.Errorf("an entry lacks a member: %+v", p)
+		}
+		for contract, versions := range p.Contracts {
+			if contract != "v1beta1" && contract != "v1beta2" {
+				t.Errorf("%s has the contract %s", p.Provider, contract)
+			}
+			for v := range strings.SplitSeq(versions, "_") {
+				if !regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`).MatchString(v) {
+					t.Errorf("%s has the version %q", p.Provider, v)
+				}
+			}
+		}
+		for _, kind := range p.Kinds {
+			if seen[p.Group+kind] || strings.HasSuffix(kind, clusterv1.TemplateSuffix) {
+				t.Errorf("%s of %s is there twice, or is a template", kind, p.Group)
+			}
+			seen[p.Group+kind] = true
+		}
+	}
+}
+
+// What is known of Hookgate's own kinds is what their CustomResourceDefinitions say.
+func TestOwnProvider(t *testing.T) {
+	files, err := filepath.Glob("../../../../deploy/crd/infrastructure/*templates.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no CustomResourceDefinitions: %v", err)
+	}
+	own, err := Read(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const label = "cluster.x-k8s.io/v1beta2"
+	for _, o := range own {
+		if want := contracts(crd, client.ObjectKeyFromObject(o)); want == nil || want.GetLabels()[label] != o.GetLabels()[label] {
+			t.Errorf("%s has the labels %v, and known is %v", o.GetName(), o.GetLabels(), want)
 		}
 	}
 }
