@@ -154,25 +154,21 @@ spec: {group: controlplane.cluster.x-k8s.io}
 	}
 }
 
-// Each kind of a provider is in one entry, which says a contract of the Cluster API that renders, and versions of an API.
+// Each kind of a provider is in one entry, which says which versions follow a contract of the Cluster API that renders.
 func TestProviders(t *testing.T) {
 	const most = 100
 	if n := len(readProviders()); n == 0 || n > most {
 		t.Errorf("there are %d entries, want at most %d", n, most)
 	}
+	versions := regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?(_v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?)*$`)
 	seen := map[string]bool{}
 	for _, p := range readProviders() {
 		if p.Provider == "" || p.Release == "" || p.Group == "" || len(p.Kinds) == 0 || len(p.Contracts) == 0 {
 			t.Errorf("an entry lacks a member: %+v", p)
 		}
-		for contract, versions := range p.Contracts {
-			if contract != "v1beta1" && contract != "v1beta2" {
-				t.Errorf("%s has the contract %s", p.Provider, contract)
-			}
-			for v := range strings.SplitSeq(versions, "_") {
-				if !regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`).MatchString(v) {
-					t.Errorf("%s has the version %q", p.Provider, v)
-				}
+		for contract, of := range p.Contracts {
+			if contract != "v1beta1" && contract != "v1beta2" || !versions.MatchString(of) {
+				t.Errorf("%s: the versions %q follow the contract %q", p.Provider, of, contract)
 			}
 		}
 		for _, kind := range p.Kinds {
