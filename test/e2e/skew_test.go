@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -24,9 +25,16 @@ import (
 // guard is the gateway's name for the extension that reads Clusters as v1.12 has them.
 const guard = "guard"
 
+// strictPatch is the patch of the ClusterClass that comes from a handler of guard which decodes templates with the types
+// of v1.12, and refuses unknown members.
+var strictPatch = map[string]any{"name": "strict", "external": map[string]any{
+	"generatePatchesExtension":  "strict-patches--" + guard + "." + gateway,
+	"validateTopologyExtension": "strict-topology--" + guard + "." + gateway,
+}}
+
 // TestExtensionsOfV112 runs a Cluster with extensions that were built with Cluster API v1.12: its own test extension,
-// and one that reads the Cluster. Without a statement of what they understand, the Cluster cannot be created. Then
-// policies state it.
+// and one that reads the Cluster, and decodes its templates strictly. Without a statement of what they understand, the
+// Cluster cannot be created: first for the objects of requests, then for their unknown members. Then policies state it.
 func TestExtensionsOfV112(t *testing.T) {
 	w := begin(t, true)
 	say := w.logf
@@ -37,6 +45,10 @@ func TestExtensionsOfV112(t *testing.T) {
 	say("Cluster API has discovered the gateway, and through it two extensions of v1.12")
 
 	for _, o := range read(t, "testdata/clusterclass.yaml") {
+		if o.GetKind() == "ClusterClass" {
+			patches, _, _ := unstructured.NestedSlice(o.Object, "spec", "patches")
+			set(t, o, append(patches, strictPatch), "spec", "patches")
+		}
 		w.create(o)
 	}
 	w.eventually("the ClusterClass has the variables of the extension", func() (string, bool) {
@@ -72,7 +84,19 @@ func TestExtensionsOfV112(t *testing.T) {
 	for _, hook := range []string{"GenerateUpgradePlan", "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine"} {
 		w.understand(upstream, hooks[hook], "v1beta2")
 	}
+	const unknown = `unknown field "metadata"`
+	w.eventually("the extension refuses a template, because its types lack a member", func() (string, bool) {
+		message := w.topologyMessage()
+		return message, strings.Contains(message, "strict-patches--"+guard) && strings.Contains(message, unknown)
+	})
+	if c := w.cluster(); c.Spec.ControlPlaneRef.IsDefined() || c.Spec.InfrastructureRef.IsDefined() {
+		t.Error("the templates were refused, and the Cluster has its control plane or its infrastructure")
+	}
+	say("without the release in its policy, creation is blocked: %s", unknown)
+
+	w.stateRelease(guard, "v1.12")
 	w.settled(oldVersion, 4)
+	w.patchedStrictly()
 	say("with policies, the Cluster runs %s", oldVersion)
 	w.sawAll(record, "AfterControlPlaneInitialized")
 
@@ -111,7 +135,8 @@ func TestExtensionsOfV112(t *testing.T) {
 	}
 	t.Logf("calls:\n%s", strings.Join(lines, "\n"))
 	for _, s := range calls {
-		if o := s.labels["outcome"]; o != "success" && s.labels["hook"] != "BeforeClusterCreate" {
+		refused := s.labels["hook"] == "BeforeClusterCreate" || s.labels["handler"] == "strict-patches."+guard
+		if o := s.labels["outcome"]; o != "success" && !refused {
 			t.Errorf("%d calls of %s by %s had outcome %s", s.value, s.labels["hook"], s.labels["handler"], o)
 		}
 	}
@@ -140,6 +165,31 @@ func (w *fixture) understand(extension, handler, version string) {
 	p.SetKind("ExtensionPolicy")
 	p.SetName(strings.TrimSuffix(extension+"-"+handler, "-"))
 	w.create(p)
+}
+
+// stateRelease adds to the policy of an extension the release of Cluster API whose requests it understands.
+func (w *fixture) stateRelease(extension, release string) {
+	w.t.Helper()
+	p := w.get("hookgate.dev/v1alpha1", "ExtensionPolicy", "", extension)
+	set(w.t, p, release, "spec", "clusterAPIRelease")
+	if err := w.Update(w.ctx, p); err != nil {
+		w.t.Fatalf("change ExtensionPolicy: %v", err)
+	}
+}
+
+// patchedStrictly checks that the control plane has the patch of the strict handler and, although that wrote all of
+// spec.template without them, the labels of the topology.
+func (w *fixture) patchedStrictly() {
+	w.t.Helper()
+	list := &controlplanev1.KubeadmControlPlaneList{}
+	if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil || len(list.Items) != 1 {
+		w.t.Fatalf("list control planes: %d, %v", len(list.Items), err)
+	}
+	cp := &list.Items[0]
+	commands := cp.Spec.KubeadmConfigSpec.PreKubeadmCommands
+	if _, owned := cp.Labels[clusterv1.ClusterTopologyOwnedLabel]; !owned || !slices.Equal(commands, []string{"echo decoded by v1.12"}) {
+		w.t.Errorf("the control plane has the commands %q and the labels %v", commands, cp.Labels)
+	}
 }
 
 // variableLabels returns the labels that Cluster API read of a variable of the extension, and whether it knows the

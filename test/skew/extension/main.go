@@ -7,9 +7,9 @@
 //
 // It has three sets of handlers. Those named after the hooks report in the message of an answer what they decoded, as
 // JSON, so that a test sees member by member what arrived. Those named strict- refuse templates with members that they
-// do not know. With --guard there are others: they do what extensions do with a Cluster, read its class and get the
-// objects that it refers to, and fail where that cannot be done. It is a separate module, because it is built with
-// v1.12.
+// do not know. With --guard, others take the place of the first: they do what extensions do with a Cluster, read its
+// class and get the objects that it refers to, and fail where that cannot be done. It is a separate module, because it
+// is built with v1.12.
 package main
 
 import (
@@ -61,7 +61,7 @@ func main() {
 // serve runs the server until ctx is done. The server package cannot listen on port 0, so a free port is looked for
 // first; another process may take it in between, and then the next one is tried.
 func serve(ctx context.Context, o options) error {
-	handlers := append(echoes(), stricts()...)
+	handlers := echoes()
 	if o.guard {
 		config, err := ctrl.GetConfig()
 		if err != nil {
@@ -73,6 +73,7 @@ func serve(ctx context.Context, o options) error {
 		}
 		handlers = guards(guard{reader: reader, record: o.record})
 	}
+	handlers = append(handlers, stricts()...)
 	if o.port != 0 {
 		return start(ctx, o.port, o.certDir, handlers)
 	}

@@ -64,6 +64,9 @@ func stricts() []server.ExtensionHandler {
 	}
 }
 
+// command is what a strict handler adds to the commands of control planes, so that a test finds it there.
+const command = "echo decoded by v1.12"
+
 // strictly decodes a template, and returns a patch that writes all of its spec.template anew.
 func strictly(object runtime.RawExtension) ([]byte, error) {
 	var of metav1.TypeMeta
@@ -83,6 +86,10 @@ func strictly(object runtime.RawExtension) ([]byte, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(template); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", of.Kind, err)
+	}
+	if t, ok := template.(*controlplanev1.KubeadmControlPlaneTemplate); ok {
+		config := &t.Spec.Template.Spec.KubeadmConfigSpec
+		config.PreKubeadmCommands = append(config.PreKubeadmCommands, command)
 	}
 	decoded, err := json.Marshal(template)
 	if err != nil {

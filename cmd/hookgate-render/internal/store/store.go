@@ -84,7 +84,7 @@ func New(
 // isNamespaced reports whether objects of a kind have a namespace, as all kinds of Cluster API's contracts do.
 func isNamespaced(gvk schema.GroupVersionKind) bool {
 	switch gvk.Kind {
-	case "CustomResourceDefinition", "Namespace", "ExtensionConfig":
+	case crd.Kind, "Namespace", "ExtensionConfig":
 		return false
 	}
 	return true
@@ -107,7 +107,7 @@ func (s *Store) remember(ctx context.Context, o *unstructured.Unstructured) erro
 	s.known[key{o.GroupVersionKind(), client.ObjectKeyFromObject(o)}] = true
 	o.SetResourceVersion("")
 	o.SetManagedFields(nil)
-	if o.GetKind() == "CustomResourceDefinition" { // only labels matter
+	if o.GetKind() == crd.Kind { // only labels matter
 		o.Object = map[string]any{
 			"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
 			"metadata": map[string]any{"name": o.GetName(), "labels": o.Object["metadata"].(map[string]any)["labels"]},
@@ -154,7 +154,7 @@ func (s *Store) fetch(
 	if s.live == nil || s.known[name] {
 		return nil, nil
 	}
-	if gvk.Kind == "CustomResourceDefinition" {
+	if gvk.Kind == crd.Kind {
 		return s.fetchLabels(ctx, gvk, k)
 	}
 	o := &unstructured.Unstructured{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,50 @@ spec: {group: controlplane.cluster.x-k8s.io}
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Each kind of a provider is in one entry, which says which versions follow a contract of the Cluster API that renders.
+func TestProviders(t *testing.T) {
+	const most = 100
+	if n := len(readProviders()); n == 0 || n > most {
+		t.Errorf("there are %d entries, want at most %d", n, most)
+	}
+	versions := regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?(_v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?)*$`)
+	seen := map[string]bool{}
+	for _, p := range readProviders() {
+		if p.Provider == "" || p.Release == "" || p.Group == "" || len(p.Kinds) == 0 || len(p.Contracts) == 0 {
+			t.Errorf("an entry lacks a member: %+v", p)
+		}
+		for contract, of := range p.Contracts {
+			if contract != "v1beta1" && contract != "v1beta2" || !versions.MatchString(of) {
+				t.Errorf("%s: the versions %q follow the contract %q", p.Provider, of, contract)
+			}
+		}
+		for _, kind := range p.Kinds {
+			if seen[p.Group+kind] || strings.HasSuffix(kind, clusterv1.TemplateSuffix) {
+				t.Errorf("%s of %s is there twice, or is a template", kind, p.Group)
+			}
+			seen[p.Group+kind] = true
+		}
+	}
+}
+
+// What is known of Hookgate's own kinds is what their CustomResourceDefinitions say.
+func TestOwnProvider(t *testing.T) {
+	files, err := filepath.Glob("../../../../deploy/crd/infrastructure/*templates.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no CustomResourceDefinitions: %v", err)
+	}
+	own, err := Read(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const label = "cluster.x-k8s.io/v1beta2"
+	for _, o := range own {
+		if want := contracts(crd, client.ObjectKeyFromObject(o)); want == nil || want.GetLabels()[label] != o.GetLabels()[label] {
+			t.Errorf("%s has the labels %v, and known is %v", o.GetName(), o.GetLabels(), want)
 		}
 	}
 }

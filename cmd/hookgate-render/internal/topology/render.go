@@ -140,7 +140,11 @@ func reconciled(ctx context.Context, c Config, name client.ObjectKey) (*clusterv
 		return class.Generation == class.Status.ObservedGeneration &&
 			conditions.IsTrue(class, clusterv1.ClusterClassVariablesReadyCondition)
 	}
-	if c.Extensions.Server == nil && isReady() {
+	isComplete := c.Extensions.Server == nil && isReady()
+	if err := checkContracts(ctx, c.Store, class, !isComplete); err != nil {
+		return nil, err
+	}
+	if isComplete {
 		return class, nil
 	}
 	controller := &clusterclass.Reconciler{Client: c.Store, RuntimeClient: c.Extensions}
