@@ -35,3 +35,25 @@ func TestHoldsOnATerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestHandlersOfARollout tells handlers of one name apart.
+func TestHandlersOfARollout(t *testing.T) {
+	handler := func(kind, as string) status.HookedHandler {
+		h := status.HookedHandler{Handler: status.Handler{Name: "patch.acme", Kind: kind}}
+		if as != "" {
+			h.Rollout = &status.RolloutMember{Name: "acme", As: strings.TrimSpace(as)}
+		}
+		return h
+	}
+	var b bytes.Buffer
+	err := HandlersInEffect(&b, []status.HookedHandler{handler(rolloutKind, ""), handler("", "stable"), handler("", " "), handler("", "")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(b.String()), "\n")
+	for i, want := range []string{"patch.acme (rollout) ", "patch.acme (stable) ", "patch.acme (not called) ", "patch.acme  "} {
+		if !strings.Contains(rows[i+1], want) {
+			t.Errorf("got %q, want %q in it", rows[i+1], want)
+		}
+	}
+}
