@@ -190,7 +190,7 @@ func TestPages(t *testing.T) {
 		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down", "/clusters/", pageOfHooks}},
 		"/?q=CM":      {200, []string{"acme", "1 Down", "Show all"}, []string{"other", "not yet"}, []string{"/?q=CM&state=Down"}},
 		"/?state=Up":  {200, []string{"other", "1 Down"}, []string{"refused", "not yet"}, []string{"/?", "/#holds"}},
-		"/?q=nothing": {200, []string{"No extension is like that. Show all ."}, []string{"refused"}, nil},
+		"/?q=nothing": {200, []string{"No extension matches. Show all ."}, []string{"refused"}, nil},
 		"/extensions/acme": {200, []string{
 			"acme Down", "Down for 60m", `https://acme.example/"><script>alert(1)</script>`, "those with tier=gold",
 			"fails for 60m: no answer", "open, because calls failed with Timeout, for 60m", "2 in flight of 0, 1 waiting of 0 Last", "3 calls, 1 failed, p50 1ms, p99 1.5s, 1 near the timeout",
