@@ -127,7 +127,7 @@ func TestStatesOfAnExtension(t *testing.T) {
 		want("another handler answers", status.Up, at(3), "")
 		time.Sleep(time.Second)
 		f.call(t, "b.acme", 0, -1, nil)
-		want("it answers Failure", status.Failing, at(4), `handler "b.acme": 1 of 2 calls failed lately: no room`)
+		want("it answers Failure", status.Failing, at(4), `b.acme: 1 of 2 calls failed lately: no room`)
 		if handlers := f.acme(t).Handlers; handlers[0].State != status.Up || handlers[1].State != status.Failing || handlers[1].Error == "" {
 			t.Errorf("the handlers are %+v", handlers)
 		}

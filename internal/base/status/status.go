@@ -80,8 +80,11 @@ const (
 // worst has the states, the worst first.
 var worst = []State{Down, Failing, Slow, Unknown, Up, Ready}
 
+// Severity returns the place of s among the states, the worst of which has the lowest.
+func (s State) Severity() int { return slices.Index(worst, s) }
+
 // Worse reports whether s is worse than another state.
-func (s State) Worse(than State) bool { return slices.Index(worst, s) < slices.Index(worst, than) }
+func (s State) Worse(than State) bool { return s.Severity() < than.Severity() }
 
 // Extension is a registered extension, or one that cannot be registered because its discovery fails.
 type Extension struct {

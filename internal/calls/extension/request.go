@@ -58,10 +58,13 @@ func (r *request) spell(m codec.Misspelling) {
 	}
 }
 
+// CallOperation begins the errors of calls.
+const CallOperation = "call extension"
+
 // callRequest returns the request of a call to a handler.
 func callRequest(c Call) request {
 	return request{
-		operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout, via: c.Via,
+		operation: CallOperation, hook: c.Hook, timeout: c.Handler.Handler.Timeout, via: c.Via,
 		reserve: c.Memory.Reserve(), memory: c.Memory, patient: true,
 	}
 }

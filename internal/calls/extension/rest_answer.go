@@ -97,32 +97,25 @@ func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 	}
 	var cause error
 	if len(body) > 0 {
-		more := ""
-		if len(body) > maxErrorBody {
-			body, more = body[:maxErrorBody], "…"
-		}
-		cause = fmt.Errorf("answer with status code %d: %q%s", resp.StatusCode, body, more)
+		cause = &StatusError{resp.StatusCode, string(body[:min(len(body), maxErrorBody)]), len(body) > maxErrorBody}
 	}
 
 	// 429 finds no fault with the request: the extension has too much to do.
 	x.inconclusive = resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests
-	text := "answered " + strconv.Itoa(resp.StatusCode)
-	if name := http.StatusText(resp.StatusCode); name != "" {
-		text += " " + name
-	}
+	message := statusText(resp.StatusCode)
 	switch {
 	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/grpc"),
 		resp.StatusCode == http.StatusUnsupportedMediaType:
-		text = "the server speaks gRPC: set protocol GRPC"
+		message = "the server speaks gRPC: set protocol GRPC"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		text += ": redirects are not followed"
+		message += ": redirects are not followed"
 	case resp.StatusCode == http.StatusMethodNotAllowed, resp.StatusCode == http.StatusNotImplemented:
 		x.absent = true
 	case resp.StatusCode == http.StatusNotFound:
 		x.absent = true
-		text += fmt.Sprintf(" at %s%s", x.route.prefix, x.hook.Path(x.handler))
+		message += fmt.Sprintf(" at %s%s", x.route.prefix, x.hook.Path(x.handler))
 	}
-	return x.fail(hook.BadResponse, text, cause)
+	return x.fail(hook.BadResponse, message, cause)
 }
 
 // decidedKind returns the kind of the error that a gateway has decided, and reports whether resp is such an answer. A

@@ -137,7 +137,7 @@ func Latency(s status.Seconds) string {
 func Holds(w io.Writer, g *status.Gateway) error {
 	t := table.New(w)
 	t.Columns("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE")
-	t.Optional("ASKED", "REASON", "HOOK", "HANDLER")
+	t.Optional("ASKED", "SINCE", "MESSAGE", "REASON", "HOOK")
 	for i := range g.Holds {
 		h := &g.Holds[i]
 		t.Row(h.Namespace, h.Cluster, h.Hook, h.Handler, Age(&h.Since, g.Now), Age(&h.Last, g.Now)+" ago",

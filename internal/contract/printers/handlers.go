@@ -124,6 +124,8 @@ func HandlersInEffect(w io.Writer, handlers []status.HookedHandler, wide bool) e
 		row := append([]string{h.OfferedAs}, InEffect(h)...)
 		if wide {
 			row = append(append(row, ActivityOf(h)...), strings.Join(h.Chains, ", "), extensionOf(&handlers[i]))
+		} else {
+			row[1] += partInRollout(&handlers[i])
 		}
 		t.Row(row...)
 	}
@@ -139,6 +141,18 @@ func extensionOf(h *status.HookedHandler) string {
 		return fmt.Sprintf("%s (%s)", h.Extension, memberText(h.Rollout))
 	}
 	return h.Extension
+}
+
+// partInRollout returns which of the handlers with nearly the same name this one is: that of a rollout, or of one of its
+// versions.
+func partInRollout(h *status.HookedHandler) string {
+	switch {
+	case h.Kind == rolloutKind:
+		return " (rollout)"
+	case h.Rollout == nil:
+		return ""
+	}
+	return " (" + cmp.Or(h.Rollout.As, "not called") + ")"
 }
 
 // HandlersOf writes an empty line, and a row for each handler with what is in effect for it and its calls.

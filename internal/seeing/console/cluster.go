@@ -4,8 +4,10 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 const (
 	// maxWaiting is the number of Clusters that wait in a list of them, before all else on a page. The page of Clusters
 	// has the others first.
-	maxWaiting = 20
+	maxWaiting = 10
 	// maxHolds is the number of handlers that are listed of those for which a Cluster waits.
 	maxHolds = 20
 )
@@ -28,12 +30,17 @@ type waiting struct {
 	Since              time.Time // when it began to wait for the first of them
 	Holds              []status.Hold
 	More               int // holds beyond the limit
+	Failing            int // holds because a handler fails, or answers Failure
 }
+
+// Handlers is the number of holds, each of one handler.
+func (w *waiting) Handlers() int { return len(w.Holds) + w.More }
 
 // waitingTable is a list of Clusters that wait.
 type waitingTable struct {
 	Rows []waiting
-	More int // Clusters beyond the limit
+	More int  // Clusters beyond the limit
+	Open bool // the handlers of each are listed, also if there are several
 }
 
 // waitingView is a waitingTable at a time.
@@ -42,11 +49,20 @@ type waitingView struct {
 	waitingTable
 }
 
-// byCluster returns one row for each Cluster, in the order of their first holds.
+// hold is a hold at a time.
+type hold struct {
+	Now  time.Time
+	Hold status.Hold
+}
+
+// byCluster returns one row for each Cluster. Those come first for which a handler fails, and then those that wait
+// longest; the handlers of each in the same order.
 func byCluster(holds []status.Hold) []waiting {
 	type key struct{ namespace, name string }
 	var rows []waiting
 	at := map[key]int{}
+	holds = slices.Clone(holds)
+	slices.SortStableFunc(holds, func(a, b status.Hold) int { return cmp.Compare(failing(&b), failing(&a)) })
 	for i := range holds {
 		h := &holds[i]
 		k := key{h.Namespace, h.Cluster}
@@ -59,6 +75,7 @@ func byCluster(holds []status.Hold) []waiting {
 		if h.Since.Before(row.Since) {
 			row.Since = h.Since
 		}
+		row.Failing += failing(h)
 		if len(row.Holds) == maxHolds {
 			row.More++
 			continue
@@ -68,10 +85,18 @@ func byCluster(holds []status.Hold) []waiting {
 	return rows
 }
 
+// failing returns 1 for a hold because a handler fails, or answers Failure, and otherwise 0.
+func failing(h *status.Hold) int {
+	if h.Kind != "" {
+		return 1
+	}
+	return 0
+}
+
 // shown returns as many rows as a list has.
 func shown(rows []waiting) waitingTable {
 	n := min(len(rows), maxWaiting)
-	return waitingTable{rows[:n], len(rows) - n}
+	return waitingTable{Rows: rows[:n], More: len(rows) - n}
 }
 
 // clusterView is the data of the page of a Cluster.

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -171,7 +172,7 @@ func (h *Handler) now() moment {
 }
 
 // pageOfHooks returns the address of the page that describes the hooks and calls them. It is at another port than this
-// page, and if it is served at all addresses of the host, at that of the request.
+// page, and if it is served at all addresses of the host, at that of the request. It links back to this page.
 func (h *Handler) pageOfHooks(r *http.Request) string {
 	address := h.hooks()
 	if address == nil {
@@ -184,13 +185,21 @@ func (h *Handler) pageOfHooks(r *http.Request) string {
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = (&url.URL{Host: r.Host}).Hostname()
 	}
-	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(host, port), Path: openapi.Prefix}).String()
+	from := url.URL{Scheme: "http", Host: r.Host}
+	if r.TLS != nil {
+		from.Scheme = "https"
+	}
+	return (&url.URL{
+		Scheme: "https", Host: net.JoinHostPort(host, port), Path: openapi.Prefix,
+		RawQuery: url.Values{"status": {from.String()}}.Encode(),
+	}).String()
 }
 
 // extensionView is the data of the page of an extension.
 type extensionView struct {
 	*status.Extension
-	Held waitingTable // Waiting counts its calls
+	Sorted []*status.Handler // the worst first
+	Held   waitingTable      // Waiting counts its calls
 }
 
 func (h *Handler) extension(r *http.Request) (*view, int) {
@@ -205,8 +214,14 @@ func (h *Handler) extension(r *http.Request) (*view, int) {
 	}
 	x := &g.Extensions[0]
 	x.Failures = together(x.Failures)
+	for i := range x.Handlers { // what is said of the extension is not said again
+		if of := &x.Handlers[i]; of.Error != "" && strings.Contains(x.Error, of.Error) {
+			of.Error = ""
+		}
+	}
+	handlers := list("handler", "handlers", x.Handlers, 0, stateOfHandler, func(all, _ int) int { return all }).Rows
 	return &view{
-		Title: name, Section: "extension.html", Gateway: g, Data: &extensionView{x, shown(byCluster(g.Holds))},
+		Title: name, Section: "extension.html", Gateway: g, Data: &extensionView{x, handlers, shown(byCluster(g.Holds))},
 	}, http.StatusOK
 }
 

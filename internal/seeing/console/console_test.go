@@ -97,7 +97,7 @@ func (g *gateways) Clusters(part string, most int) (found []status.SeenCluster, 
 }
 
 // pageOfHooks is the page of the hooks beside the page of a test.
-const pageOfHooks = "https://example.com:9443/openapi/"
+const pageOfHooks = "https://example.com:9443/openapi/?status=http%3A%2F%2Fexample.com"
 
 // newPage returns the page of a gateway whose hooks are served at all addresses of its host.
 func newPage(s Source) *Handler {
@@ -150,7 +150,10 @@ func textOf(t *testing.T, page string) (text string, links, elements []string) {
 	for n := range root.Descendants() {
 		switch n.Type {
 		case html.TextNode:
-			b.WriteString(n.Data + " ")
+			b.WriteString(n.Data)
+			if n.NextSibling == nil || n.NextSibling.Data != "wbr" {
+				b.WriteString(" ")
+			}
 		case html.ElementNode:
 			elements = append(elements, n.Data)
 			for _, a := range n.Attr {
@@ -180,13 +183,13 @@ func TestPages(t *testing.T) {
 		links     []string
 	}{
 		"/": {200, []string{
-			"1 up , 1 down , 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
-			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (called again after 30s, last 1s ago )",
-			"Down 1", "Up 1", "acme", "other", "3 calls, 1 failed, p99 1.5s",
+			"1 of 2 extensions needs attention 1 Down 1 Up 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
+			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (again after 30s, last 1s ago )",
+			"acme", "other", "3 calls, 1 failed, p99 1.5s",
 			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "v1.2.3",
 		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down", "/clusters/", pageOfHooks}},
-		"/?q=CM":      {200, []string{"acme", "Down 1"}, []string{"other"}, []string{"/?q=CM&state=Down"}},
-		"/?state=Up":  {200, []string{"other", "Down 1"}, []string{"refused"}, []string{"/?"}},
+		"/?q=CM":      {200, []string{"acme", "1 Down", "Show all"}, []string{"other", "not yet"}, []string{"/?q=CM&state=Down"}},
+		"/?state=Up":  {200, []string{"other", "1 Down"}, []string{"refused", "not yet"}, []string{"/?", "/#holds"}},
 		"/?q=nothing": {200, []string{"No extension matches. Show all ."}, []string{"refused"}, nil},
 		"/extensions/acme": {200, []string{
 			"acme Down", "Down for 60m", `https://acme.example/"><script>alert(1)</script>`, "those with tier=gold",
@@ -201,7 +204,7 @@ func TestPages(t *testing.T) {
 			"BeforeClusterUpgrade all, in this order: gate.acme Up order 7 (conditional) step of updates at the same time: gates Failing <b>no</b> " +
 				"chain, its steps in their order: a.acme Up b.acme Up other.acme Up",
 			"GeneratePatches the one that the call names: p.acme Up q.acme Up",
-		}, []string{"Not known"}, []string{"/extensions/acme", "/#chain-gates"}},
+		}, []string{"Not known"}, []string{"/extensions/acme", "/?show=chains#chain-gates"}},
 		"/clusters/unknown/c": {404, []string{
 			"Not known No call about this Cluster has reached this process since it started", "kubectl get clusters -A", "BeforeClusterUpgrade all",
 		}, []string{"What it waits for"}, []string{"/clusters/?q=c"}},
@@ -253,7 +256,8 @@ func TestPolicies(t *testing.T) {
 	_, body := get(t, newPage(g), "/")
 	text, _, _ := textOf(t, body)
 	for _, want := range []string{
-		"Policies Policy Target Accepted Reason Message good acme/gate True Accepted In effect typo acme False Invalid undefined field <b>'nmespace'</b>",
+		"Also need attention: 1 policy",
+		"Policies Policy State Target Message typo Invalid acme undefined field <b>'nmespace'</b> good Accepted acme/gate In effect",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
@@ -283,7 +287,7 @@ func TestRollouts(t *testing.T) {
 	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
 	for _, want := range []string{
-		"Rollout Versions Ready Clusters Message acme stable acme candidate acme-v7 True 3 equal, 1 different, 2 moved, 0 failing aborted, no more Clusters move: calls <b>fail</b>",
+		"Rollout State Versions Clusters Message acme Aborted stable acme candidate acme-v7 3 equal, 1 different, 2 moved aborted, no more Clusters move: calls <b>fail</b>",
 		"team-a/prod Different 60m patch: /spec/<b> 1 → 2 and 4 more replaces 3 Machines of MachineDeployment md the answers differ",
 		"and 5 more: hookgate describe rollout acme lists them",
 	} {
@@ -306,7 +310,7 @@ func TestChains(t *testing.T) {
 	}}}
 	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
-	const want = "Chains Chain Hook Ready Reason Steps, in their order Message updates CanUpdateMachine False StepMissing " +
+	const want = "Chains Chain State Hook Steps, in their order Message updates StepMissing CanUpdateMachine " +
 		"gate.acme disk.none (not registered) (optional) Calls fail: <b>no</b> (partial coverage: Block)"
 	if !strings.Contains(text, want) || !strings.Contains(body, `id="chain-updates"`) || !slices.Contains(links, "/extensions/acme") {
 		t.Errorf("want %s and a link to /extensions/acme, got %s %s", want, text, links)
@@ -314,7 +318,7 @@ func TestChains(t *testing.T) {
 	for _, target := range []string{"/extensions/acme", "/clusters/n/c"} {
 		_, body = get(t, newPage(g), target)
 		text, links, _ = textOf(t, body)
-		if !strings.Contains(text, "step of updates") || !slices.Contains(links, "/#chain-updates") {
+		if !strings.Contains(text, "step of updates") || !slices.Contains(links, "/?show=chains#chain-updates") {
 			t.Errorf("%s does not link to the chain: %s %s", target, text, links)
 		}
 	}
@@ -332,13 +336,13 @@ func TestRules(t *testing.T) {
 	}}}}
 	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
-	const want = "Rules Rule Hook Ready Reason Last five minutes Message approved step of all BeforeClusterUpgrade True Ready 7 calls, 3 failed, p99 0s Answers (no <b>key</b>) " +
-		"new False Invalid spec: none Jobs Job Hook Ready Reason Last five minutes Message backup BeforeClusterUpgrade True Ready Answers"
+	const want = "Rules Rule State Hook Last five minutes Message approved step of all Failing BeforeClusterUpgrade 7 calls, 3 failed, p99 0s Answers (no <b>key</b>) " +
+		"new Invalid spec: none Jobs Job State Hook Last five minutes Message backup Ready BeforeClusterUpgrade Answers"
 	if !strings.Contains(text, want) {
 		t.Errorf("want %s, got %s", want, text)
 	}
-	for _, id := range []string{"rule-approved", "job-backup"} {
-		if !strings.Contains(body, `id="`+id+`"`) || !slices.Contains(links, "/#"+id) {
+	for id, link := range map[string]string{"rule-approved": "/?show=rules#rule-approved", "job-backup": "/?show=jobs#job-backup"} {
+		if !strings.Contains(body, `id="`+id+`"`) || !slices.Contains(links, link) {
 			t.Errorf("there is no %s, or no link to it: %s", id, links)
 		}
 	}
@@ -354,15 +358,106 @@ func TestListsAreBounded(t *testing.T) {
 		g.rules = append(g.rules, status.InProcess{Name: fmt.Sprintf("r-%d", n)})
 		g.jobs = append(g.jobs, status.InProcess{Name: fmt.Sprintf("j-%d", n)})
 	}
-	_, body := get(t, newPage(g), "/")
-	text, _, elements := textOf(t, body)
-	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
-	if rows != 5*maxRows+maxWaiting+6 {
-		t.Errorf("%d rows, want %d of each kind, %d Clusters that wait, and six heads", rows, maxRows, maxWaiting)
+	rowsOf := func(target string, want ...string) int {
+		_, body := get(t, newPage(g), target)
+		text, _, elements := textOf(t, body)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s lacks %q: %s", target, w, text)
+			}
+		}
+		return strings.Count(strings.Join(elements, " ")+" ", " tr ")
 	}
-	for _, want := range []string{"and 3 more: search for a name", "and 183 more Clusters: Clusters has them", "and 3 more: hookgate get rules", "and 3 more: hookgate get jobs", "and 3 more: hookgate get chains", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
-		if !strings.Contains(text, want) {
-			t.Errorf("lacks %q", want)
+	rows := rowsOf("/", "and 193 more: show all extensions", "and 193 more: show all rules", "and 193 more: show all jobs", "and 193 more: show all chains",
+		"and 193 more: show all policies", "and 193 more Clusters: Clusters has them", fmt.Sprintf("%d Up", maxRows+3))
+	if rows != 5*firstRows+maxWaiting+6 {
+		t.Errorf("%d rows, want %d of each kind, %d Clusters that wait, and six heads", rows, firstRows, maxWaiting)
+	}
+	for words, more := range map[string]string{
+		"extensions": "search for a name", "rules": "hookgate get rules", "jobs": "hookgate get jobs", "chains": "hookgate get chains", "policies": "hookgate get policies",
+	} {
+		if rows := rowsOf("/?show="+words, "and 3 more: "+more); rows != maxRows+1 {
+			t.Errorf("%s alone: %d rows, want %d and a head", words, rows, maxRows)
+		}
+	}
+}
+
+// TestWorstFirst has a state of each kind, in the order of names, of which the page folds those that are well.
+func TestWorstFirst(t *testing.T) {
+	g := &gateways{}
+	for i, state := range []status.State{status.Up, status.Unknown, status.Slow, status.Failing, status.Down} {
+		g.extensions = append(g.extensions, status.Extension{Name: fmt.Sprintf("x-%d", i), State: state, Handlers: []status.Handler{}})
+	}
+	g.extensions[3].Error = "h-3.x-3: no"
+	for i, state := range []status.State{status.Up, status.Unknown, status.Slow, status.Failing} {
+		g.extensions[3].Handlers = append(g.extensions[3].Handlers, status.Handler{Name: fmt.Sprintf("h-%d.x-3", i), State: state})
+	}
+	g.extensions[3].Handlers[3].Error = "no"
+	for i := range fewRows + 1 {
+		g.rules = append(g.rules, status.InProcess{Name: fmt.Sprintf("r-%d", i), Ready: i != 5, Reason: map[bool]string{true: "Ready", false: "Invalid"}[i != 5]})
+	}
+	g.holds = []status.Hold{
+		{Namespace: "n", Cluster: "patient", Handler: "a.x", Since: now.Add(-time.Hour), Last: now},
+		{Namespace: "n", Cluster: "stuck", Handler: "b.x", Message: "later", Since: now, Last: now},
+		{Namespace: "n", Cluster: "stuck", Handler: "c.x", Kind: "BadResponse", Message: "500: database is away", Since: now, Last: now},
+	}
+	for target, want := range map[string][]string{
+		"/": {
+			"3 of 5 extensions need attention 1 Down 1 Failing 1 Slow 1 Not called yet 1 Up 2 Clusters wait since 60m, 1 because of failures",
+			"x-4 Down 0 0 calls x-3 Failing 4 0 calls h-3.x-3: no x-2 Slow 0 0 calls x-1 Not called yet 0 0 calls x-0 Up 0 0 calls Clusters that wait",
+			"n/stuck 0s 2 handlers, 1 failing c.x of : BadResponse 500: database is away (last 0s ago ) b.x of : later",
+			"ago ) n/patient 60m a.x", "r-5 Invalid", "r-1 Ready and 3 more: show all rules",
+		},
+		"/extensions/x-3": {"h-3.x-3 Failing", "h-2.x-3 Slow timeout 0s, failure policy , objects as sent 0 calls h-1.x-3 Not called yet"},
+		"/?show=rules":    {"r-5 Invalid", "r-4 Ready", "Show all"},
+	} {
+		_, body := get(t, newPage(g), target)
+		text, _, _ := textOf(t, body)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s lacks %q: %s", target, w, text)
+			}
+		}
+		if strings.Contains(text, "Clusters that wait") == strings.HasPrefix(target, "/?") || strings.Contains(text, "Notes") {
+			t.Errorf("%s: a filter does not hide what it is not about, or a note says again what is said: %s", target, text)
+		}
+	}
+	g.extensions = g.extensions[:2]
+	_, body := get(t, newPage(g), "/")
+	text, _, _ := textOf(t, body)
+	if !strings.Contains(text, "None of 2 extensions needs attention") || strings.Index(text, "n/stuck") > strings.Index(text, "x-0 Up") {
+		t.Errorf("the Clusters that wait do not come first where all extensions are well: %s", text)
+	}
+}
+
+// TestEmptyGateway shows a manifest to copy.
+func TestEmptyGateway(t *testing.T) {
+	_, body := get(t, newPage(&gateways{}), "/")
+	if text, _, _ := textOf(t, body); !strings.Contains(text, "No extension is registered") || !strings.Contains(text, "kind: ExtensionConfig metadata: name: acme spec: clientConfig: url:") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestVerdicts says in a word how objects with conditions are.
+func TestVerdicts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		row  any
+		want verdict
+	}{
+		"Rule":        {&status.InProcess{Ready: true, Reason: "Ready"}, verdict{status.Ready, "Ready"}},
+		"Audit":       {&status.InProcess{Ready: true, Reason: "Audit"}, verdict{status.Ready, "Audit"}},
+		"FailingRule": {&status.InProcess{Ready: true, Reason: "Ready", Handler: &status.Handler{State: status.Failing}}, verdict{status.Failing, "Failing"}},
+		"Unanswered":  {&status.InProcess{Reason: "Invalid", Handler: &status.Handler{State: status.Slow}}, verdict{status.Failing, "Invalid"}},
+		"Several":     {&status.Chain{Ready: true, Reason: "SeveralOffered"}, verdict{status.Slow, "SeveralOffered"}},
+		"NoReason":    {&status.Policy{}, verdict{status.Failing, "Not Accepted"}},
+		"Rollout":     {&status.Rollout{Ready: true, Reason: "Ready"}, verdict{status.Ready, "Ready"}},
+		"Paused":      {&status.Rollout{Ready: true, Reason: "Ready", Paused: true}, verdict{status.Slow, "Paused"}},
+		"Aborted":     {&status.Rollout{Ready: true, Reason: "Aborted", Aborted: "calls fail"}, verdict{status.Failing, "Aborted"}},
+		"FailingOne":  {&status.Rollout{Ready: true, Reason: "Ready", Failing: 1}, verdict{status.Failing, "Failing"}},
+		"Missing":     {&status.Rollout{Reason: "MemberMissing", Failing: 1}, verdict{status.Failing, "MemberMissing"}},
+	} {
+		if got := verdictOf(tt.row); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
 }
@@ -375,7 +470,7 @@ func TestHoldsOfAClusterAreBounded(t *testing.T) {
 	}
 	_, body := get(t, newPage(g), "/")
 	text, _, _ := textOf(t, body)
-	if !strings.Contains(text, "1 Cluster waits") || strings.Count(text, "last 0s ago") > maxHolds || !strings.Contains(text, "and 2 more: hookgate get holds") {
+	if !strings.Contains(text, "1 Cluster waits") || !strings.Contains(text, fmt.Sprintf("%d handlers", maxHolds+2)) || strings.Count(text, "last 0s ago") > maxHolds || !strings.Contains(text, "and 2 more: hookgate get holds") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -386,9 +481,9 @@ func TestPageOfHooks(t *testing.T) {
 		address net.Addr
 		want    string
 	}{
-		"localhost:8443": {&net.TCPAddr{IP: net.IPv4zero, Port: 9443}, "https://localhost:9443/openapi/"},
-		"[::1]:8443":     {&net.TCPAddr{IP: net.IPv6unspecified, Port: 1}, "https://[::1]:1/openapi/"},
-		"gateway":        {&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}, "https://127.0.0.1:9443/openapi/"},
+		"localhost:8443": {&net.TCPAddr{IP: net.IPv4zero, Port: 9443}, "https://localhost:9443/openapi/?status=http%3A%2F%2Flocalhost%3A8443"},
+		"[::1]:8443":     {&net.TCPAddr{IP: net.IPv6unspecified, Port: 1}, "https://[::1]:1/openapi/?status=http%3A%2F%2F%5B%3A%3A1%5D%3A8443"},
+		"gateway":        {&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}, "https://127.0.0.1:9443/openapi/?status=http%3A%2F%2Fgateway"},
 		"early":          {nil, ""},
 		"socket":         {&net.UnixAddr{Name: "/run/x"}, ""},
 	} {

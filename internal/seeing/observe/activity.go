@@ -6,6 +6,7 @@ package observe
 import (
 	"cmp"
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -52,7 +53,7 @@ func (o *Observer) remember(
 		if hook.KindOf(err) == hook.Canceled {
 			return
 		}
-		kind, message = hook.KindOf(err).String(), explained(err)
+		kind, message = hook.KindOf(err).String(), explained(c.Handler.Name, err)
 	}
 	call.Gone = o.rememberServer(c, result, err, call.Ended, message)
 	if !result.Refused {
@@ -88,13 +89,33 @@ func (o *Observer) rememberServer(
 	return gone
 }
 
-// explained returns the text of an error with its cause, which varies.
-func explained(err error) string {
-	explanation := err.Error()
-	if cause := errors.Unwrap(err); cause != nil {
-		explanation += ": " + cause.Error()
+// explained returns the text of an error with its cause, which varies, each fact once: what is shown with the handler
+// does not name it.
+func explained(handler string, err error) string { return redact.Text(explain(handler, err)) }
+
+func explain(handler string, err error) string {
+	message := err.Error()
+	if e, ok := err.(*hook.Error); ok { //nolint:errorlint // what wraps one is explained below
+		if e.Handler == handler {
+			message = e.Message
+		}
+		message = strings.TrimPrefix(message, extension.CallOperation+": ")
 	}
-	return redact.Text(explanation)
+	cause := errors.Unwrap(err)
+	if cause == nil {
+		return message
+	}
+	var answered *extension.StatusError
+	if start, wraps := strings.CutSuffix(message, cause.Error()); wraps {
+		return start + explain(handler, cause)
+	} else if errors.As(cause, &answered) && errors.Unwrap(cause) == nil {
+		return answered.Explain(message)
+	}
+	said := explain(handler, cause)
+	if strings.HasSuffix(said, message) { // the error of a connection ends with what the message says
+		return said
+	}
+	return message + ": " + said
 }
 
 // Discovered keeps what came of the discovery of an extension, until Forget is called. err is nil if it succeeded.
@@ -103,7 +124,7 @@ func (o *Observer) Discovered(extensionConfig, url, outcome string, healthUnchec
 	d := activity.Discovery{At: time.Now(), URL: redact.URL(url), Outcome: outcome, HealthUnchecked: healthUnchecked}
 	server := ""
 	if err != nil {
-		d.Message = explained(err)
+		d.Message = explained("", err)
 		if kind := hook.KindOf(err); kind == hook.Unreachable || kind == hook.Timeout {
 			server = d.Message // any other error is that of a server that is there
 		}
@@ -125,7 +146,7 @@ func (o *Observer) Misspelt(extensionConfig string, misspelt []string) {
 func (o *Observer) Server(extensionConfig, url string, err error) {
 	message := ""
 	if err != nil {
-		message = explained(err)
+		message = explained("", err)
 	}
 	if o.servers.Record(extensionConfig, url, time.Now(), message) {
 		if status, closed := o.extensions.Back(extensionConfig); closed {

@@ -88,7 +88,7 @@ func judge(e *evidence) (extension verdict, handlers []verdict) {
 // of returns the verdict on an extension because of n of its handlers, of which it names one.
 func (e *evidence) of(handlers []verdict, i, n int) verdict {
 	v := handlers[i]
-	v.reason = fmt.Sprintf("handler %q: %s", e.handlers[i].name, v.reason)
+	v.reason = e.handlers[i].name + ": " + v.reason
 	if n > 1 {
 		v.reason += fmt.Sprintf("; and %d more of %s", n-1, text.Plural(len(handlers), "handler"))
 	}

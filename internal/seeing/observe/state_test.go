@@ -54,18 +54,18 @@ func TestStates(t *testing.T) {
 		"Reset":          {reason: "its server takes connections, and its circuit is open", server: up, circuit: open(hook.Unreachable, 60), state: status.Down, since: 100, text: "circuit is open: calls to the extension fail with Unreachable", handler: status.Down},
 		"Back":           {reason: "its server is there again", server: back, seen: well, state: status.Up, since: 95, handler: status.Up},
 		"FailedBefore":   {reason: "the process that failed is not there any more", server: back, seen: fails(1, 1, 1, 85, 85), state: status.Up, since: 95, handler: status.Up},
-		"FailedSince":    {reason: "the new one fails, too", server: back, seen: fails(2, 2, 2, 85, 96), state: status.Failing, since: 85, text: `handler "a.acme": 2 of 2 calls failed lately: no room`, handler: status.Failing},
+		"FailedSince":    {reason: "the new one fails, too", server: back, seen: fails(2, 2, 2, 85, 96), state: status.Failing, since: 85, text: `a.acme: 2 of 2 calls failed lately: no room`, handler: status.Failing},
 		"Discovery":      {reason: "its discovery fails", server: up, found: activity.Discovery{At: at(70), Since: at(60), Message: "answer is not JSON"}, seen: well, state: status.Failing, since: 60, text: "answer is not JSON", handler: status.Up},
-		"AllFail":        {reason: "whatever it answers", server: up, seen: fails(201, 201, 201, 20, 99), state: status.Failing, since: 20, text: `handler "a.acme": 201 of 201 calls failed lately: no room`, handler: status.Failing},
+		"AllFail":        {reason: "whatever it answers", server: up, seen: fails(201, 201, 201, 20, 99), state: status.Failing, since: 20, text: `a.acme: 201 of 201 calls failed lately: no room`, handler: status.Failing},
 		"OneFailed":      {reason: "one of many is chance", server: up, seen: fails(1, 1, 100, 99, 99), state: status.Up, since: 1, handler: status.Up},
-		"SomeFailInARow": {reason: "but not five in a row", server: up, seen: fails(5, 5, 1000, 98, 99), state: status.Failing, since: 98, text: `handler "a.acme": 5 of 1000 calls failed lately: no room`, handler: status.Failing},
+		"SomeFailInARow": {reason: "but not five in a row", server: up, seen: fails(5, 5, 1000, 98, 99), state: status.Failing, since: 98, text: `a.acme: 5 of 1000 calls failed lately: no room`, handler: status.Failing},
 		"Recovered":      {reason: "the last call succeeded", server: up, seen: activity.Seen{LastSuccess: at(99), RecoveredAt: at(98), Lately: activity.Point{Calls: 10, Failures: 8}}, state: status.Up, since: 98, handler: status.Up},
 		"FailedLongAgo":  {reason: "what is not called is not judged for ever", server: up, seen: fails(1, 0, 0, 2, 2), state: status.Up, since: 1, handler: status.Up},
-		"CircuitOfOne":   {reason: "it is called no more", server: up, seen: fails(5, 5, 5, 40, 44), own: open(hook.Timeout, 44), state: status.Failing, since: 44, text: `handler "a.acme": its circuit is open: no room`, handler: status.Failing},
-		"Slow":           {reason: "its calls come near the timeout", server: up, seen: near(37, 37, 37), state: status.Slow, since: 50, text: `handler "a.acme": 37 of 37 calls took eight tenths of its timeout of 10s or more lately`, handler: status.Slow},
+		"CircuitOfOne":   {reason: "it is called no more", server: up, seen: fails(5, 5, 5, 40, 44), own: open(hook.Timeout, 44), state: status.Failing, since: 44, text: `a.acme: its circuit is open: no room`, handler: status.Failing},
+		"Slow":           {reason: "its calls come near the timeout", server: up, seen: near(37, 37, 37), state: status.Slow, since: 50, text: `a.acme: 37 of 37 calls took eight tenths of its timeout of 10s or more lately`, handler: status.Slow},
 		"OneSlow":        {reason: "one of many is chance", server: up, seen: near(1, 1, 37), state: status.Up, since: 1, handler: status.Up},
 		"SlowAndGone":    {reason: "the worst decides", server: gone, seen: near(37, 37, 37), state: status.Down, since: 95, text: "connection refused", handler: status.Down},
-		"SlowAndFailing": {reason: "timeouts are near the timeout, too", server: up, seen: func() activity.Seen { s := fails(5, 5, 5, 20, 99); s.Near, s.Lately.Near = 5, 5; return s }(), state: status.Failing, since: 20, text: `handler "a.acme": 5 of 5 calls failed lately`, handler: status.Failing},
+		"SlowAndFailing": {reason: "timeouts are near the timeout, too", server: up, seen: func() activity.Seen { s := fails(5, 5, 5, 20, 99); s.Near, s.Lately.Near = 5, 5; return s }(), state: status.Failing, since: 20, text: `a.acme: 5 of 5 calls failed lately`, handler: status.Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := evidence{server: tc.server, circuit: tc.circuit, discovery: tc.found, handlers: []handlerEvidence{
@@ -103,7 +103,7 @@ func TestReasonOfSeveralHandlers(t *testing.T) {
 		server:   activity.Server{Up: now, Since: now},
 		handlers: []handlerEvidence{handler("a", 2), handler("b", 1), {name: "c"}, handler("d", 3)},
 	})
-	if want := `handler "b": 1 of 1 call failed lately: no b; and 2 more of 4 handlers`; v.state != status.Failing || v.reason != want {
+	if want := `b: 1 of 1 call failed lately: no b; and 2 more of 4 handlers`; v.state != status.Failing || v.reason != want {
 		t.Errorf("got %s: %s\nwant %s", v.state, v.reason, want)
 	}
 }

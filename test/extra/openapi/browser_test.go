@@ -152,8 +152,11 @@ func TestPageInABrowser(t *testing.T) {
 	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair)})
 	b := startBrowser(t, pair)
 
-	b.run(t, "open the page", chromedp.Navigate(g.url+"/openapi/"),
+	b.run(t, "open the page", chromedp.Navigate(g.url+"/openapi/?status="+url.QueryEscape(g.diagnostics)),
 		chromedp.WaitVisible(chromedp.CSS(`#operations-LifecycleHooks-v1alpha1BeforeClusterCreate`)))
+	if got := value(t, b, "look for the way back", chromedp.Evaluate[string](`document.querySelector("nav a").href`)); got != g.diagnostics+"/" {
+		t.Errorf("the first link leads to %s, want the status page", got)
+	}
 	operations := value(t, b, "list the operations", chromedp.Evaluate[[]string](
 		`Array.from(document.querySelectorAll('.opblock-summary-path')).map(e => e.getAttribute('data-path'))`))
 	b.screenshot(t, "operations.png")
@@ -166,8 +169,8 @@ func TestPageInABrowser(t *testing.T) {
 			t.Errorf("the page does not list %s", path)
 		}
 	}
-	if len(operations) != len(catalog.New().Hooks()) || !strings.HasSuffix(operations[0], "/discovery") {
-		t.Errorf("the page lists %d operations, want one for each hook, Discovery first: %q", len(operations), operations)
+	if len(operations) != len(catalog.New().Hooks()) || !strings.HasSuffix(operations[len(operations)-1], "/discovery") {
+		t.Errorf("the page lists %d operations, want one for each hook, Discovery last: %q", len(operations), operations)
 	}
 
 	// With the example that the page offers: the answer names the Cluster of the example.
@@ -221,8 +224,11 @@ func TestPagePrefersDark(t *testing.T) {
 	pair := certificates.New(t)
 	g := startGateway(t, pair, nil)
 	b := startBrowser(t, pair)
-	b.run(t, "open the page", chromedp.Navigate(g.url+"/openapi/"),
+	b.run(t, "open the page", chromedp.Navigate(g.url+"/openapi/?status=https://hookgate.example/"),
 		chromedp.WaitVisible(chromedp.CSS(`#operations-LifecycleHooks-v1alpha1BeforeClusterCreate`)))
+	if value(t, b, "look for the way back", chromedp.Evaluate[bool](`document.querySelector("nav").textContent.includes("Status")`)) {
+		t.Error("the page links to another host because its address says so")
+	}
 	brightness := func(colours string) uint64 {
 		b.run(t, "prefer "+colours, chromedp.Func(func(ctx context.Context, page *chromedp.Target) error {
 			_, err := cdp.Call(ctx, page, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

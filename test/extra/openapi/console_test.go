@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -213,7 +214,7 @@ func TestConsoleIsAccessible(t *testing.T) {
 		}
 		for _, path := range consolePages {
 			f.open(t, path)
-			f.await(t, "a Cluster on "+path, `document.querySelector("#main table").textContent.includes("wait-for-2")`)
+			f.await(t, "a Cluster on "+path, `Array.from(document.querySelectorAll("#main table")).some((e) => e.textContent.includes("wait-for-2"))`)
 			f.browser.run(t, "load axe-core", chromedp.Evaluate[chromedp.Void](string(axe)+";0"))
 			for _, colours := range []string{"light", "dark"} {
 				for _, width := range []int64{desktopWidth, tabletWidth, phoneWidth} {
@@ -232,7 +233,7 @@ func TestConsoleIsAccessible(t *testing.T) {
 // sideways, or whose text is not painted. What is for screen readers alone, such as heads of tables whose cells have labels,
 // is meant to be out of sight.
 const clipped = `JSON.stringify(Array.from(document.querySelectorAll("SELECTOR")).flatMap((part) => Array.from(part.querySelectorAll("*")))
-	.filter((e) => !e.closest(".hidden, .skip, [hidden], svg, datalist, option, script, style") && e.textContent.trim() !== "")
+	.filter((e) => !e.closest("details:not([open]) > :not(summary), .hidden, .skip, [hidden], svg, datalist, option, script, style") && e.textContent.trim() !== "")
 	.filter((e) => getComputedStyle(e.closest("thead") ?? e).position !== "absolute")
 	.filter((e) => {
 		const r = e.getBoundingClientRect(), inline = getComputedStyle(e).display === "inline";
@@ -297,7 +298,7 @@ type focus struct {
 const describeFocus = `JSON.stringify((() => {
 	const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
 	return {
-		name: e.className === "skip" ? "skip" : e.id || e.getAttribute("href") || e.textContent.trim(),
+		name: e.className === "skip" ? "skip" : e.tagName === "SUMMARY" ? "held-" + e.parentElement.id.slice(-1) : e.id || e.getAttribute("href") || e.textContent.trim(),
 		outline: s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2,
 		inside: r.width > 0 && r.height > 0 && r.right > 0 && r.left < innerWidth && r.bottom > 0 && r.top < innerHeight,
 	};
@@ -330,9 +331,10 @@ func TestConsoleByKeyboard(t *testing.T) {
 		}
 	}
 	cluster := "/clusters/" + longNamespace + "/wait-for-"
+	hooks := f.gateway.url + "/openapi/?status=" + url.QueryEscape(f.gateway.diagnostics)
 	want := []string{
-		"skip", "/", "/", "/clusters/", f.gateway.url + "/openapi/", "cluster", "Find", "#holds", "table-holds", cluster + "0", cluster + "1", cluster + "2",
-		"q", "Search", "/?state=Up", "table-list", "/extensions/acme", "/extensions/" + longExtension,
+		"skip", "/", "/", "/clusters/", hooks, "cluster", "Find", "/?state=Up", "/#holds", "table-holds", cluster + "0", "held-0", cluster + "1", "held-1",
+		cluster + "2", "held-2", "q", "Search", "table-list", "/extensions/acme", "/extensions/" + longExtension,
 	}
 	if !slices.Equal(order, want) {
 		t.Errorf("the order of the tabulator is\n%q, want\n%q", order, want)

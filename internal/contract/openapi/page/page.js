@@ -1,6 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+linkBack();
+
 (async () => {
   const response = await fetch('hooks.json');
   if (!response.ok) {
@@ -27,10 +29,28 @@
   offerHandlers(discovery);
 })();
 
+// linkBack links to the status page that led here, as its address says. One of another host is not trusted.
+function linkBack() {
+  const nav = document.querySelector('nav');
+  const from = URL.parse(new URLSearchParams(location.search).get('status') ?? '');
+  const host = (name) => ['127.0.0.1', '[::1]'].includes(name) ? 'localhost' : name;
+  if (!from || !/^https?:$/.test(from.protocol) || host(from.hostname) !== host(location.hostname)) {
+    return;
+  }
+  for (const group of nav.querySelectorAll('a:not([href$=".json"])')) {
+    group.search = location.search;
+  }
+  const link = document.createElement('a');
+  link.href = `${from.origin}/`;
+  link.textContent = '← Status';
+  nav.prepend(link);
+}
+
 // oneRowForEachHook merges the path of a hook with the one that has the name of a handler, which may then be empty, and
-// returns the path of the group's discovery.
+// returns the path of the group's discovery, which comes last.
 function oneRowForEachHook(spec) {
   let discovery = '';
+  spec.tags?.sort((a, b) => (a.name === 'Discovery') - (b.name === 'Discovery'));
   for (const [path, item] of Object.entries(spec.paths)) {
     if (item.post.tags.includes('Discovery') && !path.endsWith('/{name}')) {
       discovery = path;
