@@ -60,7 +60,8 @@ func (h *Hold) IsUnsteady() bool { return h.changing >= limits.UnsteadyMessages*
 const changeWeight = 2
 
 // follow compares a hold with the one before it, and reports whether its message has changed although the answer is the
-// same otherwise. retryAfterSeconds may differ. The texts of errors are the gateway's, with causes that callers do not see.
+// same otherwise. retryAfterSeconds may differ. The texts of errors are the gateway's, with causes that callers do not
+// see.
 func (h *Hold) follow(before *Hold) bool {
 	if h.Kind != before.Kind || h.Kind != "" && h.Kind != KindFailure {
 		return false

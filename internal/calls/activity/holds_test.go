@@ -151,25 +151,25 @@ func TestUnsteadyMessages(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		hold     func(i int) Hold
-		changes  int // of twelve answers
+		changes  int // of 24 answers
 		since    int // the answer that is reported first; 0 for none
 		maskable bool
 	}{
 		"steady":         {numbered("waits"), 0, 0, false},
-		"time":           {numbered("since 2026-11-28T22:22:0IZ"), 11, 6, true},
-		"counter":        {numbered("I volumes"), 11, 6, false},
-		"progress":       {numbered("I of 20 done"), 0, 0, false},
+		"time":           {numbered("since 2026-11-28T22:22:0IZ"), 23, 6, true},
+		"counter":        {numbered("I volumes"), 23, 6, false},
+		"progress":       {numbered("I of 30 done"), 0, 0, false},
 		"retry after":    {func(i int) Hold { return Hold{Message: "waits", RetryAfter: time.Duration(i) * time.Second} }, 0, 0, false},
-		"failure":        {func(i int) Hold { return Hold{Kind: KindFailure, Message: strconv.Itoa(i) + "s"} }, 11, 6, true},
+		"failure":        {func(i int) Hold { return Hold{Kind: KindFailure, Message: strconv.Itoa(i) + "s"} }, 23, 6, true},
 		"error":          {func(i int) Hold { return Hold{Kind: "Timeout", Message: strconv.Itoa(i)} }, 0, 0, false},
-		"twice the same": {func(i int) Hold { return Hold{Message: strconv.Itoa(i/2) + "s"} }, 6, 12, true},
+		"twice the same": {func(i int) Hold { return Hold{Message: strconv.Itoa(i/2) + "s"} }, 11, 19, true},
 		"another answer": {func(i int) Hold { return Hold{Kind: []string{"", KindFailure}[i%2], Message: strconv.Itoa(i)} }, 0, 0, false},
-		"now and then":   {func(i int) Hold { return Hold{Message: strconv.Itoa(i / 4)} }, 3, 0, false},
+		"now and then":   {func(i int) Hold { return Hold{Message: strconv.Itoa(i / 4)} }, 5, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var h Holds
 			changes, since, maskable := 0, 0, false
-			for i := range 12 {
+			for i := range 24 {
 				hold := tc.hold(i)
 				hold.Wait, hold.Last = waitFor("a", "gate.x"), now.Add(time.Duration(i)*time.Second)
 				if h.Hold(hold) {

@@ -53,12 +53,14 @@ func match(s string, from, end int, grows bool) (to int, as string, done bool) {
 	word, first := s[from:end], s[from]
 	inName := from > 1 && strings.IndexByte("-._", s[from-1]) >= 0 && (isWord(s[from-2]) || s[from-2] == '>')
 	r := reader{s, from}
-	switch digit := isDigit(first); {
-	case (digit && r.try(r.moment) || first >= 'A' && first <= 'Z' && r.try(r.namedMoment)) && isMoment(s, from, r.at, inName):
+	digit, named := isDigit(first), first >= 'A' && first <= 'Z'
+	isTime := digit && r.try(r.moment) || named && r.try(r.namedMoment)
+	switch {
+	case isTime && isMoment(s, from, r.at, inName):
 		return r.at, aTime, false
-	case isHex(first) && r.at == from && r.try(r.id):
+	case isHex(first) && !isTime && r.try(r.id):
 		return r.at, anID, false
-	case r.at > from:
+	case isTime:
 		return from, "", false // a part of the address of a network interface
 	case digit && !inName && r.try(r.durations):
 		return r.at, aDuration, false
