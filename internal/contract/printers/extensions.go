@@ -286,7 +286,8 @@ func hookOf(h *status.Handler) string {
 func Noted(handlers []status.Handler) bool {
 	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
 		lists := len(h.Lost) + len(h.Misspelt) + len(h.Chains) + len(h.RefusedClusters)
-		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || h.Unsteady+h.Lifted+h.Messages != "" || lists > 0
+		texts := Reason(&h) + h.Collision + h.Deprecated + h.Unsteady + h.Messages + h.Lifted
+		return texts != "" || lists > 0
 	})
 }
 

@@ -100,8 +100,9 @@ func (r *reader) id() bool {
 // and kubectl write them.
 var (
 	unitWords = []string{
-		"nanoseconds", "nanosecond", "microseconds", "microsecond", "milliseconds", "millisecond", "seconds", "second", "secs",
-		"sec", "minutes", "minute", "mins", "min", "hours", "hour", "hrs", "hr", "days", "day", "weeks", "week", "ms", "s", "h",
+		"nanoseconds", "nanosecond", "microseconds", "microsecond", "milliseconds", "millisecond", "seconds", "second",
+		"secs", "sec", "minutes", "minute", "mins", "min", "hours", "hour", "hrs", "hr", "days", "day", "weeks", "week",
+		"ms", "s", "h",
 	}
 	goUnits = []string{"ns", "us", "µs", "μs", "ms", "s", "m", "h", "d", "w", "y"}
 )

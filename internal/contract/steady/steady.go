@@ -1,13 +1,13 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steady finds in messages of answers what changes from call to call though nothing else does: times, durations,
-// identifiers, counters of calls and ports of clients. Callers show messages in conditions, and write these again for
-// each new text.
+// Package steady finds in messages of answers what changes from call to call though nothing else does: times,
+// durations, identifiers, counters of calls and ports of clients. Callers show messages in conditions, and write these
+// again for each new text.
 //
 // It looks at one text alone, so that all replicas, and each after a restart, make the same of it. That is why a time
-// that is always the same is masked, too. Progress is left: "3 of 10", "3/10" and "30 %", as other small numbers, names,
-// addresses, versions and dates without a time.
+// that is always the same is masked, too. Progress stays: "3 of 10", "3/10" and "30 %". So do other small numbers,
+// names, addresses, versions and dates without a time.
 //
 // All functions are safe for concurrent use. They take time in proportion to the length of a text.
 package steady
