@@ -368,6 +368,15 @@ var brokenExtensions = []broken{
 			return nil, nil
 		}
 	}, "objects are 7: the text before was another: Failure: failed at "},
+	{"determinism.messages", "says when it was asked", "", says("BeforeClusterCreate", func(s *stub) string {
+		return "waits since " + time.Unix(int64(s.count()), 0).UTC().Format(time.RFC3339)
+	}), "the message before was another: waits since 1970-01-01T"},
+	{"determinism.messages", "says it by the second", "", says("BeforeClusterUpgrade", func(*stub) string {
+		return "asked at " + time.Now().UTC().Format(time.TimeOnly)
+	}), "the message before was another: asked at "},
+	{"determinism.messages", "says it in another order", "", says("BeforeClusterDelete", func(s *stub) string {
+		return []string{"a, b", "b, a"}[s.count()%2]
+	}), "the message before was another: "},
 
 	{"malformed.refused", "takes anything for a request", "", func(s *stub) { s.readsAll = true }, "the answer does not say Failure"},
 	{"malformed.refused", "fails at what it cannot read", REST, func(s *stub) {
@@ -479,6 +488,14 @@ func (noServices) GetServiceInfo() map[string]grpc.ServiceInfo {
 // replace changes the JSON of answers.
 func replace(old, text string) func(*catalog.Hook, []byte) []byte {
 	return func(_ *catalog.Hook, body []byte) []byte { return bytes.ReplaceAll(body, []byte(old), []byte(text)) }
+}
+
+// says leaves one handler, whose answers have a message.
+func says(hookName string, message func(*stub) string) func(*stub) {
+	return func(s *stub) {
+		s.only(hookName)
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) { catalog.SetStatus(out, catalog.Success, message(s)) }
+	}
 }
 
 // sizeLimit leaves one handler, whose requests may have n bytes.

@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/contract/steady"
 )
 
 // realistic is the request that every handler can answer.
@@ -92,6 +94,57 @@ var repeatChecks = []Check{
 			}
 		},
 	},
+	{
+		ID: "determinism.messages", Level: Should,
+		Rule: "The same request of a hook that may hold Clusters gets the same message each time, but for progress such as " +
+			"\"3 of 10\": callers put it into conditions, and write these again for each new text.",
+		Source: guidelines + "Error messages",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v) {
+				if !h.hook.Blocking || s.base(ctx, h).said() == "" {
+					continue
+				}
+				if c, before, now := s.changes(ctx, h); c >= steady.Maskable {
+					v.failf(now, "the message before was another: %s", excerpt(before.said()))
+				}
+			}
+		},
+	},
+}
+
+// changes returns how the message of a handler changes while the same request is repeated, and the last two answers. A
+// message that has changed once may say what the extension has done meanwhile; that alone is no change.
+func (s *session) changes(ctx context.Context, h *handler) (c steady.Change, before, now *exchange) {
+	others := 0
+	for i := range repeats {
+		before, now = now, s.ask(ctx, h, s.request(h))
+		if i == 0 {
+			continue
+		}
+		if c = steady.Compare(before.said(), now.said()); c == steady.Other {
+			others++
+		}
+		if c == steady.Maskable || others > 1 {
+			return c, before, now
+		}
+	}
+	if said := now.said(); steady.Text(said) == said {
+		return steady.None, before, now
+	}
+	select { // for a time that has no more than seconds
+	case <-ctx.Done():
+	case <-time.After(time.Second + time.Second/10):
+	}
+	before, now = now, s.ask(ctx, h, s.request(h))
+	return steady.Compare(before.said(), now.said()), before, now
+}
+
+// said returns the message of an answer with the status Success, or nothing.
+func (x *exchange) said() string {
+	if x.status() != success {
+		return ""
+	}
+	return x.parsed.Message
 }
 
 // meaning returns what Cluster API makes of an answer of a deterministic hook: the patched templates, whatever the

@@ -269,6 +269,12 @@ var correctExtensions = map[string]correct{
 			return nil, nil
 		}
 	}, checks: []string{"malformed.objects", "malformed.survives", "determinism.errors"}},
+	"says how far it is": {change: says("BeforeClusterCreate", func(s *stub) string { return fmt.Sprintf("%d of 100 done", s.count()) }),
+		checks: []string{"determinism.messages"}},
+	"says when its window opens": {change: says("BeforeClusterUpgrade", func(*stub) string { return "waits until 2026-12-01T22:00:00Z" }),
+		checks: []string{"determinism.messages"}},
+	"goes on while it is asked": {change: says("BeforeClusterDelete", func(s *stub) string { return []string{"drains", "deletes"}[min(s.count()/4, 1)] }),
+		checks: []string{"determinism.messages"}},
 	"has neither reflection nor all services": {over: GRPC, change: func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.reflect = func(*grpc.Server) {}

@@ -26,6 +26,7 @@ func chain(c Config, extensions *extensionstate.States) extension.Caller {
 		failurePolicy,
 		audit(c.Audited),
 		liftHold(c.Lifted),
+		steadyMessage,
 		boundMessage,
 		policyError,
 		chargeExtension,

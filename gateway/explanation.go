@@ -62,6 +62,10 @@ type ExplainedHandler struct {
 	ClusterAPIVersion string `json:"clusterAPIVersion,omitempty"`
 	// ClusterAPIRelease is the release of Cluster API whose requests the handler gets. Empty means that of the caller.
 	ClusterAPIRelease string `json:"clusterAPIRelease,omitempty"`
+	// Messages is Steady if what changes from call to call is masked in its messages.
+	Messages string `json:"messages,omitempty"`
+	// LiftedBy is the ExtensionPolicy that lets the Cluster go on if the handler holds it.
+	LiftedBy string `json:"liftedBy,omitempty"`
 	// CacheSeconds is how long an answer is kept.
 	CacheSeconds int64 `json:"cacheSeconds,omitempty"`
 	// Policy names the ExtensionPolicy that applies.

@@ -26,8 +26,7 @@ func liftHold(lifted func(policy, handler, namespace, cluster, message string)) 
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			result, err := next(ctx, c)
-			if err != nil || c.Handler.Policy == nil || c.Handler.Policy.Lifted == nil || !c.Hook.Liftable() ||
-				c.Handler.Registration.InProcess != nil {
+			if err != nil || !mayLift(&c) {
 				return result, err
 			}
 			held, ok := result.Response.(outcome.Blocking)
@@ -35,20 +34,34 @@ func liftHold(lifted func(policy, handler, namespace, cluster, message string)) 
 				held.GetRetryAfterSeconds() == 0 {
 				return result, nil
 			}
-			of := passageOf(&c)
-			if !c.Handler.Policy.Lifted.Has(of) {
+			if result.LiftedBy = liftedBy(&c); result.LiftedBy == "" {
 				return result, nil
 			}
-			result.LiftedBy = c.Handler.Policy.Lifted.By
+			namespace, cluster := c.Cluster()
 			message := cmp.Or(held.GetMessage(), "it does not say why")
 			if lifted != nil {
-				lifted(result.LiftedBy, c.Handler.Name, of.Namespace, of.Cluster, message)
+				lifted(result.LiftedBy, c.Handler.Name, namespace, cluster, message)
 			}
 			result.Response = goesOn(held, fmt.Sprintf("goes on because of liftedHolds of ExtensionPolicy %q: %s",
 				result.LiftedBy, message))
 			return result, nil
 		}
 	}
+}
+
+// mayLift reports whether the policy of a handler lifts holds of it.
+func mayLift(c *extension.Call) bool {
+	return c.Handler.Policy != nil && c.Handler.Policy.Lifted != nil && c.Hook.Liftable() &&
+		c.Handler.Registration.InProcess == nil
+}
+
+// liftedBy returns the name of the ExtensionPolicy that lets the Cluster of a call go on if its handler holds it; empty
+// for none.
+func liftedBy(c *extension.Call) string {
+	if !mayLift(c) || !c.Handler.Policy.Lifted.Has(passageOf(c)) {
+		return ""
+	}
+	return c.Handler.Policy.Lifted.By
 }
 
 // goesOn returns an answer without its hold.

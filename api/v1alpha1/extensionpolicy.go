@@ -43,7 +43,7 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.clusterAPIRelease) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered) || has(self.offerAs) || has(self.liftedHolds)",message="must set at least one of protocol, clusterAPIVersion, clusterAPIRelease, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.clusterAPIRelease) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered) || has(self.offerAs) || has(self.messages) || has(self.liftedHolds)",message="must set at least one of protocol, clusterAPIVersion, clusterAPIRelease, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs, messages and liftedHolds"
 // +kubebuilder:validation:XValidation:rule="!has(self.clusterAPIVersion) || !has(self.clusterAPIRelease) || (self.clusterAPIVersion == 'v1beta1' ? int(self.clusterAPIRelease.substring(3)) <= 12 : int(self.clusterAPIRelease.substring(3)) >= 12)",message="clusterAPIVersion contradicts clusterAPIRelease: Cluster API v1.11 and older send v1beta1, v1.12 sends both, and v1.13 and newer send v1beta2"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || !has(self.targetRef.handler)",message="limits are for all handlers of an extension: leave targetRef.handler out"
@@ -152,6 +152,12 @@ type ExtensionPolicySpec struct {
 	// the condition Accepted says so. It applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	OfferAs OfferAs `json:"offerAs,omitempty"`
+
+	// messages says what becomes of the messages of answers, which callers put into conditions. Verbatim, the default,
+	// passes them on. Steady has placeholders in the place of times, durations, identifiers, counters of calls and ports
+	// of clients, such as <time>, so that a message changes only with what it says. Progress, such as 3 of 10, stays.
+	// +optional
+	Messages Messages `json:"messages,omitempty"`
 
 	// liftedHolds lets Clusters go on that handlers hold: one handler, at one hook, for one Cluster. The handler is still
 	// called each time, and a Failure is not lifted. Each is for one passage: it does not apply to another Cluster of
@@ -327,6 +333,17 @@ type OfferAs string
 const (
 	OfferAsQualified OfferAs = "Qualified"
 	OfferAsOriginal  OfferAs = "Original"
+)
+
+// Messages says what becomes of the messages of answers.
+//
+// +kubebuilder:validation:Enum=Verbatim;Steady
+type Messages string
+
+// What becomes of messages.
+const (
+	MessagesVerbatim Messages = "Verbatim"
+	MessagesSteady   Messages = "Steady"
 )
 
 // FailurePolicy decides the result of a call that could not be completed.

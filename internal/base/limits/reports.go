@@ -17,6 +17,8 @@ const (
 	// HeldClusters is the number of Clusters that wait in the status, of those that have places of HookRules, and of
 	// answers that have let Clusters go on.
 	HeldClusters = 10_000
+	// UnsteadyMessages is how many answers about a Cluster in a row, with another message each, are reported.
+	UnsteadyMessages = 5
 	// SeenClusters is the number of Clusters of which it is known that calls were about them, and SeenClustersPerSecond
 	// that of the calls whose Clusters are looked at for that.
 	SeenClusters          = 10_000

@@ -68,6 +68,7 @@ func sizes() []Limit {
 		{"connection", "data read after an answer that refuses a request", size(LingerBytes), closed, "", ""},
 		{"extension", "URL; `caBundle` as base64", size(URLBytes) + "; " + count(CABundleBytes) + " bytes", refused, "", ""},
 		{"extension", "text of a failure in the status", size(FailureBytes), cut, "", ""},
+		{"extension", "answers about a Cluster in a row that [differ in their messages](operate.md#messages-that-change) alone", count(UnsteadyMessages), "reported in the status", "", ""},
 		{"file", "certificate, key or authorities; `--callers`; one of `--state-dir`", size(CertificateFileBytes) + "; " + size(CallersFileBytes) + "; " + size(StateBytes), "refused, the last content stays; for the state, unknown and logged", "", ""},
 		{"file", "line of a recording; of its files", size(RecordLineBytes) + "; one in " + count(RecordFilesPart) + " of all, at most " + size(RecordFileBytes) + ", written in pieces of " + size(RecordBatchBytes) + " or after " + long(RecordDelay), "not recorded; the next file", "", "`hookgate_recording_dropped_total`"},
 		{"process", "files of a recording together", size(DefaultRecordBytes), "the oldest are removed", "`--record-max-bytes`, at least " + size(LeastRecordBytes), ""},

@@ -226,6 +226,12 @@ type Handler struct {
 	Lost []string `json:"lost,omitempty"`
 	// Misspelt says which members of its answers mean nothing, because their names are misspelt.
 	Misspelt []string `json:"misspelt,omitempty"`
+	// Messages is Steady if what changes from call to call is masked in its messages.
+	Messages string `json:"messages,omitempty"`
+	// Unsteady says that the message changes from call to call, about which Cluster, and what to do.
+	Unsteady string `json:"unsteady,omitempty"`
+	// Lifted names Clusters that its policy lets go on although it holds them.
+	Lifted string `json:"lifted,omitempty"`
 }
 
 // Failure is a call that failed, an answer Failure, or one that has changed although its request has not.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/contract/redact"
+	"github.com/hookgate/hookgate/internal/contract/steady"
 )
 
 const (
@@ -44,7 +45,39 @@ type Hold struct {
 	RetryAfter time.Duration
 	Since      time.Time
 	Last       time.Time // when the handler was asked last
+
+	// changing grows with each answer whose message alone has changed, but for progress, and shrinks with each other one.
+	// Maskable means that the policy messages: Steady masks what has changed.
+	changing int
+	Maskable bool
 }
+
+// IsUnsteady reports whether the message changes from call to call.
+func (h *Hold) IsUnsteady() bool { return h.changing >= limits.UnsteadyMessages*changeWeight }
+
+// changeWeight is how many answers without a change make up for one with a change: a message with a time in seconds is
+// the same for two calls within a second.
+const changeWeight = 2
+
+// follow compares a hold with the one before it, and reports whether its message has changed although the answer is the
+// same otherwise. retryAfterSeconds may differ. The texts of errors are the gateway's, with causes that callers do not
+// see.
+func (h *Hold) follow(before *Hold) bool {
+	if h.Kind != before.Kind || h.Kind != "" && h.Kind != KindFailure {
+		return false
+	}
+	c := steady.Compare(before.Message, h.Message)
+	if c < steady.Maskable {
+		h.changing, h.Maskable = max(0, before.changing-1), before.Maskable
+		return false
+	}
+	h.Maskable = c == steady.Maskable && (before.changing == 0 || before.Maskable)
+	h.changing = min(before.changing+changeWeight, 2*limits.UnsteadyMessages*changeWeight)
+	return true
+}
+
+// KindFailure is the Kind of a hold that is an answer Failure.
+const KindFailure = "Failure"
 
 func (h *Hold) ended(now time.Time) bool { return now.Sub(h.Last) > h.RetryAfter+idle }
 
@@ -53,8 +86,10 @@ type Holds struct {
 	mu      sync.RWMutex
 	holds   map[Wait]*Hold
 	handler map[string]int // holds of each handler
-	missed  uint64
-	cleaned time.Time
+	// unsteady has of each handler the hold whose message was found last to change from call to call.
+	unsteady map[string]Wait
+	missed   uint64
+	cleaned  time.Time
 
 	// letGo and before have when handlers let Clusters go on last. The newer of the two is emptied into the other once it
 	// has half of MaxHolds.
@@ -68,30 +103,59 @@ func (h *Holds) Of(handler string) bool {
 	return h.handler[handler] > 0
 }
 
-// Hold records that a handler was asked at hold.Last and lets a Cluster wait. Since is kept from the first time.
-func (h *Holds) Hold(hold Hold) {
+// Hold records that a handler was asked at hold.Last and lets a Cluster wait. Since is kept from the first time. It
+// reports whether the message is not as it was, though the answer is otherwise.
+func (h *Holds) Hold(hold Hold) (changed bool) {
 	hold.Message, hold.Since = redact.Bounded(hold.Message, limits.FailureBytes), hold.Last
+	if before, ok := h.last(hold.Wait); ok && !before.ended(hold.Last) {
+		changed = hold.follow(&before) // calls do not wait for it
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.holds == nil {
-		h.holds, h.handler = map[Wait]*Hold{}, map[string]int{}
+		h.holds, h.handler, h.unsteady = map[Wait]*Hold{}, map[string]int{}, map[string]Wait{}
+	}
+	if hold.IsUnsteady() {
+		h.unsteady[hold.Handler] = hold.Wait
 	}
 	if known := h.holds[hold.Wait]; known != nil {
 		if !known.ended(hold.Last) {
 			hold.Since = known.Since
 		}
 		*known = hold
-		return
+		return changed
 	}
 	if len(h.holds) >= MaxHolds && hold.Last.Sub(h.cleaned) >= cleanEvery {
 		h.clean(hold.Last)
 	}
 	if len(h.holds) >= MaxHolds {
 		h.missed++
-		return
+		return changed
 	}
 	h.holds[hold.Wait] = &hold
 	h.handler[hold.Handler]++
+	return changed
+}
+
+func (h *Holds) last(w Wait) (Hold, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if known := h.holds[w]; known != nil {
+		return *known, true
+	}
+	return Hold{}, false
+}
+
+// Unsteady returns a hold of the handler whose message changes from call to call, if there is one.
+func (h *Holds) Unsteady(handler string) (Hold, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	w, ok := h.unsteady[handler]
+	if !ok || h.holds[w] == nil {
+		return Hold{}, false
+	}
+	hold := *h.holds[w]
+	return hold, hold.IsUnsteady()
 }
 
 // Release records that a handler lets a Cluster go on. Another process may have a hold of it that is older.
@@ -122,6 +186,7 @@ func (h *Holds) remove(w Wait) {
 	delete(h.holds, w)
 	if h.handler[w.Handler]--; h.handler[w.Handler] == 0 {
 		delete(h.handler, w.Handler)
+		delete(h.unsteady, w.Handler)
 	}
 }
 

@@ -142,3 +142,62 @@ func TestHoldsOfPartsOfACluster(t *testing.T) {
 		t.Errorf("got %+v, want the other part", holds)
 	}
 }
+
+// A message that changes at each of five calls is reported, and one that changes at every other call a little later:
+// until it settles. Progress, errors, other answers and other Clusters are no changes.
+func TestUnsteadyMessages(t *testing.T) {
+	numbered := func(text string) func(i int) Hold {
+		return func(i int) Hold { return Hold{Message: strings.ReplaceAll(text, "I", strconv.Itoa(i))} }
+	}
+	for name, tc := range map[string]struct {
+		hold     func(i int) Hold
+		changes  int // of 24 answers
+		since    int // the answer that is reported first; 0 for none
+		maskable bool
+	}{
+		"steady":         {numbered("waits"), 0, 0, false},
+		"time":           {numbered("since 2026-11-28T22:22:0IZ"), 23, 6, true},
+		"counter":        {numbered("I volumes"), 23, 6, false},
+		"progress":       {numbered("I of 30 done"), 0, 0, false},
+		"retry after":    {func(i int) Hold { return Hold{Message: "waits", RetryAfter: time.Duration(i) * time.Second} }, 0, 0, false},
+		"failure":        {func(i int) Hold { return Hold{Kind: KindFailure, Message: strconv.Itoa(i) + "s"} }, 23, 6, true},
+		"error":          {func(i int) Hold { return Hold{Kind: "Timeout", Message: strconv.Itoa(i)} }, 0, 0, false},
+		"twice the same": {func(i int) Hold { return Hold{Message: strconv.Itoa(i/2) + "s"} }, 11, 19, true},
+		"another answer": {func(i int) Hold { return Hold{Kind: []string{"", KindFailure}[i%2], Message: strconv.Itoa(i)} }, 0, 0, false},
+		"now and then":   {func(i int) Hold { return Hold{Message: strconv.Itoa(i / 4)} }, 5, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h Holds
+			changes, since, maskable := 0, 0, false
+			for i := range 24 {
+				hold := tc.hold(i)
+				hold.Wait, hold.Last = waitFor("a", "gate.x"), now.Add(time.Duration(i)*time.Second)
+				if h.Hold(hold) {
+					changes++
+				}
+				h.Hold(Hold{Wait: waitFor("b", "gate.x"), Message: "waits", Last: hold.Last})
+				found, ok := h.Unsteady("gate.x")
+				if ok && since == 0 {
+					since, maskable = i+1, found.Maskable
+				}
+				if _, other := h.Unsteady("gate.y"); other || ok && found.Cluster != "a" {
+					t.Errorf("reports %+v", found)
+				}
+			}
+			if changes != tc.changes || since != tc.since || maskable != tc.maskable {
+				t.Errorf("got %d changes, reported from %d on, maskable: %t; want %d, %d, %t", changes, since, maskable, tc.changes, tc.since, tc.maskable)
+			}
+			for range 4 * limits.UnsteadyMessages {
+				h.Hold(Hold{Wait: waitFor("a", "gate.x"), Message: "waits", Last: now.Add(time.Minute)})
+			}
+			if found, ok := h.Unsteady("gate.x"); ok {
+				t.Errorf("reports a message that has settled: %+v", found)
+			}
+			h.Release(waitFor("a", "gate.x"), now)
+			h.Release(waitFor("b", "gate.x"), now)
+			if len(h.unsteady) > 0 {
+				t.Errorf("keeps %v", h.unsteady)
+			}
+		})
+	}
+}

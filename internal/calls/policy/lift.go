@@ -21,5 +21,13 @@ type LiftedHolds struct {
 	Of []Passage
 }
 
+// List returns the passages. Nil has none.
+func (l *LiftedHolds) List() []Passage {
+	if l == nil {
+		return nil
+	}
+	return l.Of
+}
+
 // Has reports whether a hold is lifted. Nil lifts none.
 func (l *LiftedHolds) Has(p Passage) bool { return l != nil && slices.Contains(l.Of, p) }

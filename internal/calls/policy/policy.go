@@ -54,6 +54,8 @@ type Policy struct {
 	ObjectSelector labels.Selector
 	// Conditions match the request. Nil matches all.
 	Conditions *Conditions
+	// Messages says what becomes of the messages of answers. Empty means Verbatim.
+	Messages Messages
 	// Lifted are holds that are lifted. Nil lifts none.
 	Lifted *LiftedHolds
 }
@@ -65,6 +67,15 @@ type OfferAs string
 const (
 	Qualified OfferAs = "Qualified"
 	Original  OfferAs = "Original"
+)
+
+// Messages says what becomes of the messages of answers.
+type Messages string
+
+// Verbatim messages are those of the handler. Steady ones have placeholders for what changes from call to call.
+const (
+	Verbatim Messages = "Verbatim"
+	Steady   Messages = "Steady"
 )
 
 // Over returns p, the policy for one handler, with the fields that it does not set taken from the policy for the whole
@@ -81,6 +92,7 @@ func (p *Policy) Over(wider *Policy) *Policy {
 	merged.ClusterAPIRelease = cmp.Or(p.ClusterAPIRelease, wider.ClusterAPIRelease)
 	merged.Order = cmp.Or(p.Order, wider.Order)
 	merged.Conditions = cmp.Or(p.Conditions, wider.Conditions)
+	merged.Messages = cmp.Or(p.Messages, wider.Messages)
 	merged.Lifted = cmp.Or(p.Lifted, wider.Lifted)
 	if p.ObjectSelector != nil {
 		merged.ObjectSelector = p.ObjectSelector

@@ -21,13 +21,13 @@ func TestOver(t *testing.T) {
 	narrow := &Policy{
 		Name: "narrow", Timeout: time.Second, FailurePolicy: hook.Fail, ClusterAPIVersion: "v1beta1", Order: &first,
 		ObjectSelector: labels.Everything(), Conditions: compiled(t, "true"), Lifted: &LiftedHolds{By: "narrow"},
-		ClusterAPIRelease: "v1.12",
+		ClusterAPIRelease: "v1.12", Messages: Verbatim,
 	}
 	wide := &Policy{
 		Name: "wide", Timeout: time.Minute, FailurePolicy: hook.Ignore, ClusterAPIVersion: "v1beta2", Order: &second,
 		ObjectSelector: labels.SelectorFromSet(labels.Set{"a": "b"}), Conditions: compiled(t, "false"),
 		Limits: &admission.Limits{}, Circuit: &circuit.Settings{}, CacheTTL: time.Hour, Hooks: []string{"x"}, OnUndiscovered: hook.Fail,
-		OfferAs: Original, Lifted: &LiftedHolds{By: "wide"}, ClusterAPIRelease: "v1.13",
+		OfferAs: Original, Lifted: &LiftedHolds{By: "wide"}, ClusterAPIRelease: "v1.13", Messages: Steady,
 	}
 	if got := (*Policy)(nil).Over(wide); got != wide {
 		t.Errorf("nothing over a policy is %+v", got)

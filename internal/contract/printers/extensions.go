@@ -73,11 +73,28 @@ func Message(x *status.Extension) string {
 	case "Ignore":
 		parts = append(parts, "it was never discovered: calls to all handlers of a hook are answered without it")
 	}
+	if unsteady := unsteadyOf(x.Handlers); unsteady != "" {
+		parts = append(parts, unsteady)
+	}
 	if n := len(x.Withheld); n > 0 {
 		parts = append(parts, fmt.Sprintf("%s not served, because its policy does not have their hooks",
 			text.Plural(n, "handler")+are(n)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// unsteadyOf names the handlers whose messages change from call to call, or says nothing.
+func unsteadyOf(handlers []status.Handler) string {
+	var names []string
+	for i := range handlers {
+		if handlers[i].Unsteady != "" {
+			names = append(names, handlers[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "messages change from call to call, of " + text.Join(names, ", ", limits.Problems)
 }
 
 func stale(x *status.Extension) string {
@@ -269,7 +286,8 @@ func hookOf(h *status.Handler) string {
 func Noted(handlers []status.Handler) bool {
 	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
 		lists := len(h.Lost) + len(h.Misspelt) + len(h.Chains) + len(h.RefusedClusters)
-		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || lists > 0
+		texts := Reason(&h) + h.Collision + h.Deprecated + h.Unsteady + h.Messages + h.Lifted
+		return texts != "" || lists > 0
 	})
 }
 
@@ -279,6 +297,20 @@ func Refused(h *status.Handler) string {
 		return ""
 	}
 	return "calls are refused, because they fail, for Cluster " + text.Join(h.RefusedClusters, ", ", limits.Problems)
+}
+
+// MessageNotes says what there is to know about the messages of a handler, and which of its holds are lifted.
+func MessageNotes(h *status.Handler) (notes []string) {
+	if h.Unsteady != "" {
+		notes = append(notes, h.Unsteady)
+	}
+	if h.Messages != "" {
+		notes = append(notes, "times, durations and identifiers in its messages are masked, by messages: "+h.Messages)
+	}
+	if h.Lifted != "" {
+		notes = append(notes, "its holds are lifted, by liftedHolds, of Cluster "+h.Lifted)
+	}
+	return notes
 }
 
 // Reason returns why a handler alone is not Up. That of one whose extension is down is the extension's.
@@ -307,6 +339,9 @@ func notes(w io.Writer, x *status.Extension) error {
 		}
 		if refused := Refused(h); refused != "" {
 			t.Row(h.Name, refused)
+		}
+		for _, note := range MessageNotes(h) {
+			t.Row(h.Name, note)
 		}
 		if len(h.Chains) > 0 {
 			t.Row(h.Name, "step of "+strings.Join(h.Chains, ", "))

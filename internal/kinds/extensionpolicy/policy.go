@@ -114,13 +114,20 @@ func Compile(
 		errs = append(errs, field.NotSupported(path.Child("offerAs"), spec.OfferAs,
 			[]v1alpha1.OfferAs{v1alpha1.OfferAsOriginal, v1alpha1.OfferAsQualified}))
 	}
+	switch compiled.Messages = policy.Messages(spec.Messages); spec.Messages {
+	case "", v1alpha1.MessagesVerbatim, v1alpha1.MessagesSteady:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("messages"), spec.Messages,
+			[]v1alpha1.Messages{v1alpha1.MessagesSteady, v1alpha1.MessagesVerbatim}))
+	}
 	lifted, liftErrs := convertLifts(p, path.Child("liftedHolds"), hooks)
 	compiled.Lifted, errs = lifted, append(errs, liftErrs...)
 	errs = append(errs, extensionWide(spec, path)...)
 	if setsNothing(spec) {
 		errs = append(errs, field.Required(path,
 			"must set at least one of protocol, clusterAPIVersion, clusterAPIRelease, timeoutSeconds, failurePolicy, "+
-				"order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs and liftedHolds"))
+				"order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered, offerAs, messages and "+
+				"liftedHolds"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
@@ -134,7 +141,7 @@ func setsNothing(spec *v1alpha1.ExtensionPolicySpec) bool {
 		spec.TimeoutSeconds == nil && spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil &&
 		len(spec.MatchConditions) == 0 &&
 		spec.Limits == nil && spec.Circuit == nil && spec.Cache == nil && len(spec.Hooks) == 0 &&
-		spec.OnUndiscovered == "" && spec.OfferAs == "" && len(spec.LiftedHolds) == 0
+		spec.OnUndiscovered == "" && spec.OfferAs == "" && spec.Messages == "" && len(spec.LiftedHolds) == 0
 }
 
 func checkFailurePolicy(p v1alpha1.FailurePolicy, path *field.Path) field.ErrorList {

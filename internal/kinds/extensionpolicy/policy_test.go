@@ -116,6 +116,8 @@ func TestCompileAtTheLimits(t *testing.T) {
 		"OnUndiscovered": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.OnUndiscovered = "Maybe" }, `spec.onUndiscovered: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`},
 		"OfferAs":        {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol, p.Spec.OfferAs = "", "Original" }, ""},
 		"OfferAsUnknown": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.OfferAs = "Short" }, `spec.offerAs: Unsupported value: "Short": supported values: "Original", "Qualified"`},
+		"Messages":       {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Messages = "Steady" }, ""},
+		"MessagesOther":  {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Messages = "Same" }, `spec.messages: Unsupported value: "Same": supported values: "Steady", "Verbatim"`},
 		"OfferAsHandler": {func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.Protocol, p.Spec.OfferAs, p.Spec.TargetRef.Handler = "", "Original", "v"
 		}, "spec.offerAs: Forbidden: offerAs is for all handlers of an extension: leave targetRef.handler out"},

@@ -36,6 +36,7 @@ var functions = template.FuncMap{
 	"only":      func(rows []waiting) waitingTable { return waitingTable{Rows: rows, Open: true} },
 	"held":      func(v waitingView, h status.Hold) hold { return hold{v.Now, h} },
 	"noted":     printers.Noted,
+	"messages":  func(h status.Handler) []string { return printers.MessageNotes(&h) },
 	"refused":   func(h status.Handler) string { return printers.Refused(&h) },
 	"provides":  provides,
 	"instances": func(o status.InfrastructureObject) string { return printers.Instances(&o) },

@@ -46,7 +46,7 @@ func (o *Observer) remember(
 		call.Outcome, err = activity.Ignored, result.Ignored
 	default:
 		if text, refused := catalog.FailureOf(result.Response); refused {
-			call.Outcome, kind, message = activity.Refused, "Failure", text
+			call.Outcome, kind, message = activity.Refused, activity.KindFailure, text
 		}
 	}
 	if err != nil {
@@ -194,5 +194,8 @@ func (o *Observer) rememberHold(
 		o.holds.Release(wait, call.Ended)
 		return
 	}
-	o.holds.Hold(activity.Hold{Wait: wait, Kind: kind, Message: message, RetryAfter: retryAfter, Last: call.Ended})
+	hold := activity.Hold{Wait: wait, Kind: kind, Message: message, RetryAfter: retryAfter, Last: call.Ended}
+	if o.holds.Hold(hold) {
+		o.metrics.changedMessages.WithLabelValues(c.Hook.Hook, c.Handler.Name).Inc()
+	}
 }

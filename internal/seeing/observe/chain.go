@@ -63,7 +63,7 @@ func (o *Observer) Block(h *catalog.Hook, chain string, request proto.Message, m
 		return
 	}
 	if wait := waitFor(h, chain, request); wait.Cluster != "" {
-		o.holds.Hold(activity.Hold{Wait: wait, Kind: "Failure", Message: message, Last: time.Now()})
+		o.holds.Hold(activity.Hold{Wait: wait, Kind: activity.KindFailure, Message: message, Last: time.Now()})
 	}
 }
 

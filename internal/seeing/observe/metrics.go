@@ -41,6 +41,7 @@ type Metrics struct {
 	cacheAnswers         *prometheus.CounterVec
 	audited              *prometheus.CounterVec
 	changedAnswers       *prometheus.CounterVec
+	changedMessages      *prometheus.CounterVec
 	notCompared          prometheus.Counter
 	recorded             prometheus.Counter
 	notRecorded          *prometheus.CounterVec
@@ -175,6 +176,11 @@ func NewMetrics(
 		notCompared: d.counter("hookgate_answers_not_compared_total",
 			"Answers of such hooks that were not compared with earlier ones, because they are too large or too "+
 				"many.").WithLabelValues(),
+		changedMessages: d.counter("hookgate_handler_changed_messages_total",
+			"Answers that hold a Cluster or are a Failure, and have another message than the one before about the same "+
+				"Cluster, though nothing else and more than progress, such as 3 of 10, has changed. With messages: Steady, "+
+				"messages count as callers get them.",
+			"hook", "handler"),
 		recorded: d.counter("hookgate_recording_calls_total",
 			"Calls to handlers that --record wrote.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
@@ -199,7 +205,7 @@ func NewMetrics(
 	m.series = &handlerSeries{snapshots: snapshots}
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
 		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers,
-		m.audited, m.changedAnswers, m.waits)
+		m.audited, m.changedAnswers, m.changedMessages, m.waits)
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,

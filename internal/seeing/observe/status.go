@@ -283,8 +283,10 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 	}
 	if p := e.Policy; p != nil {
 		h.Policy, h.Order = p.Name, p.Order
+		h.Messages, h.Lifted = messagesOf(p), lifted(e)
 		h.Conditional = h.Conditional || p.Conditions != nil || p.ObjectSelector != nil && !p.ObjectSelector.Empty()
 	}
+	h.Unsteady = r.unsteady(e)
 	if hook, ok := r.Catalog.Lookup(e.Handler.Hook); ok {
 		if since, instead, ok := hook.Deprecated(); ok {
 			h.Deprecated = fmt.Sprintf("deprecated since %s; use %s", since, instead)

@@ -47,7 +47,7 @@ func fenced(t *testing.T, page string) []string {
 // The schema and the source accept the guide's examples, which do what the guide says.
 func TestGuideToExtensionPolicy(t *testing.T) {
 	blocks := fenced(t, "extension-policy.md")
-	if len(blocks) != 7 {
+	if len(blocks) != 8 {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
 	examples := strings.Join(blocks, "---\n")
@@ -76,10 +76,13 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		policies = append(policies, o.Compiled.(extensionpolicy.Policy))
 	}
 	resolved, verdicts := extensionpolicy.Resolve(policies, func(extensionpolicy.Target) error { return nil })
-	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names", "nutanix", "volumes"} {
+	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names", "nutanix", "volumes", "calm"} {
 		if !verdicts[name].Accepted() {
 			t.Errorf("policy %s: %+v", name, verdicts[name])
 		}
+	}
+	if calm := resolved["gate"].All; calm.Messages != policy.Steady {
+		t.Errorf("policy calm: messages are %s", calm.Messages)
 	}
 	small := resolved["small"].All
 	if small.Limits.MaxInFlight != 4 || small.Limits.MaxWaiting != 100 || small.Circuit.ConsecutiveFailures != 10 ||

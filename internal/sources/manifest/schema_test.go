@@ -88,6 +88,8 @@ func TestExtensionPolicyRules(t *testing.T) {
 		"TimeoutLong":      {"nor is more than 30", `{targetRef: {name: acme}, timeoutSeconds: 31}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 31: must be between 1 and 30"},
 		"TimeoutText":      {"a number is a number", `{targetRef: {name: acme}, timeoutSeconds: "5"}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid type: string, must be a whole number"},
 		"Protocol":         {"there are two", `{targetRef: {name: acme}, protocol: SOAP}`, "spec.protocol: Unsupported value", `spec.protocol: Unsupported value: "SOAP"`},
+		"Messages":         {"they alone", `{targetRef: {name: acme, handler: v}, messages: Steady}`, "", ""},
+		"MessagesUnknown":  {"one of two", `{targetRef: {name: acme}, messages: Same}`, "spec.messages", "spec.messages: Unsupported value"},
 		"Release":          {"the release alone", `{targetRef: {name: acme}, clusterAPIRelease: v1.12}`, "", ""},
 		"ReleaseForm":      {"a minor release", `{targetRef: {name: acme}, clusterAPIRelease: v1.12.4}`, "spec.clusterAPIRelease", "spec.clusterAPIRelease: Unsupported value"},
 		"ReleaseOld":       {"it sent v1beta1 only", `{targetRef: {name: acme}, clusterAPIRelease: v1.11, clusterAPIVersion: v1beta2}`, "clusterAPIVersion contradicts clusterAPIRelease", "contradicts clusterAPIVersion"},
