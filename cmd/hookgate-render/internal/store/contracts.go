@@ -109,7 +109,8 @@ the label of the contract with the versions that follow it, such as v1alpha1_v1b
 }
 
 // versions returns the versions of a kind that follow any contract, as its CustomResourceDefinition says.
-func (s *Store) versions(ctx context.Context, name string) (versions []string, err error) {
+func (s *Store) versions(ctx context.Context, name string) ([]string, error) {
+	var versions []string
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(crd)
 	if err := s.Get(ctx, client.ObjectKey{Name: name}, m); err != nil {
