@@ -79,7 +79,7 @@ func TestServeFlags(t *testing.T) {
 		"HalfACertificate":     {directory, []string{"--runtime-extension-client-cert-file", "x"}, "give both or none", cmdline.ExitUsage},
 		"HalfAKey":             {directory, []string{"--runtime-extension-client-key-file", "x"}, "give both or none", cmdline.ExitUsage},
 		"NoClientCertificate":  {directory, []string{"--runtime-extension-client-cert-file", "none", "--runtime-extension-client-key-file", "none"}, "read --runtime-extension-client-cert-file: certificate none and its key: ", cmdline.ExitFailed},
-		"WebhookOfADirectory":  {directory, []string{"--webhook-port", "9444"}, "--webhook-port: no API server asks", cmdline.ExitUsage},
+		"WebhookOfADirectory":  {directory, []string{"--webhook-port", "9444"}, "--webhook-port: no API server calls webhooks", cmdline.ExitUsage},
 		"NoCertificates":       {[]string{"--extension-configs", configs}, nil, "--cert-dir is required", cmdline.ExitUsage},
 		"MissingCertificates":  {[]string{"--extension-configs", configs, "--cert-dir", configs}, nil, "tls.crt is missing", cmdline.ExitFailed},
 		"NoSource":             {[]string{"--cert-dir", certs}, nil, "--extension-configs is required", cmdline.ExitUsage},

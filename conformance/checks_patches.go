@@ -52,7 +52,7 @@ var patchChecks = []Check{
 		Source: patchEngine + "applyPatchToRequest",
 		run: eachPatch(func(p appliedPatch) string {
 			if err := p.decode(); p.known() && err != nil {
-				return fmt.Sprintf("no %s: %s", p.PatchType, err)
+				return fmt.Sprintf("not a %s: %s", p.PatchType, err)
 			}
 			return ""
 		}),

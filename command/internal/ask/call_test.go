@@ -175,7 +175,7 @@ func TestCallAnExtensionWithoutHandler(t *testing.T) {
 	f := commandtest.NewFakeServer(t, nil)
 	server := append([]string{"--server", f.HTTP.URL + "/no-such-prefix"}, f.Servers()["https"][2:]...)
 	for handler, want := range map[string]string{
-		"":  "it wants --handler: see \"hookgate get handlers\".\n",
+		"":  "use --handler: see \"hookgate get handlers\".\n",
 		"x": "The answer is not a gateway's. Is --server right?\n",
 	} {
 		got := commandtest.Hookgate(t, commandtest.ACluster, append([]string{"call", "BeforeClusterCreate", "-f", "-", "--handler", handler}, server...)...)
