@@ -99,7 +99,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 	},
 	{
 		Release: "v1.12", Hooks: []string{"AfterClusterUpgrade"}, Kind: AnswerCounts,
-		Text: "retryAfterSeconds in the answer holds the next upgrade",
+		Text: "retryAfterSeconds in the answer delays the next upgrade",
 	},
 	{
 		Release: "v1.12", Hooks: withTemplates, Kind: RequestDiffers,

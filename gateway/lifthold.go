@@ -42,7 +42,7 @@ func liftHold(lifted func(policy, handler, namespace, cluster, message string)) 
 			if lifted != nil {
 				lifted(result.LiftedBy, c.Handler.Name, namespace, cluster, message)
 			}
-			result.Response = goesOn(held, fmt.Sprintf("goes on because of liftedHolds of ExtensionPolicy %q: %s",
+			result.Response = goesOn(held, fmt.Sprintf("hold lifted by liftedHolds of ExtensionPolicy %q: %s",
 				result.LiftedBy, message))
 			return result, nil
 		}

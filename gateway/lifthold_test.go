@@ -52,7 +52,7 @@ func lifting(t testing.TB, of ...v1alpha1.LiftedHold) registry.Policies {
 // other hold, and no Failure, is lifted.
 func TestLiftHold(t *testing.T) {
 	const waits, quota = `{"status":"Success","message":"waits","retryAfterSeconds":5}`, `{"status":"Success","message":"quota","retryAfterSeconds":60}`
-	const goesOn = `goes on because of liftedHolds of ExtensionPolicy "on-call": `
+	const goesOn = `hold lifted by liftedHolds of ExtensionPolicy "on-call": `
 	a := v1alpha1.LiftedHold{Handler: "a.acme", Hook: "BeforeClusterCreate", Cluster: "n/c", UID: "u"}
 	b := a
 	b.Handler = "b.acme"

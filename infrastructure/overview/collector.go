@@ -25,7 +25,7 @@ var Descriptions = [...]Description{
 	{"hookgate_infrastructure_objects", "Objects of the provider. state is Ready, NotReady or Paused.",
 		[]string{"kind", "infrastructure_class", "state"}},
 	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "When the object that has not been Ready for " +
-		"longest stopped being Ready. Paused ones do not count.", []string{"kind", "infrastructure_class"}},
+		"longest stopped being Ready. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 	{"hookgate_infrastructure_failing_objects", "Objects whose last call to the extension failed.",
 		[]string{"kind", "infrastructure_class", "hook"}},
 	{"hookgate_infrastructure_instances", "Instances of Clusters: source is Backend for those that exist according to " +
@@ -33,7 +33,7 @@ var Descriptions = [...]Description{
 		[]string{"infrastructure_class", "source"}},
 	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "When this process first saw that the " +
 		"instances of the backend differ from those of the objects, for the Cluster or pool where this has lasted " +
-		"longest. Paused ones do not count.", []string{"kind", "infrastructure_class"}},
+		"longest. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 }
 
 // other is the class of the objects of all classes for which there is no room.

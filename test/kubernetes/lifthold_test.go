@@ -161,7 +161,7 @@ func TestLiftHold(t *testing.T) {
 	if err := lift(onCall, "BeforeClusterDelete"); err != nil {
 		t.Fatal(err)
 	}
-	const passes = `0 s: goes on because of liftedHolds of ExtensionPolicy "lifts": 3 volumes are left`
+	const passes = `0 s: hold lifted by liftedHolds of ExtensionPolicy "lifts": 3 volumes are left`
 	await(passes)
 	before := asked.Load()
 	a.stop()

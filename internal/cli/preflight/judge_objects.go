@@ -43,8 +43,8 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	case now.ObjectVersion == "":
 		f := about(x, h, Warn, ruleNotStated)
 		older := slices.DeleteFunc(ever, func(v string) bool { return v == sent.ObjectVersion })
-		f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, older ones sent %s, and it is not stated which the "+
-			"handler understands",
+		f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, older ones sent them as %s, and nothing states which "+
+			"version the handler understands",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, strings.Join(older, ", "))
 		f.Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION, " +
 			"or state what the handler understands with clusterAPIVersion in an ExtensionPolicy"
@@ -57,14 +57,14 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	}
 	o.unstated = true
 	f := about(x, h, Break, ruleObjectsChange)
-	f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, %s sends %s, and it is not stated which the handler "+
-		"understands: it would read members that are not there",
+	f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, %s sends them as %s, and nothing states which version "+
+		"the handler understands: it would read members that are not there",
 		t.From.Name, plural(now.Kind), now.ObjectVersion, t.ClusterAPI.Name, sent.ObjectVersion)
 	if sent.Kind == "ClusterClassVariable" {
 		f = about(x, h, Degrade, ruleVariables)
 		before, after := metadataMember(now.ObjectVersion), metadataMember(sent.ObjectVersion)
 		f.Problem = fmt.Sprintf("Cluster API %s reads the metadata of a variable from %s, %s from %s, "+
-			"and it is not stated which the handler answers", t.From.Name, before, t.ClusterAPI.Name, after)
+			"and nothing states which of the two the handler fills in", t.From.Name, before, t.ClusterAPI.Name, after)
 		f.Lost = []string{"variables[*]." + before}
 	}
 	o.findings = []Finding{f}

@@ -170,7 +170,7 @@ func (r *Rule) admit(ctx context.Context, v *policy.Evaluation, request, said pr
 	if r.places != nil {
 		r.places.Lifted(r.name, name, message)
 	}
-	goesOn := "goes on because of the annotation " + v1alpha1.SkipHoldAnnotation + ": " + message
+	goesOn := "hold lifted by the annotation " + v1alpha1.SkipHoldAnnotation + ": " + message
 	return r.hook.NewAnswer(catalog.Success, goesOn, 0), nil
 }
 

@@ -82,7 +82,7 @@ const (
 	south = `,"labels":{"region":"south"}`
 	skip  = `,"annotations":{"hookgate.dev/skip-hold":"other, r"},"labels":{"region":"north"}`
 
-	lifted = "goes on because of the annotation hookgate.dev/skip-hold: "
+	lifted = "hold lifted by the annotation hookgate.dev/skip-hold: "
 
 	oneByOne = `
 hook: BeforeClusterUpgrade

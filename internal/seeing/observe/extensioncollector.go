@@ -36,8 +36,8 @@ func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
 		"Changes of the circuit of an extension to a state: open, half_open or closed.", "extension", "state")
 	c.own = d.described("gauge", "hookgate_handler_circuit_state",
-		"The state of the circuit of a handler, with the same values. There is no series for a handler whose circuit has "+
-			"never opened.", "hook", "handler")
+		"The state of the circuit of a handler, as in hookgate_circuit_state. There is no series for a handler whose "+
+			"circuit has never opened.", "hook", "handler")
 	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
 		"Clusters whose calls to a handler are refused, except probes, because their calls fail while those of "+
 			"others succeed. There is no series for a handler that refuses none.", "hook", "handler")

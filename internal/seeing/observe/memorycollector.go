@@ -29,12 +29,12 @@ func newMemoryCollector(d *definer) *memoryCollector {
 		"in bytes.")
 	c.waiting = d.described("gauge", "hookgate_memory_waiting_calls", "Calls that wait for memory.")
 	c.refused = d.described("counter", "hookgate_memory_refused_total",
-		"Reservations that were refused. reason is total (the memory is used up), caller or extension (its share is), or "+
-			"waiting (too many calls wait).", "reason")
+		"Reservations that were refused. reason is total (the memory is used up), caller or extension (the share of "+
+			"one is used up), or waiting (too many calls wait).", "reason")
 	c.turns = d.described("counter", "hookgate_heavy_work_waits_total",
 		"Pieces of work with large bodies that waited for their turn, because others used the processors.")
 	c.turnsTime = d.described("counter", "hookgate_heavy_work_wait_seconds_total",
-		"How long they waited, in total, in seconds.")
+		"How long work with large bodies waited for its turn, in total, in seconds.")
 	d.registerer.MustRegister(c)
 	return c
 }

@@ -158,7 +158,7 @@ func NewMetrics(
 			"hook", "handler"),
 		waits: d.counter("hookgate_handler_restart_waits_total",
 			"Calls to handlers that waited for an extension that accepted no connections, for example because it "+
-				"restarted. result is served (they were sent) or failed (it did not come back in time).",
+				"restarted. result is served (the calls were sent) or failed (the extension did not come back in time).",
 			"hook", "handler", "result"),
 		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
 			"Calls to handlers whose policy has a cache. result is hit (a kept answer), shared (the answer to an "+
@@ -174,7 +174,7 @@ func NewMetrics(
 				"the request. Patches are compared by the objects that they produce.",
 			"hook", "handler"),
 		notCompared: d.counter("hookgate_answers_not_compared_total",
-			"Answers of such hooks that were not compared with earlier ones, because they are too large or too "+
+			"Answers that should be compared with earlier ones, but were not, because they are too large or too "+
 				"many.").WithLabelValues(),
 		changedMessages: d.counter("hookgate_handler_changed_messages_total",
 			"Answers that hold a Cluster or are a Failure, and have another message than the one before about the same "+

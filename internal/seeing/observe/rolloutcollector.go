@@ -31,7 +31,7 @@ var _ prometheus.Collector = (*rolloutCollector)(nil)
 func newRolloutCollector(d *definer, status *statusCollector, snapshots registry.Snapshots) *rolloutCollector {
 	c := &rolloutCollector{status: status, snapshots: snapshots, compared: map[string]bool{}}
 	c.clusters = d.described("gauge", "hookgate_rollout_clusters",
-		"Clusters of an "+rollout.Kind+". state is equal or different (both versions were asked, and the Cluster has "+
+		"Clusters of an "+rollout.Kind+". state is equal or different (both versions were called, and the Cluster has "+
 			"stable), moved (it has the candidate) or failing (the candidate's last call about it has failed, as this process "+
 			"has seen, in addition to its other state).", "rollout", "state")
 	c.ready = d.described("gauge", "hookgate_rollout_ready",

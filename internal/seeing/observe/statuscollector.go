@@ -53,12 +53,12 @@ func newStatusCollector(d *definer) *statusCollector {
 		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail because of "+
 			"that, and Ignore if they are answered without it.", "extension", "effect")
 	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
-		"Handlers that are not served, because hooks in the policy of their extension does not list their hooks.",
+		"Handlers that are not served, because spec.hooks of their extension's policy does not list their hooks.",
 		"extension")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
 		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
 	c.held = d.described("gauge", "hookgate_held_clusters",
-		"Clusters that wait for a handler: it holds them, has answered Failure, or has not answered. There is no "+
+		"Clusters that wait for a handler, which holds them, has answered Failure, or has not answered. There is no "+
 			"series for a handler without such Clusters. `hookgate get holds` names the Clusters.",
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
