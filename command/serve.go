@@ -102,8 +102,8 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
-		"call extensions over HTTP/2 where they speak it; by default only those without HTTP/1.1, which is "+
-			"faster here")
+		"call extensions over HTTP/2 if they speak it; by default, only extensions without HTTP/1.1, because HTTP/1.1 "+
+			"is faster here")
 	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
 		"the only extensions that the gateway calls: host names, suffixes of them such as .svc, addresses, networks "+
 			"such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for a directory; a "+

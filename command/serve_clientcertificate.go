@@ -20,7 +20,7 @@ type clientCertificateOptions struct{ certFile, keyFile string }
 
 func (o *clientCertificateOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.certFile, "runtime-extension-client-cert-file", "",
-		"certificate for extensions that require one of their callers, in PEM; reloaded when it changes")
+		"client certificate for extensions that require one, in PEM; reloaded when it changes")
 	f.StringVar(&o.keyFile, "runtime-extension-client-key-file", "",
 		"key of --runtime-extension-client-cert-file, in PEM")
 }

@@ -138,7 +138,7 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
 	f.StringVar(&o.group, "extension-config-group", controllers.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+", or "+controllers.HookgateGroup+
-			" for those that Cluster API core must not call")
+			" for ExtensionConfigs that Cluster API core must not call")
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
 	f.StringVar(&o.namespace, "namespace", "",

@@ -20,8 +20,8 @@ type hookJobOptions struct {
 
 func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.namespaces, "hook-jobs-namespace", nil,
-		"namespace in which Jobs of HookJobs may run, or "+hookjob.BesideCluster+" for those of Clusters; may be repeated, "+
-			"and the first is the default; without it, HookJobs are not served")
+		"namespace in which Jobs of HookJobs may run; the word "+hookjob.BesideCluster+" allows the namespace of each "+
+			"Cluster; may be repeated, and the first is the default; without it, HookJobs are not served")
 	f.StringSliceVar(&o.serviceAccounts, "hook-jobs-service-account", nil,
 		"service account that Jobs of HookJobs may have; may be repeated; without it, they have no credentials of the "+
 			"cluster")

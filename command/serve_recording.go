@@ -40,7 +40,7 @@ func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 		fmt.Sprintf("size of the files of --record together, such as 512Mi, at least %dMi; the oldest are removed",
 			limits.LeastRecordBytes>>20))
 	f.StringArrayVar(&o.redact, "record-redact", nil,
-		"JSON pointer of values that recordings leave out besides those that look like secrets, such as "+
+		"JSON pointer to values that recordings leave out, in addition to what looks like a secret, such as "+
 			"/items/*/object/spec/**/pin; * is any one token, ** any number; may be given several times")
 }
 

@@ -41,7 +41,7 @@ func TestStatusOfWhatIsNotServed(t *testing.T) {
 			t.Errorf("%s alone is %+v, %v", g.Extensions[i].Name, one.Extensions, ok)
 		}
 		var text strings.Builder
-		if err := printers.Extension(&text, one); err != nil || g.Extensions[i].Name == "acme" && !strings.Contains(text.String(), "a, because hooks of policy vetted does not have BeforeClusterCreate") {
+		if err := printers.Extension(&text, one); err != nil || g.Extensions[i].Name == "acme" && !strings.Contains(text.String(), "a, because spec.hooks of policy vetted does not list BeforeClusterCreate") {
 			t.Errorf("described as %s (%v)", &text, err)
 		}
 	}

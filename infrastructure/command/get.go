@@ -79,8 +79,9 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 		Aliases: []string{kind.singular, kind.kind},
 		Short:   "List the " + kind.kind + "s, what each waits for, and which call fails",
 		Long: "List the " + kind.kind + "s of a management cluster: their state and since when, what each waits\n" +
-			"for, and the hook whose last call failed. INSTANCES is how many exist according to the extension's last\n" +
-			"answers, out of how many the objects say; if a pool should have another number, that follows.",
+			"for, and the hook whose last call failed. INSTANCES shows how many instances exist according to the\n" +
+			"extension's last answers, and after the slash how many there are by the objects; if a pool should have\n" +
+			"another number, that number follows in parentheses.",
 		Example: "  hookgate get " + kind.plural + "\n" +
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -36,8 +36,8 @@ func NewDashboardCommand() *cobra.Command {
 		Use:   "dashboard",
 		Short: "Open a gateway's page in the browser",
 		Long: "Serve a gateway's page about its extensions on this machine until Ctrl-C, and open it in the\n" +
-			"browser. The page has a loopback address: meanwhile, other users of this machine can see it, too, with the\n" +
-			"permissions of --token-file and --cert.",
+			"browser. The page has a loopback address: while the command runs, other users of this machine can open it,\n" +
+			"too, and see everything that --token-file and --cert permit.",
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

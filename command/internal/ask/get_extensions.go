@@ -59,7 +59,8 @@ func newGetExtensionsCommand() *cobra.Command {
 			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with the conditions that a\n" +
 			"gateway writes:\n" +
 			"Discovered, whether the extension has answered with its handlers, and Available, whether calls\n" +
-			"are sent to it: they are not while its circuit is open after failures. This needs no gateway. Add\n" +
+			"are sent to the extension: after failures, its circuit opens, and no calls are sent while the circuit is\n" +
+			"open. This needs no gateway. Add\n" +
 			"--gateway to list the extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
 			"  hookgate get extensions acme --watch\n" +

@@ -56,8 +56,8 @@ func NewCallersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "callers [--context CONTEXT] [--dry-run]",
 		Short: "Install the client certificate that lets Cluster API call the gateway",
-		Long: "Give Cluster API's managers, core and the kubeadm control plane, a client certificate that the gateway's\n" +
-			"CA of callers has signed: copy its Secret into their namespaces, and add a volume and the flags\n" +
+		Long: "Give two managers of Cluster API, core and kubeadm control plane, a client certificate that the gateway\n" +
+			"accepts: copy the Secret with the certificate into their namespaces, and add a volume and the flags\n" +
 			"--runtime-extension-client-cert-file and --runtime-extension-client-key-file to their Deployments. The\n" +
 			"command prints what it changes; running it twice changes nothing more. Run it again after each upgrade of\n" +
 			"Cluster API, which replaces the Deployments, and after the certificate has been replaced.",

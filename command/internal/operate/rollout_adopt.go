@@ -27,9 +27,9 @@ func newRolloutAdoptCommand() *cobra.Command {
 	cmd := o.command(&cobra.Command{
 		Use:   "adopt NAME [--candidate EXTENSIONCONFIG]",
 		Short: "Make an ExtensionRollout from an ExtensionConfig that is in use",
-		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use, which becomes stable. Its\n" +
-			"handlers keep their names, and no Cluster changes versions. With --candidate, Clusters are compared, too;\n" +
-			"none moves until spec.candidateFor or \"hookgate rollout approve\" says so.",
+		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That ExtensionConfig becomes\n" +
+			"the stable version. The handlers keep their names, and no Cluster changes versions. With --candidate,\n" +
+			"Clusters are compared, too; none moves until spec.candidateFor or \"hookgate rollout approve\" says so.",
 		Example: "  hookgate rollout adopt acme --dry-run\n" +
 			"  hookgate rollout adopt acme --candidate acme-v7 --context management",
 	}, func(ctx context.Context, r *clusterRollout) error {
@@ -105,6 +105,6 @@ func (r *clusterRollout) hasExtensionConfig(ctx context.Context, group, name str
 			return false, fmt.Errorf("get ExtensionConfig %q: %w", name, err)
 		}
 	}
-	return false, fmt.Errorf("get ExtensionConfig %q: the cluster has no such kind of %s; for the other group, say "+
-		"--extension-config-group", name, group)
+	return false, fmt.Errorf("get ExtensionConfig %q: the cluster has no kind ExtensionConfig in the group %s; for the "+
+		"other group, use --extension-config-group", name, group)
 }

@@ -185,7 +185,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	}
 	t.Row("Discovery:", discovery(x, g.Now))
 	for _, h := range x.Withheld {
-		t.Row("Withheld:", fmt.Sprintf("%s, because hooks of policy %s does not have %s", h.Handler, h.Policy, h.Hook))
+		t.Row("Withheld:", fmt.Sprintf("%s, because spec.hooks of policy %s does not list %s", h.Handler, h.Policy, h.Hook))
 	}
 	if x.Rollout != nil {
 		t.Row("Rollout:", memberText(x.Rollout))
