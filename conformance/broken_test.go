@@ -329,7 +329,7 @@ var brokenExtensions = []broken{
 	{"plan.control-plane", "does not arrive", "", plan(steps("v1.31.0", "v1.32.0"), nil), "ends with v1.32.0, not with v1.33.4"},
 	{"plan.control-plane", "goes back", "", plan(steps("v1.31.0", "v1.30.0"), nil), "version v1.30.0 is not greater than v1.31.0"},
 	{"plan.control-plane", "is no plan", "", plan(nil, nil), "controlPlaneUpgrades is empty"},
-	{"plan.control-plane", "names a version that is none", "", plan(steps("latest"), nil), `"latest" is no version`},
+	{"plan.control-plane", "names a version that is none", "", plan(steps("latest"), nil), `"latest" is not a version`},
 	{"plan.workers", "takes workers where the control plane does not get", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.7", "v1.33.4")), `the control plane does not get to version "v1.32.7"`},
 	{"plan.workers", "leaves workers behind", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.0")), "workersUpgrades ends with v1.32.0, not with v1.33.4"},
 
