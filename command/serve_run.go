@@ -104,10 +104,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Catalog: hooks, Versions: o.versions, Registry: reg, Namespaces: source, Clusters: clustersOf(source),
 		Gate: in.gate, Gateway: self, Want: transports.Want,
 		Blocked: blockedOf(source), Audited: auditedOf(source), Lifted: liftedOf(source),
-		Parts: shared.Parts{
-			Codec: mandated, Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer,
-			Memory: calls, Recorder: recorder, Drift: changes,
-		},
+		Parts: shared.Parts{Codec: mandated, Transport: transports.Call, Objects: convert.NewObjects(references),
+			Observer: observer, Memory: calls, Recorder: recorder, Drift: changes},
 	})
 	services := gateway.NewServices(dispatcher)
 	front, err := o.newFront(hooks, dispatcher, services)

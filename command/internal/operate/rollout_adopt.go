@@ -27,9 +27,10 @@ func newRolloutAdoptCommand() *cobra.Command {
 	cmd := o.command(&cobra.Command{
 		Use:   "adopt NAME [--candidate EXTENSIONCONFIG]",
 		Short: "Make an ExtensionRollout from an ExtensionConfig that is in use",
-		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That ExtensionConfig becomes\n" +
-			"the stable version. The handlers keep their names, and no Cluster changes versions. With --candidate,\n" +
-			"Clusters are compared, too; none moves until spec.candidateFor or \"hookgate rollout approve\" says so.",
+		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That ExtensionConfig\n" +
+			"becomes the stable version. The handlers keep their names, and no Cluster changes versions. With\n" +
+			"--candidate, Clusters are compared, too; none moves until spec.candidateFor or \"hookgate rollout approve\"\n" +
+			"says so.",
 		Example: "  hookgate rollout adopt acme --dry-run\n" +
 			"  hookgate rollout adopt acme --candidate acme-v7 --context management",
 	}, func(ctx context.Context, r *clusterRollout) error {

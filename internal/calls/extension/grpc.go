@@ -77,7 +77,8 @@ func (c *Call) message() (wire.Sized, error) {
 	case c.Elements != nil:
 		return wire.SizeOf(catalog.WithHandler(c.Partial, name)).With(c.Elements), nil
 	}
-	return wire.Sized{}, errors.New("the request was not built, and lacks the elements from which it could be sent over gRPC")
+	return wire.Sized{}, errors.New(
+		"the request was not built, and lacks the elements from which it could be sent over gRPC")
 }
 
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but

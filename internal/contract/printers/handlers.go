@@ -143,8 +143,8 @@ func extensionOf(h *status.HookedHandler) string {
 	return h.Extension
 }
 
-// partInRollout returns which of the handlers with nearly the same name this one is: that of a rollout, or of one of its
-// versions.
+// partInRollout returns which of the handlers with nearly the same name this one is: that of a rollout, or of one of
+// its versions.
 func partInRollout(h *status.HookedHandler) string {
 	switch {
 	case h.Kind == rolloutKind:

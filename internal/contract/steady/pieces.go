@@ -4,6 +4,7 @@
 package steady
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -139,12 +140,7 @@ func (r *reader) goDuration() bool {
 }
 
 func (r *reader) unit() bool {
-	for _, u := range goUnits {
-		if r.text(u) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(goUnits, r.text)
 }
 
 // progress reads 3 of 10, 3/10 and 30 %.

@@ -115,9 +115,11 @@ func (r *reader) zone() bool {
 	})
 }
 
-// namedZone reads a zone, which may be an abbreviation.
-func (r *reader) namedZone() bool {
-	return r.zone() || r.try(func() bool { return r.one(" ") && r.abbreviation() })
+// namedZone reads a zone, which may be an abbreviation, if there is one.
+func (r *reader) namedZone() {
+	if !r.zone() {
+		r.try(func() bool { return r.one(" ") && r.abbreviation() })
+	}
 }
 
 // offset reads -07:00, -0700 and -07.

@@ -14,8 +14,8 @@ import (
 // nameHashBytes is how much of a hash is in a name that was too long.
 const nameHashBytes = 8
 
-// RecordName returns the name of a record, which is made of the names of other objects. The API server refuses more than
-// 253 characters, so a hash of the whole name replaces the end of a longer one.
+// RecordName returns the name of a record, which is made of the names of other objects. The API server refuses more
+// than 253 characters, so a hash of the whole name replaces the end of a longer one.
 func RecordName(name string) string {
 	if len(name) <= validation.DNS1123SubdomainMaxLength {
 		return name

@@ -208,10 +208,7 @@ func NewMetrics(
 		m.audited, m.changedAnswers, m.changedMessages, m.waits)
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
-	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
-		func() int { return extensionsIn(snapshots.Snapshot()) })
-	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
-		func() int { return len(snapshots.Snapshot().All()) })
+	d.registered(snapshots)
 	m.leading = newLeadingCollector(d)
 	m.certificates = newCertificateExpiry(d)
 	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:],
@@ -220,6 +217,14 @@ func NewMetrics(
 		prometheus.Labels{"version": version, "goversion": runtime.Version()}, func() int { return 1 })
 	m.definitions = d.definitions
 	return m
+}
+
+// registered adds the gauges that count what is in the registry.
+func (d *definer) registered(snapshots registry.Snapshots) {
+	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
+		func() int { return extensionsIn(snapshots.Snapshot()) })
+	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
+		func() int { return len(snapshots.Snapshot().All()) })
 }
 
 // Discovery counts one call of an extension's Discovery hook.

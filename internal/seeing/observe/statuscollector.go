@@ -62,7 +62,8 @@ func newStatusCollector(d *definer) *statusCollector {
 			"series for a handler without such Clusters. `hookgate get holds` names the Clusters.",
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
-		"When the Cluster that has waited longest for a handler began to wait, in seconds since the epoch.", "hook", "handler")
+		"When the Cluster that has waited longest for a handler began to wait, in seconds since the epoch.",
+		"hook", "handler")
 	for _, k := range allkinds.Own() {
 		if of := &k.Shown.Ready; of.Name != "" {
 			c.ready = append(c.ready, ready{k.Shown.In, d.described("gauge", of.Name, of.Help, "hook", of.Label)})
