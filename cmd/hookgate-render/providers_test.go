@@ -87,14 +87,14 @@ func TestOtherProvidersAreAskedFor(t *testing.T) {
 	}
 
 	_, example, _ := strings.Cut(got.errOut, "v1alpha1_v1beta1:\n")
-	definitions := ""
+	var definitions strings.Builder
 	for _, name := range []string{
 		"acmecontrolplanes.controlplane", "acmecontrolplanetemplates.controlplane", "acmeclustertemplates.infrastructure", "acmemachinetemplates.infrastructure",
 	} {
-		definitions += "---\n" + strings.Replace(example, "acmecontrolplanes.controlplane", name, 1)
+		definitions.WriteString("---\n" + strings.Replace(example, "acmecontrolplanes.controlplane", name, 1))
 	}
 	file := filepath.Join(t.TempDir(), "definitions.yaml")
-	write(t, file, definitions)
+	write(t, file, definitions.String())
 	all := objects(t, append(flags, "-f", file)...)
 	if got := at(all["AcmeControlPlane c-xxxxx"], refV1Beta1+".kind"); got != `"AcmeMachineTemplate"` {
 		t.Errorf("with what the error says, the control plane refers to %s", got)
