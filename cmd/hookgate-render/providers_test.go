@@ -100,7 +100,7 @@ func TestOtherProvidersAreAskedFor(t *testing.T) {
 		t.Errorf("with what the error says, the control plane refers to %s", got)
 	}
 
-	write(t, file, strings.ReplaceAll(definitions, "v1alpha7", "v1alpha6"))
+	write(t, file, strings.ReplaceAll(definitions.String(), "v1alpha7", "v1alpha6"))
 	if got := render(t, append(flags, "-f", file)...); !strings.Contains(got.errOut, "do these kinds follow: acmecontrolplanes.controlplane.cluster.x-k8s.io?\n") {
 		t.Errorf("for another version of the control plane: %s%s", got.out, got.errOut)
 	}
