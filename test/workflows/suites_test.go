@@ -112,6 +112,7 @@ func TestSuitesOfAChange(t *testing.T) {
 		"SomePassed":  {"echo new >gateway/chain.go; git commit -qam new; echo $(git rev-parse HEAD) e2e kubernetes >>.ci/passed", "", strings.ReplaceAll(strings.ReplaceAll(all, "e2e ", ""), "kubernetes ", "")},
 		"AndChanged":  {"echo new >gateway/chain.go; git commit -qam new; echo $(git rev-parse HEAD) " + all + " >>.ci/passed; echo new >docs/proxies.md", "", "kubernetes clusterctl proxies docs"},
 		"SomeUnknown": {"echo $passed | tr 0-9 1-90 >>.ci/passed", "", all},
+		"NoTree":      {"echo new >gateway/doc.go; git commit -qam new; tree=$(git rev-parse $passed^{tree}); rm -f .git/objects/${tree:0:2}/${tree:2}", "", all},
 		"Empty":       {": >.ci/passed", "", all},
 		"Full":        {":", "FULL=1", all},
 		"NoRecord":    {"rm .ci/passed", "", all},
