@@ -17,7 +17,7 @@ import (
 
 // Parts are what calls pass. They are safe for concurrent use. Codec and Transport are required.
 type Parts struct {
-	// Codec is that of the gateway's catalog.
+	// Codec encodes and decodes the messages of the gateway's catalog.
 	Codec *codec.Codec
 	// Transport calls extensions.
 	Transport extension.Caller

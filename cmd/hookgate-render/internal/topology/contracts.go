@@ -14,8 +14,8 @@ import (
 	"github.com/hookgate/hookgate/cmd/hookgate-render/internal/store"
 )
 
-// checkContracts returns an error that names all kinds of a ClusterClass whose contracts Cluster API needs, and which
-// are not known: that of the control plane always, and those of templates only if the ClusterClass is reconciled.
+// checkContracts returns an error that names all kinds of a ClusterClass whose contracts are not known. Cluster API
+// always needs the contract of the control plane, and those of templates only if it reconciles the ClusterClass.
 func checkContracts(ctx context.Context, s *store.Store, class *clusterv1.ClusterClass, reconciled bool) error {
 	controlPlane := class.Spec.ControlPlane.TemplateRef.GroupVersionKind()
 	controlPlane.Kind = strings.TrimSuffix(controlPlane.Kind, clusterv1.TemplateSuffix)
