@@ -172,7 +172,7 @@ func (h *Handler) now() moment {
 }
 
 // pageOfHooks returns the address of the page that describes the hooks and calls them. It is at another port than this
-// page, or at the host of the request if it is served on all addresses. It links back to this page.
+// page. If it is served on all addresses, its host is the one of the request. It links back to this page.
 func (h *Handler) pageOfHooks(r *http.Request) string {
 	address := h.hooks()
 	if address == nil {
