@@ -156,7 +156,8 @@ class Extension:
             raise ValueError(f'handler "{label}": write it as a plain function: calls have threads of their own')
         if not _NAME.fullmatch(label):
             raise ValueError(
-                f'handler "{label}": the name is not a DNS-1123 label (a-z, 0-9 and hyphens within, at most 63): state one with name='
+                f'handler "{label}": the name is not a DNS-1123 label '
+                "(a-z, 0-9 and hyphens within, at most 63): state one with name="
             )
         if isinstance(timeout, bool) or not isinstance(timeout, int) or not 0 <= timeout <= 30:
             raise ValueError(f'handler "{label}": the timeout is {timeout!r}: want 0 to 30 seconds')
