@@ -289,6 +289,9 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 		err = failed.Err
 	}
 	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " chooses another one."
+	if c.options.Tunnel == nil {
+		hint += " For a gateway in a cluster, use --context or --gateway."
+	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Use --ca FILE with the CA certificates to verify the gateway with."
 		if c.options.Tunnel != nil {
