@@ -160,7 +160,9 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 		return receiveError(in.ctx, message.Err)
 	}
 	in.Received = int64(proto.Size(m))
-	err = f.check(in, m)
+	if err = f.check(in, m); err != nil {
+		in.About(m)
+	}
 	if refused := bounds.Refused(err); refused != nil {
 		return refused
 	}
