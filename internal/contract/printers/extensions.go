@@ -44,6 +44,19 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 	return t.Flush()
 }
 
+// Notices writes what needs attention though calls are answered, below a table.
+func Notices(w io.Writer, g *status.Gateway) error {
+	t := table.New(w)
+	t.Fold()
+	if len(g.Notices) > 0 {
+		t.Header("NOTICE", "MESSAGE")
+	}
+	for _, n := range g.Notices {
+		t.Lines(n.Name, strings.Join(append([]string{n.Text}, n.Details...), "\n"))
+	}
+	return t.Flush()
+}
+
 // healthCheck returns "off" if the health of an extension is known to be unchecked.
 func healthCheck(x *status.Extension) string {
 	if x.HealthUnchecked {
