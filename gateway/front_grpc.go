@@ -95,6 +95,9 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		}
 		in.via = via.Of(md.Get(via.Header))
 		resp, err = next(service, ctx, func(m any) error { return f.receive(in, m, receive) }, interceptor)
+		if err == nil && in.unhandled {
+			err = grpc.SetHeader(ctx, metadata.Pairs(HandlersHeader, "0"))
+		}
 		if err == nil {
 			resp, err = f.send(in, resp)
 		}

@@ -199,6 +199,9 @@ func (w *restWriter) Write(p []byte) (int, error) {
 }
 
 func (w *restWriter) addWarnings() {
+	if w.in.unhandled {
+		w.Header().Set(HandlersHeader, "0")
+	}
 	if values := w.in.warnings.Values(); values != nil {
 		w.Header()[WarningHeader] = values
 	}

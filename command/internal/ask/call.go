@@ -117,6 +117,10 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}
+	called := o.handler
+	if a.Unhandled {
+		called = "(none is for this request)"
+	}
 	body := a.Body
 	if o.decode {
 		if body, err = decodePatches(h, body); err != nil {
@@ -124,10 +128,15 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 		}
 	}
 	err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error {
-		return printers.Answer(w, h, o.handler, a.Message, a.CallID)
+		return printers.Answer(w, h, called, a.Message, a.CallID)
 	})
 	if err != nil {
 		return fmt.Errorf("print answer: %w", err)
+	}
+	if a.Unhandled {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No handler is for this request, so the gateway answered it alone. "+
+			"\"hookgate explain %s -f %s\" says\nwhy, and \"hookgate get handlers\" lists the handlers.\n",
+			h.Hook, cmdline.ShellWord(o.file))
 	}
 	return target.CheckStatus(h, a)
 }

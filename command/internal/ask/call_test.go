@@ -258,3 +258,19 @@ func TestCallWarnings(t *testing.T) {
 		}
 	}
 }
+
+// A call that met no handler says so in the table, and below it in every format: its status is Success all the same.
+func TestCallThatMetNoHandler(t *testing.T) {
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"BeforeClusterCreate": {
+		Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0`), Unhandled: true,
+	}})
+	for transport, server := range f.Servers() {
+		for format, want := range map[string]string{"table": "\nHANDLER       (none is for this request)\n", "json": `"status": "Success"`} {
+			got := commandtest.Hookgate(t, commandtest.ACluster, append([]string{"call", "BeforeClusterCreate", "-f", "-", "-o", format}, server...)...)
+			const said = `No handler is for this request, so the gateway answered it alone. "hookgate explain BeforeClusterCreate -f -" says`
+			if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, want) || !strings.HasPrefix(got.ErrOut, said) {
+				t.Errorf("%s, %s: %+v", transport, format, got)
+			}
+		}
+	}
+}
