@@ -68,14 +68,16 @@ func (f *followed) observe(name string, pair *certs.Pair, metrics *observe.Metri
 func (f *followed) source(s source) {
 	files, ok := s.(interface {
 		Reload()
-		Warning() string
+		Warning() status.Notice
 	})
 	if !ok {
 		return
 	}
 	f.reloads = append(f.reloads, files.Reload)
 	f.notices = append(f.notices, func() status.Notice {
-		return status.Notice{Name: "manifests", Text: files.Warning()}
+		notice := files.Warning()
+		notice.Name = "manifests"
+		return notice
 	})
 }
 

@@ -131,6 +131,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
+	dev := newDevHints(o, out, hooks, reg)
 	server := servers.NewServer(servers.Config{
 		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
 		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
@@ -145,7 +146,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			callers.Store(&http)
 			printAddresses(out, http, grpc, diagnostics, health)
-			o.printDev(out, http, diagnostics)
+			dev.listen(http, diagnostics)
 		},
 		Logger: logger, ShutdownDelay: o.shutdownDelay, ShutdownTimeout: o.shutdownTimeout,
 	})
@@ -160,7 +161,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		return err
 	}
 	background = append(background, ofMachines...)
-	return runAll(ctx, server, append(background, recorder, changes, source)...)
+	return runAll(ctx, server, append(background, recorder, changes, source, dev)...)
 }
 
 // unready returns why the gateway is not ready. If the API server needs its webhook before it can list what makes it

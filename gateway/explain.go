@@ -304,10 +304,10 @@ func (e *explainer) fails(h *registry.Entry, v selection.Verdict) string {
 		return fmt.Sprintf("the circuit of %s is open, because its server is down", h.Registration.Describe())
 	}
 	if state.HandlerCircuit(h.Name).State == circuit.Open {
-		return "its circuit is open, because its calls have failed"
+		return "the handler's circuit is open, because its calls have failed"
 	}
 	if e.x.Cluster != "" && slices.Contains(state.RefusedClusters(h.Name), e.x.Cluster) {
-		return "its circuit for this Cluster is open, because the calls for it have failed"
+		return "the handler's circuit for this Cluster is open, because the calls for it have failed"
 	}
 	return ""
 }
@@ -319,12 +319,14 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 		x.Excluded = excludedBy("name", "its name is "+taken+", too")
 		return x
 	}
-	x.TimeoutSeconds, x.FailurePolicy = limits.Timeout.Seconds(), string(hook.Fail)
+	x.FailurePolicy = string(hook.Fail)
+	var timeout time.Duration // of all steps, as discovery announces it
 	ctx, cancel := context.WithTimeout(e.ctx, limits.Timeout)
 	defer cancel()
 	together, turn := e.r.Hook.InParallel(), 0
 	for i := range c.Steps {
 		step := e.step(ctx, c, i)
+		timeout += time.Duration(step.TimeoutSeconds * float64(time.Second))
 		if step.Excluded == nil && x.Turn > 0 {
 			if !together || turn == 0 {
 				turn++
@@ -333,6 +335,7 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 		}
 		x.Steps = append(x.Steps, step)
 	}
+	x.TimeoutSeconds = timeoutWithin(e.ctx, &registry.Entry{Handler: registry.Handler{Timeout: timeout}})
 	if x.Turn == 0 {
 		if x.Excluded = e.unlessFailed(); x.Excluded == nil {
 			x.Excluded = excludedBy("steps", "none of its steps is for this request")

@@ -72,6 +72,7 @@ func (o *dashboardOptions) serve(cmd *cobra.Command, c *target.StatusClient) err
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	page := "http://" + address + "/"
 	_, _ = fmt.Fprintln(cmd.OutOrStdout(), page)
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "The page is served until Ctrl-C.")
 	if o.browser {
 		if err := openBrowser(ctx, page); err != nil {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The browser could not be opened, so open the page yourself: %s.\n", err)

@@ -137,11 +137,13 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 		before = states
 		if len(g.Extensions) == 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.Name())
-			return nil
+			return printers.Notices(cmd.ErrOrStderr(), g)
 		}
 		err = show(s, &list{
 			body: func() ([]byte, error) { return body, nil }, names: extensionNames(g),
-			table: func(w io.Writer, wide bool) error { return printers.Extensions(w, g, wide) },
+			table: func(w io.Writer, wide bool) error {
+				return errors.Join(printers.Extensions(w, g, wide), printers.Notices(w, g))
+			},
 		})
 		if err != nil {
 			return backoff.Permanent(fmt.Errorf("print extensions: %w", err))
@@ -194,12 +196,15 @@ func (o *extensionsOptions) follow(cmd *cobra.Command, look func(c *target.Statu
 	return err
 }
 
-// statesOf returns a text that differs if the state of an extension does. It is not empty.
+// statesOf returns a text that differs if the state of an extension does, or what needs attention. It is not empty.
 func statesOf(g *status.Gateway) string {
 	var b strings.Builder
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
 		fmt.Fprintf(&b, "%s %s %s %t %d\n", x.Name, x.State, x.Circuit.State, x.Stale, len(x.Handlers))
+	}
+	for _, n := range g.Notices {
+		fmt.Fprintln(&b, n.Name, n.Text, n.Details)
 	}
 	return b.String() + "."
 }

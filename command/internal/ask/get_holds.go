@@ -4,7 +4,6 @@
 package ask
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -101,7 +100,7 @@ func (o *holdsOptions) print(
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There may be more: the gateway had no room for %d holds.\n", g.MissedHolds)
 	}
 	l := &list{
-		body:  func() ([]byte, error) { return json.Marshal(g.Holds) },
+		body:  membersOf("holds", g.Holds),
 		names: waitingClusters(g),
 		table: func(w io.Writer, _ bool) error { return printHolds(w, g) },
 	}

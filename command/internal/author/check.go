@@ -243,7 +243,7 @@ func (o *checkOptions) printChecks(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		return e.Encode(conformance.Checks())
+		return e.Encode(map[string]any{"checks": conformance.Checks()})
 	case cmdline.FormatTable:
 	default:
 		return cmdline.Usagef("--list has table and json, not --output %s", o.output)

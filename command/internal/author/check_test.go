@@ -251,9 +251,9 @@ func TestCheckList(t *testing.T) {
 		t.Errorf("exit status %d:\n%s", code, out)
 	}
 	_, out, _ = execute(t, "check", "--list", "-o", "json")
-	var checks []conformance.Check
-	if err := json.Unmarshal([]byte(out), &checks); err != nil || len(checks) != len(conformance.Checks()) || checks[0].Rule == "" {
-		t.Errorf("got %d checks, %v:\n%s", len(checks), err, out)
+	var list struct{ Checks []conformance.Check }
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Checks) != len(conformance.Checks()) || list.Checks[0].Rule == "" {
+		t.Errorf("got %d checks, %v:\n%s", len(list.Checks), err, out)
 	}
 }
 

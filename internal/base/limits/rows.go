@@ -187,7 +187,7 @@ func counts() []Limit {
 		{"file", "values in manifests, counted as lines and the characters `,` `:` `[` `{` `?`", count(ManifestValues), reported, "", ""},
 		{"file", "`%TAG` directives of a document; members that merge keys (`<<`) add, and mappings with merge keys", count(ManifestTags) + "; " + count(ManifestMerged), reported, "", ""},
 		{"file", "problems of manifests that are listed", count(ManifestProblems), counted, "", ""},
-		{"object", "problems that a refusal, a condition or a log line lists", count(Problems), counted, "", ""},
+		{"object", "problems that a refusal, a condition, a log line or a notice lists", count(Problems), counted, "", ""},
 		{"webhook", "JSON values in a request, and in all requests answered at a time", "admission " + count(AdmissionValues) + "; conversion " + count(ConversionValues), "status 413; requests wait", "", ""},
 		{"webhook", "requests answered at a time; requests of one host", "admission " + count(Admissions) + "; " + count(HostAdmissions) + "; conversion " + count(Conversions) + "; " + count(HostConversions), "requests wait", "", ""},
 		{"webhook", "open requests of one host", count(WebhookRequests), busy, "", ""},

@@ -358,6 +358,8 @@ type Policy struct {
 type Notice struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+	// Details are the first of what Text counts, such as the mistakes in manifests, each with its file and line.
+	Details []string `json:"details,omitempty"`
 }
 
 // Cluster says which handlers the hooks of a Cluster go to.

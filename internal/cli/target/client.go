@@ -82,6 +82,8 @@ type Answer struct {
 	Message proto.Message
 	Body    []byte // the JSON that the server sent over REST, or would have sent instead of gRPC
 	CallID  string // empty if the server is no gateway
+	// Unhandled means that a gateway has answered alone, because no handler is for the request.
+	Unhandled bool
 }
 
 // Open returns the server of the flags. It does not connect yet.
@@ -230,7 +232,7 @@ func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req 
 		message := fmt.Sprintf("the answer cannot be read as %s: %s", h.Response.Descriptor().Name(), r.Invalid)
 		return nil, &CallError{status: r.Status, Message: message, callID: callID}
 	}
-	return &Answer{Message: r.Message, Body: r.Body, CallID: callID}, nil
+	return &Answer{Message: r.Message, Body: r.Body, CallID: callID, Unhandled: r.Header.Get(gateway.HandlersHeader) == "0"}, nil
 }
 
 // Warn prints the warnings in an answer. Those that are not of the form 299 - "text" are for others.

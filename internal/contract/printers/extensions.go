@@ -44,6 +44,19 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 	return t.Flush()
 }
 
+// Notices writes what needs attention though calls are answered, below a table.
+func Notices(w io.Writer, g *status.Gateway) error {
+	t := table.New(w)
+	t.Fold()
+	if len(g.Notices) > 0 {
+		t.Header("NOTICE", "MESSAGE")
+	}
+	for _, n := range g.Notices {
+		t.Lines(n.Name, strings.Join(append([]string{n.Text}, n.Details...), "\n"))
+	}
+	return t.Flush()
+}
+
 // healthCheck returns "off" if the health of an extension is known to be unchecked.
 func healthCheck(x *status.Extension) string {
 	if x.HealthUnchecked {
@@ -197,7 +210,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to each of its addresses "+
 			"that can be connected to")
 	}
-	t.Row("Circuit:", circuitOf(x, g.Now))
+	t.Row("Server circuit:", circuitOf(x, g.Now))
 	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d",
 		x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
 	t.Row("Calls:", CallsOf(&x.Calls, g.Window))

@@ -6,6 +6,7 @@ package hookrule
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/kinds"
@@ -172,8 +175,20 @@ func (in *compilation) expression(
 	}
 	e, err := in.cel.Expression(in.types, in.hook.GroupHook(), path.String(), source, kind, in.variables(variables)...)
 	if err != nil {
-		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+		detail := err.Error()
+		if kind == policy.String && isProse(source) {
+			quoted := strings.ReplaceAll(strconv.Quote(text.Cut(source, limits.QuotedBytes)), "'", "''")
+			detail += fmt.Sprintf("; a text needs inner quotes: '%s'", quoted)
+		}
+		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, detail))
 		return nil
 	}
 	return e
+}
+
+// isProse reports whether a source that is no expression looks like a text whose quotes YAML has taken: it begins with
+// a word, and has neither a literal nor an operator that makes one text of several.
+func isProse(source string) bool {
+	word, _, _ := strings.Cut(source, " ")
+	return !strings.ContainsAny(word, `.("'[`) && !strings.ContainsAny(source, `"+`)
 }

@@ -38,7 +38,7 @@ type gateways struct {
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (g *gateways) Gateway() *status.Gateway {
-	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
+	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}, {Name: "manifests", Text: "1 error", Details: []string{"d/a.yaml:3: <b>wrong</b>"}}}}
 	s.Policies, s.Chains, s.Rules, s.Jobs = g.policies, g.chains, g.rules, g.jobs
 	s.Rollouts = g.rollouts
 	for _, x := range g.extensions {
@@ -186,7 +186,7 @@ func TestPages(t *testing.T) {
 			"1 of 2 extensions needs attention 1 Down 1 Up 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
 			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (again after 30s, last 1s ago )",
 			"acme", "other", "3 calls, 1 failed, p99 1.5s",
-			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "v1.2.3",
+			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "manifests 1 error d/a.yaml:3: <b>wrong</b>", "v1.2.3",
 		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down", "/clusters/", pageOfHooks}},
 		"/?q=CM":      {200, []string{"acme", "1 Down", "Show all"}, []string{"other", "not yet"}, []string{"/?q=CM&state=Down"}},
 		"/?state=Up":  {200, []string{"other", "1 Down"}, []string{"refused", "not yet"}, []string{"/?", "/#holds"}},

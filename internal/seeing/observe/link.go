@@ -105,7 +105,7 @@ func (o *Observer) Handlers() extension.Link {
 }
 
 func (o *Observer) logIgnored(ctx context.Context, c extension.Call, err error, kind string, took time.Duration) {
-	attrs := append(callAttrs(c, took), slog.String("kind", kind), slog.String("error", err.Error()))
+	attrs := append(failedAttrs(c, took), slog.String("kind", kind), slog.String("error", err.Error()))
 	if cause := errors.Unwrap(err); cause != nil {
 		attrs = append(attrs, slog.String("cause", cause.Error()))
 	}
@@ -160,7 +160,7 @@ func (o *Observer) logMisspelt(ctx context.Context, c extension.Call, misspelt [
 }
 
 func (o *Observer) logFailure(ctx context.Context, c extension.Call, message string, took time.Duration) {
-	attrs := append(callAttrs(c, took), slog.String("message", message))
+	attrs := append(failedAttrs(c, took), slog.String("message", message))
 	o.logger.LogAttrs(ctx, slog.LevelError, "handler answered Failure", attrs...)
 }
 
@@ -181,6 +181,16 @@ func (o *Observer) logLifted(ctx context.Context, c extension.Call, result exten
 			append(callAttrs(c, took), slog.String("namespace", namespace), slog.String("cluster", cluster),
 				slog.String("policy", result.LiftedBy), slog.String("answer", catalog.MessageOf(result.Response)))...)
 	}
+}
+
+// failedAttrs returns callAttrs with what locates the failure.
+func failedAttrs(c extension.Call, took time.Duration) []slog.Attr {
+	namespace, cluster := c.Cluster()
+	name := ""
+	if c.Handler.Registration.InProcess == nil {
+		name = c.Handler.Registration.Name
+	}
+	return append(callAttrs(c, took), places(namespace, cluster, "", name)...)
 }
 
 func callAttrs(c extension.Call, took time.Duration) []slog.Attr {

@@ -134,7 +134,7 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 	if r.Notices != nil {
 		for _, n := range r.Notices() {
 			if n.Text != "" {
-				g.Notices = append(g.Notices, status.Notice{Name: n.Name, Text: n.Text})
+				g.Notices = append(g.Notices, n)
 			}
 		}
 	}
