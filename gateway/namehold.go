@@ -29,7 +29,7 @@ func nameHold(h *catalog.Hook, handler string, answer proto.Message) proto.Messa
 	if h.Mergeable {
 		text = "handler %q holds, and does not say why"
 	}
-	named := proto.Clone(answer) // which others may have, too
+	named := proto.Clone(answer) // which a comparison or a chain may have, too
 	catalog.SetStatus(named, catalog.Success, fmt.Sprintf(text, handler))
 	return named
 }
