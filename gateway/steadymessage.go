@@ -18,7 +18,7 @@ import (
 func steadyMessage(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		result, err := next(ctx, c)
-		if err == nil && c.Handler.Policy != nil && c.Handler.Policy.Messages == policy.Steady {
+		if err == nil && c.Handler.Policy.Masking() == policy.Steady {
 			catalog.ChangeMessage(result.Response, steady.Text)
 		}
 		return result, err
