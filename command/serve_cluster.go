@@ -22,7 +22,6 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/internal/network/via"
@@ -276,28 +275,25 @@ func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 
 // newSource returns the source of registrations that the flags name.
 func (o *serveOptions) newSource(
-	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer,
-	endpoints *controllers.Endpoints, references *convert.References, losses *convert.Losses,
-	observer discoveries, circuits discovery.Circuits, logger *slog.Logger,
+	at connection, hooks *catalog.Catalog, reg *registry.Registry, endpoints *controllers.Endpoints,
+	observer discoveries, shared discovery.Shared, logger *slog.Logger,
 ) (source, error) {
+	shared.Observer = observer
 	switch {
 	case o.sidecar != "":
 		return sidecar.New(sidecar.Config{
-			URL: o.sidecar, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+			URL: o.sidecar, Registry: reg, Discoverer: shared.Discoverer, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
-			Dir: o.extensionConfigs, StateDir: o.stateDir, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
-			Losses: losses,
-			Logger: logger, Resync: o.resync, Observer: observer, Compared: observer.Compared,
+			Dir: o.extensionConfigs, StateDir: o.stateDir, Catalog: hooks, Registry: reg, Logger: logger, Resync: o.resync,
+			Discoverer: shared.Discoverer, References: shared.References, Losses: shared.Losses,
+			Observer: observer, Compared: observer.Compared,
 		})
 	default:
 		return o.cluster.newSource(at, controllers.Config{
 			Catalog: hooks, Registry: reg, Endpoints: endpoints, Logger: logger, Resync: o.resync,
-			RolloutCompared: observer.Compared,
-			Shared: discovery.Shared{
-				Discoverer: d, References: references, Losses: losses, Observer: observer, Circuits: circuits,
-			},
+			RolloutCompared: observer.Compared, Shared: shared,
 		})
 	}
 }

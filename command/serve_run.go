@@ -88,8 +88,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		ClientCertificate:  certificateOf(in.clientCertificate), Propagator: gateway.Propagator(), Gateway: self,
 	})
 	defer transports.Close()
-	source, err := o.newSource(in.cluster, hooks, reg, transports, endpoints, references, losses,
-		discoveries{metrics, observer}, observer.Extensions(), logger)
+	source, err := o.newSource(in.cluster, hooks, reg, endpoints, discoveries{metrics, observer}, discovery.Shared{
+		Discoverer: transports, References: references, Losses: losses, Circuits: observer.Extensions(),
+	}, logger)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
-	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 	"github.com/hookgate/hookgate/internal/contract/subject"
@@ -272,9 +271,7 @@ func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *regist
 	}
 	if h.Policy != nil {
 		x.Policy, x.Order = text.Cut(h.Policy.String(), limits.QuotedBytes), h.Policy.Order
-		if h.Policy.Messages == policy.Steady {
-			x.Messages = string(policy.Steady)
-		}
+		x.Messages = string(h.Policy.Masking())
 		x.LiftedBy = liftedBy(&extension.Call{Hook: e.r.Hook, Handler: h, Request: e.r.Message, Partial: e.m.Message})
 	}
 	if x.Excluded == nil {
@@ -362,7 +359,7 @@ func (e *explainer) step(ctx context.Context, c *registry.Chain, i int) Explaine
 	v := e.m.JudgeStep(e.ctx, c, h)
 	x.Excluded = e.exclusion(v, h)
 	e.describe(ctx, &x, h, v)
-	x.Order = nil // which chains do not follow
+	x.Order, x.OnHold = nil, c.Steps[i].OnHold // chains do not follow the order
 	return x
 }
 

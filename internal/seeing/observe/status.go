@@ -283,7 +283,7 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 	}
 	if p := e.Policy; p != nil {
 		h.Policy, h.Order = p.Name, p.Order
-		h.Messages, h.Lifted = messagesOf(p), lifted(e)
+		h.Messages, h.Lifted = string(p.Masking()), lifted(e)
 		h.Conditional = h.Conditional || p.Conditions != nil || p.ObjectSelector != nil && !p.ObjectSelector.Empty()
 	}
 	h.Unsteady = r.unsteady(e)

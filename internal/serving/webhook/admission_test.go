@@ -240,3 +240,28 @@ func TestManyProblemsAreRefusedSoon(t *testing.T) {
 		t.Errorf("allowed %t, refused with %d bytes", got.Allowed, len(text))
 	}
 }
+
+// admitted is an object that is to be admitted, in the place of old unless that is nil. want is the beginning of the
+// refusal; empty if it is allowed.
+type admitted[T comparable] struct {
+	old, object T
+	want        string
+	warnings    []string
+}
+
+// checkAdmissions admits objects, by the reasons for what becomes of them.
+func checkAdmissions[T comparable](t *testing.T, h http.Handler, path string, admissions map[string]admitted[T]) {
+	t.Helper()
+	for reason, tt := range admissions {
+		t.Run(reason, func(t *testing.T) {
+			var old any
+			if tt.old != *new(T) {
+				old = tt.old
+			}
+			got := admitBy(t, h, path, old, tt.object)
+			if got.Allowed != (tt.want == "") || tt.want != "" && !strings.HasPrefix(got.Result.Message, tt.want) || !slices.Equal(got.Warnings, tt.warnings) {
+				t.Errorf("allowed %t, %+v, warnings %q", got.Allowed, got.Result, got.Warnings)
+			}
+		})
+	}
+}
