@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/activity"
 	"github.com/hookgate/hookgate/internal/seeing/console"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
@@ -124,6 +125,34 @@ func (b busy) Extension(name string) (*status.Gateway, bool) {
 	return g, false
 }
 
+// History returns calls that get slow and fail after something has changed, of a process that has just started if the
+// range is long.
+func (busy) History(_, _ string, of activity.Range) *status.History {
+	h := &status.History{Now: time.Now(), Step: of.Step}
+	h.Start = h.Now.Truncate(of.Step).Add(of.Step - of.Length)
+	n := int(of.Length / of.Step)
+	h.Started = h.Start.Add(of.Length - min(of.Length, 3*time.Hour))
+	at := func(step int) time.Time { return h.Start.Add(time.Duration(step) * of.Step) }
+	for i := range n {
+		p := status.HistoryPoint{Calls: uint64(40 + 7*(i%5)), P50: .012, P99: .12 + .01*status.Seconds(i%4)}
+		switch {
+		case at(i).Before(h.Started), i > n/5 && i < n/4:
+			p = status.HistoryPoint{}
+		case i > 2*n/3 && i < 5*n/6:
+			p.Failures, p.P50, p.P99 = p.Calls/3, .2, .9
+		}
+		h.Points = append(h.Points, p)
+	}
+	for i, text := range []string{
+		"acme-v7 registered", "rollout acme: acme-v7 beside acme", "rollout acme: 3 Clusters moved to acme-v7, 3 in all", "policy policy-2 changed",
+		"an-extension-with-a-name-as-long-as-a-telephone-is-wide got another URL", "rollout acme: 1 Cluster moved to acme-v7, 4 in all",
+	} {
+		h.Changes = append(h.Changes, status.Change{At: at(n/2 + i*n/12), Text: text})
+	}
+	h.Changes[2].At = h.Changes[1].At
+	return h
+}
+
 // Cluster returns a Cluster that waits for many handlers.
 func (b busy) Cluster(namespace, name string) (*status.Cluster, bool) {
 	g := b.Gateway()
@@ -169,7 +198,7 @@ const wrappedNames = `JSON.stringify(Array.from(document.querySelectorAll(".name
 }).map((e) => e.textContent))`
 
 // maxPhonePage is the height of the first page on a telephone, at most, in pixels: some six screens.
-const maxPhonePage = 5000
+const maxPhonePage = 5300
 
 // TestBusyPageIsReadable looks at the pages of a gateway in which something of every kind is wrong. HOOKGATE_LOOK names
 // a directory for pictures of them.
@@ -183,7 +212,7 @@ func TestBusyPageIsReadable(t *testing.T) {
 	t.Cleanup(server.Close)
 	f := &consoleFixture{gateway: &gateway{diagnostics: server.URL}, browser: startBrowser(t, certificates.New(t))}
 	for page, path := range map[string]string{
-		"first": "/", "rules": "/?show=rules", "rollouts": "/?show=rollouts", "failing": "/?state=Failing", "extension": "/extensions/approvals",
+		"first": "/", "day": "/?range=24h", "rules": "/?show=rules", "rollouts": "/?show=rollouts", "failing": "/?state=Failing", "extension": "/extensions/approvals?range=1h&handler=gate.approvals",
 		"cluster": "/clusters/team-a/production-eu-west-1",
 	} {
 		f.open(t, path)
