@@ -126,21 +126,21 @@ func (c *charts) rate() plot {
 	return p
 }
 
-// draw returns a drawing: the grid, the time before the process started, shapes, what steps and marks say to those who
+// draw returns a drawing: the time before the process started, the grid, shapes, what steps and marks say to those who
 // point at them, and the numbers of the changes.
 func (c *charts) draw(p *plot, shapes string) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="plot" role="img" aria-labelledby="%[1]s-title %[1]s-text">`+
 		`<title id="%[1]s-title">%[2]s</title><desc id="%[1]s-text">%[3]s</desc>`,
 		p.ID, template.HTMLEscapeString(p.Title), template.HTMLEscapeString(p.Text))
+	if before := c.place(c.Started); before > 0 {
+		fmt.Fprintf(&b, `<rect class="before" width="%.1f%%" height="100%%"/>`, before)
+	}
 	for _, y := range []string{"0.5%", "50%", "99.5%"} {
 		fmt.Fprintf(&b, `<line class="grid" x1="0" x2="100%%" y1="%[1]s" y2="%[1]s"/>`, y)
 	}
 	for _, t := range p.Times {
 		fmt.Fprintf(&b, `<line class="grid" x1="%[1]d%%" x2="%[1]d%%" y1="0" y2="100%%"/>`, t.At)
-	}
-	if before := c.place(c.Started); before > 0 {
-		fmt.Fprintf(&b, `<rect class="before" width="%.1f%%" height="100%%"/>`, before)
 	}
 	fmt.Fprintf(&b, `<svg viewBox="0 0 100 100" preserveAspectRatio="none">%s</svg>`, shapes)
 	width := 100 / float64(len(c.Points))

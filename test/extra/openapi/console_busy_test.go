@@ -4,6 +4,7 @@
 package openapi
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
@@ -143,6 +146,8 @@ func (busy) History(_, _ string, of activity.Range) *status.History {
 		}
 		h.Points = append(h.Points, p)
 	}
+	last := &h.Points[n-1] // which is still running
+	last.Calls = uint64(float64(last.Calls) * float64(max(h.Now.Sub(at(n-1)), activity.Slot)) / float64(of.Step))
 	for i, text := range []string{
 		"acme-v7 registered", "rollout acme: acme-v7 beside acme", "rollout acme: 3 Clusters moved to acme-v7, 3 in all", "policy policy-2 changed",
 		"an-extension-with-a-name-as-long-as-a-telephone-is-wide got another URL", "rollout acme: 1 Cluster moved to acme-v7, 4 in all",
@@ -260,6 +265,37 @@ func TestFoldStaysOpen(t *testing.T) {
 		`(() => { const s = `+held+`.querySelector("summary"); s.focus(); s.click(); window.before = s; })(); 0`))
 	f.await(t, "another page", `!window.before.isConnected`)
 	f.await(t, "an open fold, with the focus", held+`.open && document.activeElement === `+held+`.querySelector("summary")`)
+	f.clean(t)
+}
+
+// TestChartsWithoutScripts looks at the charts in a browser that runs no scripts. HOOKGATE_PICTURES names a directory for
+// the picture of docs/status.md.
+func TestChartsWithoutScripts(t *testing.T) {
+	server := httptest.NewServer(console.New(busy{}, func() net.Addr { return nil }, nil))
+	t.Cleanup(server.Close)
+	f := &consoleFixture{gateway: &gateway{diagnostics: server.URL}, browser: startBrowser(t, certificates.New(t))}
+	f.browser.run(t, "run no scripts", chromedp.Func(func(ctx context.Context, page *chromedp.Target) error {
+		_, err := cdp.Call(ctx, page, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+	for _, width := range []int64{phoneWidth, tabletWidth, desktopWidth} {
+		f.view(t, "light", width)
+		f.browser.run(t, "open the page", chromedp.Navigate(server.URL+"/"), chromedp.WaitVisible(chromedp.CSS(".plot")))
+		f.browser.run(t, "choose an hour", chromedp.Click(chromedp.CSS(`.ranges a[href*="1h"]`)), chromedp.WaitVisible(chromedp.CSS(`.ranges a[href*="1h"][aria-current]`)))
+		for what, least := range map[string]int64{"#main": 300, ".plot path.p99": width / 6, ".plot path.p50": width / 6, ".plot .succeeded": 2, ".plot .failed": 2, ".plot .mark text": 5} {
+			if drawn := value(t, f.browser, "measure "+what, chromedp.Evaluate[float64](
+				fmt.Sprintf(`document.querySelector(%q).getBoundingClientRect().width`, what))); drawn < float64(least) {
+				t.Errorf("%s is %g px wide on a page of %d px, want %d at least", what, drawn, width, least)
+			}
+		}
+		if size := value(t, f.browser, "measure texts", chromedp.Evaluate[float64](
+			`Math.min(...Array.from(document.querySelectorAll(".chart text, .scale span"), (e) => e.getBoundingClientRect().height))`)); size < 12 {
+			t.Errorf("a text of a chart is %g px high on a page of %d px, want 12 at least", size, width)
+		}
+	}
+	f.browser.run(t, "show the changes", chromedp.Click(chromedp.CSS("#changes summary")),
+		chromedp.Evaluate[chromedp.Void](`document.getElementById("calls").scrollIntoView(); 0`))
+	f.picture(t, "charts.png", 460)
 	f.clean(t)
 }
 
