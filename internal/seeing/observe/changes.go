@@ -108,6 +108,8 @@ func registrations(before, s *registry.Snapshot, add func(what, name string, of 
 		case !known:
 			add("registered", naming(r), r.Name)
 		case old == r:
+		case old.InProcess != r.InProcess:
+			add("changed", naming(r), r.Name)
 		case old.ClientConfig.URL != r.ClientConfig.URL:
 			add("got another URL", naming(r), r.Name)
 		case !slices.EqualFunc(old.Handlers, r.Handlers, func(a, b registry.Handler) bool {

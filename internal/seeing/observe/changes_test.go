@@ -4,11 +4,13 @@
 package observe
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/status"
@@ -24,6 +26,21 @@ func extensionAt(name, url string, handlers ...string) registry.Registration {
 		})
 	}
 	return r
+}
+
+// rule answers as a HookRule with some content.
+type rule struct{ content string }
+
+func (rule) Kind() string { return "HookRule" }
+
+func (rule) Answer(context.Context, proto.Message, registry.Guard) (proto.Message, error) {
+	return nil, nil
+}
+
+func ruleWith(content string) []registry.Registration {
+	r := extensionAt("size", "", "rule")
+	r.ClientConfig, r.InProcess = registry.ClientConfig{}, rule{content}
+	return []registry.Registration{r}
 }
 
 func register(t *testing.T, r *registry.Registry, regs ...registry.Registration) {
@@ -75,6 +92,10 @@ func TestChangesOfTheRegistry(t *testing.T) {
 			r.SetAllPolicies(map[string]registry.Policies{"acme": {}, "quota": {Handlers: map[string]*registry.Policy{"a": second}}})
 		}, []string{"policy first changed"}},
 		{"no policy", func() { r.SetPolicies("quota", registry.Policies{}) }, []string{"policy first removed"}},
+		{"a rule", func() { r.SetLocal("HookRule", ruleWith("small")) }, []string{"HookRule size registered"}},
+		{"another rule", func() { r.SetLocal("HookRule", ruleWith("large")) }, []string{"HookRule size changed"}},
+		{"the same rule", func() { r.SetLocal("HookRule", ruleWith("large")) }, []string{}},
+		{"no rule", func() { r.SetLocal("HookRule", nil) }, []string{"HookRule size removed"}},
 		{"one less, and one more", func() { r.Remove("acme"); register(t, r, extensionAt("dns", "https://dns", "a")) }, []string{"dns registered", "acme removed"}},
 		{"many", func() {
 			many(func(name string) { register(t, r, extensionAt(name, "https://many", "a")) })
