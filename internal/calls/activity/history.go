@@ -31,7 +31,7 @@ type Step struct {
 
 // History keeps the calls of the last day: of all extensions together, of each extension and of each handler, as far as
 // there is room. It costs calls nothing: it collects the slots that Handlers has counted anyway, as soon as each has
-// ended. What a handler has answered since then is lost if it is removed. It is safe for concurrent use.
+// ended. Calls of the running slot are lost if their handler is removed meanwhile. It is safe for concurrent use.
 type History struct {
 	handlers *Handlers
 	owner    func(handler string) (extension string, ok bool)
@@ -117,8 +117,8 @@ func (h *History) at(k key) *series {
 	return x
 }
 
-// Of returns the steps of a range up to now, oldest first, of the calls to one handler, to the handlers of an extension,
-// or to all if both are empty. The last step is still running. ok is false if there was no room for them.
+// Of returns the steps of a range up to now, oldest first, of the calls to one handler, to those of an extension, or to
+// all if both are empty. The last step is still running. ok is false if there was no room for them.
 func (h *History) Of(extension, handler string, r Range, now time.Time) (steps []Step, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -246,9 +246,8 @@ func pointOf(s *slot) point {
 	for b, n := range s.took {
 		took[b] = uint64(n)
 	}
-	return point{
-		s.calls, s.failures, float32(quantile(&took, .5, s.longest).Seconds()), float32(quantile(&took, .99, s.longest).Seconds()),
-	}
+	in := func(q float64) float32 { return float32(quantile(&took, q, s.longest).Seconds()) }
+	return point{s.calls, s.failures, in(.5), in(.99)}
 }
 
 // add adds the calls of another slot.

@@ -5,6 +5,7 @@ package activity
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -196,7 +197,7 @@ func TestChanges(t *testing.T) {
 	var c Changes
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
 	for n := range limits.Changes + 3 {
-		c.Add(Change{At: at(n), Text: fmt.Sprint(n)})
+		c.Add(Change{At: at(n), Text: strconv.Itoa(n)})
 	}
 	c.Add(Change{At: at(1000), Text: strings.Repeat("x", 2*limits.ChangeBytes), Of: []string{"acme"}})
 	all := c.Since(time.Time{}, "")

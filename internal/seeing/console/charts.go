@@ -148,19 +148,19 @@ func (c *charts) perSecond(step int, calls uint64) float64 {
 	return float64(calls) / length.Seconds()
 }
 
-// Row is a row of the table that says what the charts show.
-type Row struct {
+// row is a row of the table that says what the charts show.
+type row struct {
 	At              time.Time
 	Calls, Failures uint64
 	P50, P99        status.Seconds
 }
 
 // Rows returns the steps with calls, newest first.
-func (c *charts) Rows() []Row {
-	var rows []Row
+func (c *charts) Rows() []row {
+	var rows []row
 	for i, p := range slices.Backward(c.Points) {
 		if p.Calls > 0 {
-			rows = append(rows, Row{c.At(i), p.Calls, p.Failures, p.P50, p.P99})
+			rows = append(rows, row{c.At(i), p.Calls, p.Failures, p.P50, p.P99})
 		}
 	}
 	return rows

@@ -88,7 +88,7 @@ func (o *overview) room(words string, among func(all, wrong int) int) func(all, 
 // Has reports whether the page has a list.
 func (o *overview) Has(words string) bool { return o.Show == "" || o.Show == words }
 
-// ClustersFirst reports whether the charts and the Clusters that wait come before the extensions, none of which needs
+// ClustersFirst reports whether the Clusters that wait, and the charts, come before the extensions, none of which needs
 // attention.
 func (o *overview) ClustersFirst() bool { return o.Show == "" && o.Summary.Wrong == 0 }
 

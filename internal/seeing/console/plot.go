@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -160,12 +161,12 @@ func (c *charts) mark(b *strings.Builder) {
 	for i := 0; i < len(c.Changes); {
 		begin, said := i, []string{}
 		at := c.place(c.Changes[i].At)
-		fmt.Fprint(b, `<g class="mark">`)
+		b.WriteString(`<g class="mark">`)
 		for ; i < len(c.Changes) && c.place(c.Changes[i].At)-at < marksApart; i++ {
 			said = append(said, c.Changes[i].Text)
 			fmt.Fprintf(b, `<line x1="%[1]s" x2="%[1]s" y1="0" y2="100%%"/>`, fmt.Sprintf("%.1f%%", c.place(c.Changes[i].At)))
 		}
-		number, anchor, aside := fmt.Sprint(c.Changes[begin].Number), "start", 4
+		number, anchor, aside := strconv.Itoa(c.Changes[begin].Number), "start", 4
 		if last := c.Changes[i-1].Number; last != c.Changes[begin].Number {
 			number = fmt.Sprintf("%s–%d", number, last)
 		}

@@ -335,8 +335,8 @@ func TestConsoleByKeyboard(t *testing.T) {
 	cluster := "/clusters/" + longNamespace + "/wait-for-"
 	hooks := f.gateway.url + "/openapi/?status=" + url.QueryEscape(f.gateway.diagnostics)
 	want := []string{
-		"skip", "/", "/", "/clusters/", hooks, "cluster", "Find", "/?state=Up", "/#holds", "/?range=15m#calls", "/?range=1h#calls", "/?range=24h#calls", "changes", "numbers", "table-holds", cluster + "0", "held-0", cluster + "1", "held-1",
-		cluster + "2", "held-2", "q", "Search", "table-list", "/extensions/acme", "/extensions/" + longExtension,
+		"skip", "/", "/", "/clusters/", hooks, "cluster", "Find", "/?state=Up", "/#holds", "table-holds", cluster + "0", "held-0", cluster + "1", "held-1",
+		cluster + "2", "held-2", "/?range=15m#calls", "/?range=1h#calls", "/?range=24h#calls", "changes", "numbers", "q", "Search", "table-list", "/extensions/acme", "/extensions/" + longExtension,
 	}
 	if !slices.Equal(order, want) {
 		t.Errorf("the order of the tabulator is\n%q, want\n%q", order, want)
