@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,6 +37,7 @@ type diagnosticsOptions struct {
 	health   string
 	profiler string
 	ui       bool
+	uiLink   string
 }
 
 func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
@@ -49,6 +51,8 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 			"--diagnostics-address serves them, too; empty serves none")
 	f.BoolVar(&o.ui, "ui", true,
 		"serve a page about the extensions at / of --diagnostics-address, to those who may see the metrics")
+	f.StringVar(&o.uiLink, "ui-dashboard", "",
+		"URL of a dashboard of the metrics, such as Grafana's, to which the page of --ui links")
 	f.StringVar(&o.profiler, "profiler-address", "",
 		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
 }
@@ -58,6 +62,11 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 func (o *diagnosticsOptions) statusHandlers(
 	r *observe.Reporter, hooks func() net.Addr, cluster *rest.Config, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {
+	if u, err := url.Parse(o.uiLink); o.uiLink != "" &&
+		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return nil, nil, cmdline.Usagef("--ui-dashboard %q: want a URL with http or https, such as "+
+			"https://grafana.example.com/d/hookgate", o.uiLink)
+	}
 	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
 		return programs, nil, err
 	}
@@ -71,7 +80,9 @@ func (o *diagnosticsOptions) statusHandlers(
 			return overview.Summarize(ctx, reader)
 		}
 	}
-	page, err = guard(console.New(r, hooks, objects))
+	pages := console.New(r, hooks, objects)
+	pages.Dashboard = o.uiLink
+	page, err = guard(pages)
 	return programs, page, err
 }
 

@@ -162,7 +162,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		return err
 	}
 	background = append(background, ofMachines...)
-	return runAll(ctx, server, append(background, recorder, changes, source, dev)...)
+	return runAll(ctx, server, append(background, recorder, changes, source, dev, reporter)...)
 }
 
 // unready returns why the gateway is not ready. If the API server needs its webhook before it can list what makes it

@@ -14,6 +14,13 @@ const (
 	FailureBytes = 512
 	// StatusWindow is how far the status looks back at calls.
 	StatusWindow = 5 * time.Minute
+	// HistorySeries is the number of series of calls whose last day the page draws: one of all calls, and one for each
+	// extension and handler. Changes is the number of changes that it marks in them, ChangeBytes the size of the text of
+	// each, and ChangeExtensions the number of extensions that one is about.
+	HistorySeries    = 1024
+	Changes          = 200
+	ChangeBytes      = 200
+	ChangeExtensions = 8
 	// HeldClusters is the number of Clusters that wait in the status, of those that have places of HookRules, and of
 	// answers that have let Clusters go on.
 	HeldClusters = 10_000

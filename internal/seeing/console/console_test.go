@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/activity"
 )
 
 // gateways is a Source whose extensions tests set.
@@ -33,6 +34,7 @@ type gateways struct {
 	rollouts   []status.Rollout
 	seen       []status.SeenCluster
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
+	history    func(extension, handler string, of activity.Range) *status.History
 }
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -94,6 +96,13 @@ func (g *gateways) Clusters(part string, most int) (found []status.SeenCluster, 
 		}
 	}
 	return found, more
+}
+
+func (g *gateways) History(extension, handler string, of activity.Range) *status.History {
+	if g.history != nil {
+		return g.history(extension, handler, of)
+	}
+	return &status.History{Now: now, Start: now.Add(-of.Length), Started: now, Step: of.Step, Points: make([]status.HistoryPoint, of.Length/of.Step)}
 }
 
 // pageOfHooks is the page of the hooks beside the page of a test.
