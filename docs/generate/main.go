@@ -36,6 +36,7 @@ func main() {
 		page, name string
 		document   func(io.Writer) error
 	}{
+		{"contract.md", "hooks", hookTable},
 		{"conversion.md", "losses", convert.Document},
 		{"limits.md", "limits", limits.Document},
 		{"upgrading.md", "changes", changes},
