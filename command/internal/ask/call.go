@@ -109,7 +109,8 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	request := h.Request.New().Interface()
 	if o.file != "" {
 		var ofCluster bool
-		if request, ofCluster, err = readExplained(cmd.InOrStdin(), o.file, h, mandated); err != nil {
+		request, ofCluster, err = readExplained(cmd.InOrStdin(), o.file, h, mandated, cmd.ErrOrStderr())
+		if err != nil {
 			return err
 		}
 		if ofCluster {

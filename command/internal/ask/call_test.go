@@ -259,6 +259,19 @@ func TestCallWarnings(t *testing.T) {
 	}
 }
 
+// TestCallWarnsOfMisspeltMembers sends a request with a member that the hook does not have, and says so.
+func TestCallWarnsOfMisspeltMembers(t *testing.T) {
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{
+		"BeforeClusterUpgrade": {Body: commandtest.Reply("BeforeClusterUpgrade", `"status":"Success"`)},
+	})
+	request := `{"cluster": {}, "toKubernetesVerson": "v1.36.0"}`
+	got := commandtest.Hookgate(t, request, "call", "BeforeClusterUpgrade", "-f", "-", "--server", f.HTTP.URL, "--ca", f.CAFile)
+	want := "Warning: the request: BeforeClusterUpgradeRequest has no member toKubernetesVerson: did you mean toKubernetesVersion?\n"
+	if got.Code != 0 || !strings.Contains(got.ErrOut, want) {
+		t.Errorf("got %d %s\nwant %s", got.Code, got.ErrOut, want)
+	}
+}
+
 // A call that met no handler says so in the table, and below it in every format: its status is Success all the same.
 func TestCallThatMetNoHandler(t *testing.T) {
 	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"BeforeClusterCreate": {

@@ -101,7 +101,7 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
 	mandated := codec.New(hooks)
-	request, ofCluster, err := readExplained(cmd.InOrStdin(), o.file, h, mandated)
+	request, ofCluster, err := readExplained(cmd.InOrStdin(), o.file, h, mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

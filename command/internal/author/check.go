@@ -130,7 +130,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	if target.Token, err = o.Bearer(); err != nil {
 		return err
 	}
-	requests, err := o.readRequests(cmd.InOrStdin(), hooks)
+	requests, err := o.readRequests(cmd.InOrStdin(), hooks, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,9 @@ func checkError(err error) error {
 }
 
 // readRequests reads the files of --request.
-func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[string][]byte, error) {
+func (o *checkOptions) readRequests(
+	in io.Reader, hooks *catalog.Catalog, warnings io.Writer,
+) (map[string][]byte, error) {
 	mandated := codec.New(hooks)
 	requests := map[string][]byte{}
 	for _, r := range o.requests {
@@ -195,7 +197,7 @@ func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[s
 		if !ok || !known || file == "" {
 			return nil, cmdline.Usagef("--request %q: want HOOK=FILE; the hooks are %s", r, cmdline.HookNames(hooks))
 		}
-		message, err := target.ReadRequest(in, file, h, mandated)
+		message, err := target.ReadRequest(in, file, h, mandated, warnings)
 		if err != nil {
 			return nil, err
 		}
