@@ -14,22 +14,19 @@ import (
 )
 
 // errorsPage is the page about errors up to the rows of its table.
-const errorsPage = "# Errors\n\n" +
-	"For callers and operators: how a failed call looks, and what each kind of error means.\n\n" +
-	"| | over REST | over gRPC |\n|---|---|---|\n" +
-	"| the kind of the error | header `" + gateway.ErrorKindHeader + "` | reason of the `google.rpc.ErrorInfo` in the " +
-	"status details (domain `" + via.ErrorDomain + "`) |\n" +
-	"| the call ID, to find the details in the log | header `" + gateway.CallIDHeader + "` | metadata of that name |\n" +
-	"| when to try again, if known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status details |\n" +
-	"| the body | an answer of the hook with `status: Failure` | |\n\n" +
-	"The same failure always has the same text. A `status: Failure` from an extension is not one of these errors: it\n" +
-	"arrives as 200 / OK, and no failure policy hides it. [Limits](limits.md) lists the limits behind `TooLarge` and\n" +
-	"`Overloaded`.\n\n" +
-	"If a gateway calls another gateway, the error of the second keeps its kind and its text, after the name of its\n" +
-	"handler, and opens no circuit of the first. `Unauthenticated`, `Forbidden`, `UnknownHook` and `Internal` of the\n" +
-	"second arrive as `BadResponse`.\n\n" +
-	"This page is generated from the code by `make generate`.\n\n" +
-	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
+const errorsPage = "# Errors\n\nFor callers and operators: how a failed call looks, and what each kind of error " +
+	"means.\n\n| | over REST | over gRPC |\n|---|---|---|\n| the kind of the error | header `" +
+	gateway.ErrorKindHeader + "` | reason of the `google.rpc.ErrorInfo` in the status details (domain `" +
+	via.ErrorDomain + "`) |\n| the call ID, to find the details in the log | header `" + gateway.CallIDHeader +
+	"` | metadata of that name |\n| when to try again, if known | header `Retry-After`, in seconds | " +
+	"`google.rpc.RetryInfo` in the status details |\n| the body | an answer of the hook with `status: Failure` " +
+	"| |\n\nThe same failure always has the same text. A `status: Failure` from an extension is not one of " +
+	"these errors: it\narrives as 200 / OK, and no failure policy hides it. [Limits](limits.md) lists the " +
+	"limits behind `TooLarge` and\n`Overloaded`.\n\nIf a gateway calls another gateway, an error of the second " +
+	"gateway keeps its kind and its text, to which the first adds the name of the handler. The error opens no " +
+	"circuit in the first gateway. `Unauthenticated`, `Forbidden`, `UnknownHook` and `Internal` from the second " +
+	"arrive as `BadResponse`.\n\nThis page is generated from the code by `make generate`.\n\n| kind | HTTP | " +
+	"gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 
 // errorKinds writes the page about errors, in Markdown.
 func errorKinds(w io.Writer) error {
