@@ -42,19 +42,21 @@ type diagnosticsOptions struct {
 
 func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
-		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a "+
-			"certificate that ca.crt in --cert-dir has signed, or with a token that the cluster allows to get /metrics")
+		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; HTTPS on any other address, for "+
+			"clients with a certificate signed by ca.crt in --cert-dir, or with a token whose user may get "+
+			"/metrics in the cluster")
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
 		"serve --diagnostics-address in plain HTTP to everyone, on any address")
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
-			"--diagnostics-address serves them, too; empty serves none")
+			"--diagnostics-address serves them, too; if empty, there is no such address")
 	f.BoolVar(&o.ui, "ui", true,
-		"serve a page about the extensions at / of --diagnostics-address, to those who may see the metrics")
+		"serve a page about the extensions at / of --diagnostics-address, to clients that may read the metrics")
 	f.StringVar(&o.uiLink, "ui-dashboard", "",
 		"URL of a dashboard of the metrics, such as Grafana's, to which the page of --ui links")
 	f.StringVar(&o.profiler, "profiler-address", "",
-		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
+		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; if empty, the "+
+			"profiler is off")
 }
 
 // statusHandlers returns what serves the status to programs and to people; page is nil without --ui. hooks returns the

@@ -141,7 +141,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
 	f.StringVar(&o.namespace, "namespace", "",
-		"the only namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; all by default")
+		"namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; by default, all "+
+			"namespaces")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"watch only ExtensionConfigs, objects of hookgate.dev and Machines whose label cluster.x-k8s.io/watch-filter has "+
 			"this value")
@@ -154,7 +155,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 			"ExtensionConfigs that point there are refused; may be repeated")
 	o.hookJobs.addFlags(f)
 	o.leaderElection.addFlags(f,
-		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
+		"let only one of several replicas discover extensions and write to the cluster; needed with more than "+
+			"one replica")
 }
 
 func (o *clusterOptions) check() error {
@@ -307,8 +309,8 @@ func (o *serveOptions) wantsCluster() bool {
 func (o *serveOptions) checkSource() error {
 	switch {
 	case len(o.cluster.hookJobs.namespaces) > 0 && !o.wantsCluster():
-		return cmdline.Usagef("--hook-jobs-namespace: Jobs need a cluster, and these registrations come from elsewhere; " +
-			"leave it out")
+		return cmdline.Usagef("--hook-jobs-namespace: this gateway has no cluster to run Jobs in; leave the " +
+			"flag out, or give --kubeconfig")
 	case o.stateDir != "" && o.extensionConfigs == "":
 		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the status of the " +
 			"ExtensionConfigs is the state, and with --sidecar the gateway waits for its extension; leave it out")

@@ -45,10 +45,10 @@ func (o *devOptions) addFlags(f *pflag.FlagSet) {
 			"certificates are in --cert-dir, by default hookgate/dev in the user's cache directory, and the next "+
 			"start uses them again; gRPC is then on "+devGRPCAddress+" by default, and --resync is "+devResync.String())
 	f.StringArrayVar(&o.extensions, "extension", nil,
-		"URL of an extension to serve with --dev, instead of a directory: https://HOST:PORT for REST; grpcs://HOST:PORT, "+
-			"grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL gives it the name that an ExtensionConfig "+
-			"would; with TLS, it must have a certificate that "+devcert.CAFile+" in --cert-dir has signed; may be given "+
-			"several times")
+		"URL of an extension to serve with --dev, instead of a directory: https://HOST:PORT for REST; "+
+			"grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL names it, as "+
+			"an ExtensionConfig would; with TLS, its certificate must be signed by "+devcert.CAFile+
+			" in --cert-dir; may be given several times")
 }
 
 // setDefaults changes the defaults of unset flags where --dev needs other ones.

@@ -184,7 +184,7 @@ func TestServeDevRefuses(t *testing.T) {
 		"Diagnostics":       {append(dev, "--diagnostics-address", "192.0.2.1:1"), "--dev and --diagnostics-address 192.0.2.1:1: "},
 		"OpenDiagnostics":   {append(dev, "--insecure-diagnostics"), "--dev and --insecure-diagnostics: "},
 		"Webhooks":          {append(dev, "--webhook-port", "9444"), "--webhook-port"},
-		"Jobs":              {append(dev, "--hook-jobs-namespace", "jobs"), "--hook-jobs-namespace: Jobs need a cluster"},
+		"Jobs":              {append(dev, "--hook-jobs-namespace", "jobs"), "--hook-jobs-namespace: this gateway has no cluster"},
 		"State":             {append(dev, "--state-dir", configs), "--state-dir is for --extension-configs"},
 		"NoName":            {append(dev, "--extension", "Acme=grpc://127.0.0.1:1"), `--extension "Acme": the name `},
 		"OneName":           {append(dev, "--extension", "extension=grpc://127.0.0.1:1"), "--extension: two extensions have the name extension"},

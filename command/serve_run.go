@@ -194,7 +194,7 @@ func (o *serveOptions) openLog(errOut io.Writer) (*logs.Writer, *slog.Logger, er
 		return nil, nil, errors.Join(err, lines.Close())
 	}
 	lines.OnDropped(func(n int) {
-		logger.Error("lines of the log were dropped: what reads the log had stopped, or is too slow", "lines", n)
+		logger.Error("lines of the log were dropped: the reader of the log had stopped, or is too slow", "lines", n)
 	})
 	logLibraries(logger)
 	return lines, logger, nil

@@ -387,7 +387,7 @@ func (e *explainer) unserved() {
 				x.Excluded.Message += " " + e.r.Hook.Hook
 			case e.notCalled(u.Name):
 				x.Excluded = excludedBy("member",
-					"it is of an "+registry.RolloutKind+", in which another one answers for the Cluster")
+					"it belongs to an "+registry.RolloutKind+" in which another ExtensionConfig answers for the Cluster")
 			case !v.Excluded():
 				x.Excluded = excludedBy("undiscovered", "its handlers are not known yet, and calls wait for them")
 			}

@@ -274,7 +274,7 @@ func TestChainOfCanUpdateMachine(t *testing.T) {
 	f.chain.Steps[0].Allow = []string{"/machine/spec/b"}
 	f.build(t)
 	f.wants(t, "not allowed", updateRequest(`{}`, `{"a":1}`),
-		`BadResponse: handler "a.e": patch of machine: it changes /machine/spec/a, which the chain does not allow the step`, "a.e")
+		`BadResponse: handler "a.e": patch of machine: it changes /machine/spec/a, which the chain does not allow the step to change`, "a.e")
 }
 
 // UpdateMachine calls the steps from the first each time, until one is not done; without a step, nothing is done.

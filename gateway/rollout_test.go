@@ -350,8 +350,8 @@ func TestExplainRollout(t *testing.T) {
 			Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster),
 		}}
 	}
-	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6", which answers for it as ` +
-		`a member of ExtensionRollout "acme", does not have it`
+	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6", which answers for it ` +
+		`in ExtensionRollout "acme", does not have this handler`
 	for _, tc := range []struct {
 		hook    string
 		request proto.Message

@@ -239,14 +239,14 @@ func (s *Snapshot) checkStep(c *Chain, step *ChainStep, e *Entry) error {
 		return fmt.Errorf("handler %q is not known yet", step.Handler)
 	case e == nil:
 		if _, p, ok := s.WithheldAs(step.Handler); ok {
-			return fmt.Errorf("handler %q is not served: spec.hooks of %s does not have %s",
+			return fmt.Errorf("handler %q is not served: spec.hooks of %s does not list the hook %s",
 				step.Handler, p, c.Hook.Hook)
 		}
 		return fmt.Errorf("no handler %q is registered", step.Handler)
 	case e.Handler.Hook.GroupHook() != c.Hook:
 		return fmt.Errorf("handler %q serves the hook %s, not %s", e.Name, e.Handler.Hook.Hook, c.Hook.Hook)
 	case c.Strict && e.Handler.FailurePolicy == hook.Ignore:
-		return fmt.Errorf("handler %q has failurePolicy Ignore, so that a failure would read as an answer: set "+
+		return fmt.Errorf("handler %q has failurePolicy Ignore, so a failure would look like an answer: set "+
 			"failurePolicy: Fail in its ExtensionPolicy", e.Name)
 	}
 	return nil

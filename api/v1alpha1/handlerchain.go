@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HandlerChain is a handler that consists of registered handlers of one hook. Callers see one handler with the name of
-// the chain; the gateway calls its steps, and makes one answer of theirs.
+// HandlerChain is a handler that consists of registered handlers of one hook. Callers see one handler with the name
+// of the chain; the gateway calls its steps, and merges their answers into one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=handlerchains,scope=Cluster,shortName=hchain,categories={cluster-api,hookgate}
@@ -69,9 +69,9 @@ type HandlerChainSpec struct {
 }
 
 // HandlerChainStep is one handler of a chain. Its ExtensionPolicy applies as if it were called alone: a step whose
-// objectSelector or matchConditions do not match is passed over. In chains of CanUpdateMachine, CanUpdateMachineSet and
-// UpdateMachine, objectSelector matches the labels of the Cluster, so that a Machine and its MachineSet choose the same
-// steps; matchConditions read the request, whose objects differ from hook to hook.
+// objectSelector or matchConditions do not match is skipped. In chains of CanUpdateMachine, CanUpdateMachineSet and
+// UpdateMachine, objectSelector matches the labels of the Cluster, so that a Machine and its MachineSet choose the
+// same steps; matchConditions read the request, whose objects differ from hook to hook.
 type HandlerChainStep struct {
 	// handler is the registered name of the handler: <handler>.<ExtensionConfig>.
 	// +kubebuilder:validation:MinLength=3
@@ -86,16 +86,17 @@ type HandlerChainStep struct {
 	// +optional
 	Settings map[string]string `json:"settings,omitempty"`
 
-	// optional passes over the step while its handler is not registered. The chain still waits for a handler that is
-	// registered but not known yet, because its extension was not discovered. It cannot be set for in-place hooks.
+	// optional says that the step is skipped while its handler is not registered. The chain still waits for a handler
+	// that is registered but not known yet, because its extension was not discovered. It cannot be set for in-place
+	// hooks.
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 
-	// allow has the only paths that the step may change, as JSON pointers that begin with an object of the request:
+	// allow lists the only paths that the step may change, as JSON pointers that begin with an object of the request:
 	// /machine/spec/version, /infrastructureMachine/spec, /bootstrapConfig/spec/files; for CanUpdateMachineSet
 	// /machineSet/spec/template/spec, /infrastructureMachineTemplate/spec/template/spec and
-	// /bootstrapConfigTemplate/spec/template/spec. A patch of another path is a bad answer. Without it, the step may
-	// change all.
+	// /bootstrapConfigTemplate/spec/template/spec. A patch of another path makes the answer invalid. Without allow,
+	// the step may change everything.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64

@@ -86,12 +86,12 @@ func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
 		Use:     "hookgate-render [cluster/NAME]",
 		Version: ownVersion(),
 		Short:   "Show what Cluster API makes of a Cluster, with the patches of its extensions",
-		Long: "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of its class,\n" +
-			"and those of the extensions, chains and rules behind --server or --extension-configs. The Cluster, its\n" +
-			"ClusterClass and the templates are those of -f, or of an API server, which is only read. Lifecycle hooks are\n" +
-			"not called.\n\n" +
-			"With --diff, show what would change, which handler changes it, and what it does to Machines. The exit status\n" +
-			"is 0 without a difference, 1 with one, and 2 if it could not be found out.",
+		Long: "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of\n" +
+			"its class, and those of the extensions, chains and rules behind --server or\n" +
+			"--extension-configs. The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
+			"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
+			"With --diff, show what would change, which handler changes it, and what it does to Machines.\n" +
+			"The exit status is 0 without a difference, 1 with one, and 2 if the command cannot tell.",
 		Example: "  hookgate render -f cluster.yaml -f class.yaml -f templates.yaml --server https://127.0.0.1:9443\n" +
 			"  hookgate render cluster/prod-1 -n team-a --server https://acme-v7.example:9443 --diff live\n" +
 			"  hookgate render -f manifests/ --server grpcs://acme-v7:9090 --against-server grpcs://acme-v6:9090",

@@ -62,34 +62,37 @@ type side struct {
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.side.files, "filename", "f", nil,
-		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given several "+
-			"times. With a cluster as well (--context, --kubeconfig), its objects are used for what the files lack")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default as kubectl has it")
+		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given "+
+			"several times. With --context or --kubeconfig, objects that the files lack come from that cluster")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default the one that "+
+		"kubectl uses")
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current one")
 	f.StringVarP(&o.namespace, "namespace", "n", "",
-		"namespace of the Cluster; by default that of the context, or default")
+		"namespace of the Cluster; by default the context's namespace, or the namespace default")
 	f.StringVar(&o.side.server, "server", "",
-		"gateway or extension to ask for patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
+		"gateway or extension that generates the patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
 	f.StringVar(&o.registeredAs, "registered-as", "",
-		"ExtensionConfig of an extension that is --server, whose settings it gets; by default as the ClusterClass names it")
+		"if --server is an extension, the ExtensionConfig with its settings; by default the one that the "+
+			"ClusterClass names")
 	f.StringVar(&o.side.extensionConfigs, "extension-configs", "",
-		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as a gateway with it would")
+		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as by a gateway with "+
+			"this directory")
 	f.StringArrayVar(&o.side.set, "set", nil,
 		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
 	f.StringVar(&o.diff, "diff", "",
-		"show differences: to the live objects (live), or to another render (render): of the same input without --set, "+
-			"or as --against-… says")
+		"show differences from the live objects (live), or from another render (render): of the same input "+
+			"without --set, or of what the flags --against-… name")
 	f.StringArrayVar(&o.against.files, "against-filename", nil,
-		"file or directory whose objects the other render has in place of those of -f")
+		"file or directory with the objects of the other render, instead of those of -f")
 	f.StringVar(&o.against.server, "against-server", "", "server of the other render; by default the same")
 	f.StringVar(&o.against.extensionConfigs, "against-extension-configs", "",
 		"directory of ExtensionConfigs of the other render; by default the same")
 	f.StringArrayVar(&o.against.set, "against-set", nil, "--set of the other render")
 	f.StringVarP(&o.output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
 	f.StringVar(&o.featureGates, "feature-gates", "",
-		"Cluster API's feature gates, as its manager has them; ClusterTopology and RuntimeSDK are on")
+		"feature gates of Cluster API, set as for its manager; ClusterTopology and RuntimeSDK are on")
 	f.StringVar(&o.credentials.CA, "ca", "",
-		"file with the CA certificates to trust servers by, PEM; by default the system's")
+		"file with the CA certificates to verify servers with, PEM; by default the system's")
 	f.StringVar(&o.credentials.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")
 	f.StringVar(&o.credentials.Key, "key", "", "file with the key of --cert, PEM")
 	f.StringVar(&o.credentials.TokenFile, "token-file", "", "file with the bearer token to send to servers")
@@ -306,7 +309,8 @@ func (in *input) cluster(ctx context.Context, objects *store.Store) (client.Obje
 		return client.ObjectKey{}, err
 	}
 	if len(names) != 1 {
-		return client.ObjectKey{}, fmt.Errorf("which Cluster? say cluster/NAME (the files have %s with a topology)",
+		return client.ObjectKey{}, fmt.Errorf("which Cluster? Add cluster/NAME to the command (the files have "+
+			"%s with a topology)",
 			text.Plural(len(names), "Cluster"))
 	}
 	return names[0], nil

@@ -27,9 +27,9 @@ const errorsPage = "# Errors\n\n" +
 	"The same failure always has the same text. A `status: Failure` from an extension is not one of these errors: it\n" +
 	"arrives as 200 / OK, and no failure policy hides it. [Limits](limits.md) lists the limits behind `TooLarge` and\n" +
 	"`Overloaded`.\n\n" +
-	"If a gateway calls another gateway, the error of the second keeps its kind and its text, after the name of its\n" +
-	"handler, and opens no circuit of the first. `Unauthenticated`, `Forbidden`, `UnknownHook` and `Internal` of the\n" +
-	"second arrive as `BadResponse`.\n\n" +
+	"If a gateway calls another gateway, an error of the second gateway keeps its kind and its text, to which the first\n" +
+	"adds the name of the handler. The error opens no circuit in the first gateway. `Unauthenticated`, `Forbidden`,\n" +
+	"`UnknownHook` and `Internal` from the second arrive as `BadResponse`.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 

@@ -95,7 +95,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 		return err
 	}
 	if h.Singleton() && o.handler != "" {
-		return cmdline.Usagef("%s has no handlers: want no --handler", h.Hook)
+		return cmdline.Usagef("%s has no handlers: leave --handler out", h.Hook)
 	}
 	if o.file == "" && !h.Singleton() {
 		return cmdline.Usagef("-f is required: a file with the request of %s; --example prints one", h.Hook)
@@ -152,12 +152,12 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 // printExample prints an example of a request of the hook.
 func (o *callOptions) printExample(cmd *cobra.Command, h *catalog.Hook) error {
 	if o.file != "" {
-		return cmdline.Usagef("--example prints a request and calls nothing: want no -f")
+		return cmdline.Usagef("--example prints a request and calls nothing: leave -f out")
 	}
 	example := requests.Example(h.GroupVersionHook)
 	if example == nil {
-		return fmt.Errorf("there is no example of a request of %s: hookgate has those of Cluster API's hooks and of "+
-			"infrastructure", h.Hook)
+		return fmt.Errorf("there is no example of a request of %s: hookgate has examples only for the hooks of "+
+			"Cluster API and of infrastructure", h.Hook)
 	}
 	if _, err := cmd.OutOrStdout().Write(example); err != nil {
 		return fmt.Errorf("print example: %w", err)

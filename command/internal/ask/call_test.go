@@ -219,7 +219,7 @@ func TestCallRefusesInput(t *testing.T) {
 		"NoPEM":           {"a CA file without a certificate", []string{"call", "Discovery", "--ca", "call_test.go"}, "", cmdline.ExitFailed, "read --ca: call_test.go has no certificate in PEM"},
 		"Timeout":         {"no time", []string{"call", "Discovery", "--timeout", "0s"}, "", cmdline.ExitUsage, "--timeout: want more than 0, got 0s"},
 		"Output":          {"another format", []string{"call", "Discovery", "-o", "xml"}, "", cmdline.ExitUsage, `--output "xml": want table, yaml or json`},
-		"DiscoveryOfOne":  {"discovery is of the extension", []string{"call", "discovery", "--handler", "x"}, "", cmdline.ExitUsage, "Discovery has no handlers: want no --handler"},
+		"DiscoveryOfOne":  {"discovery is of the extension", []string{"call", "discovery", "--handler", "x"}, "", cmdline.ExitUsage, "Discovery has no handlers: leave --handler out"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -48,8 +48,9 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"selectors need, so conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
-			"The exit status is 0 if handlers would be called, or if the hook goes to all that match and none\n" +
-			"does. It is 1 if the call would fail before that or, with --call, if it fails.",
+			"The exit status is 0 if handlers would be called, or if the hook goes to all matching handlers\n" +
+			"and none matches. It is 1 if the call would fail before it reaches a handler or, with --call,\n" +
+			"if the call fails.",
 		Example: "  hookgate explain BeforeClusterUpgrade -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate explain GeneratePatches -f request.yaml --extension-configs manifests/ --call\n" +
 			"  hookgate explain CanUpdateMachine -f request.yaml --context management -o json",

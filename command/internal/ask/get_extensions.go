@@ -56,12 +56,11 @@ func newGetExtensionsCommand() *cobra.Command {
 		Short:   "List the extensions, and whether they are up",
 		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
 			"minutes, and their last errors.\n\n" +
-			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with the conditions that a\n" +
-			"gateway writes:\n" +
-			"Discovered, whether the extension has answered with its handlers, and Available, whether calls\n" +
-			"are sent to the extension: after failures, its circuit opens, and no calls are sent while the circuit is\n" +
-			"open. This needs no gateway. Add\n" +
-			"--gateway to list the extensions of the gateway in that cluster.",
+			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with two conditions\n" +
+			"that a gateway writes. Discovered tells whether the extension has answered with its handlers.\n" +
+			"Available tells whether calls are sent to the extension: failures open its circuit, and while\n" +
+			"the circuit is open, no calls are sent. This needs no gateway. Add --gateway to list the\n" +
+			"extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
 			"  hookgate get extensions acme --watch\n" +
 			"  hookgate get extensions --gateway hookgate-system --context management\n" +
@@ -87,7 +86,7 @@ func newGetExtensionsCommand() *cobra.Command {
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"list only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
-		"format: table, wide, name, or yaml or json, which have the form of the status of the gateway")
+		"format: table, wide, name, yaml or json; yaml and json have the form of the gateway's status")
 	f.BoolVarP(&o.watch, "watch", "w", false, "list again whenever the state of an extension changes")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd

@@ -160,7 +160,7 @@ func TestCheckUsage(t *testing.T) {
 		"BadURL":    {[]string{"ftp://a"}, cmdline.ExitUsage, `not with "ftp"`},
 		"NoTLS":     {[]string{"grpc://ext.example:9090"}, cmdline.ExitUsage, "want grpcs://ext.example:9090"},
 		"ListOfURL": {[]string{"--list", "https://a"}, cmdline.ExitUsage, "want no URL with --list"},
-		"ListJUnit": {[]string{"--list", "-o", "junit"}, cmdline.ExitUsage, "--list has table and json"},
+		"ListJUnit": {[]string{"--list", "-o", "junit"}, cmdline.ExitUsage, "--list prints a table or json"},
 		"NoFile":    {[]string{"https://127.0.0.1:1", "--infrastructure", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},
 		"Unknown":   {[]string{"https://127.0.0.1:1", "--infrastructure", unknownMember}, cmdline.ExitUsage, `unknown field "machines"`},
 		"NoObject":  {[]string{"https://127.0.0.1:1", "--infrastructure", noObject}, cmdline.ExitUsage, "machine: want an object"},

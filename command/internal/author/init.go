@@ -28,9 +28,10 @@ func NewInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init {" + strings.Join(kinds, " | ") + "} NAME",
 		Short: "Make a project: a rule, a job, or an extension",
-		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests. A rule and a\n" +
-			"job need no server. The other kinds are languages: an extension written with the package for\n" +
-			"authors, and a gateway beside it in its Deployment.\n\n" +
+		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests. A\n" +
+			"rule and a job need no server. The other kinds are programming languages: the project is an\n" +
+			"extension, written with Hookgate's package for that language, and its Deployment runs a\n" +
+			"gateway beside it.\n\n" +
 			"NAME is the name of the project and of its objects. Nothing is overwritten.",
 		Example: "  hookgate init rule approve-upgrade\n" +
 			"  hookgate init go acme --module github.com/acme/acme",

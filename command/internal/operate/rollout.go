@@ -113,8 +113,8 @@ func (r *clusterRollout) get(ctx context.Context) (*v1alpha1.ExtensionRollout, e
 	of := &v1alpha1.ExtensionRollout{}
 	err := within(ctx, func(ctx context.Context) error { return r.Get(ctx, client.ObjectKey{Name: r.name}, of) })
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s %q: kubectl get extensionrollouts lists them, and hookgate rollout adopt "+
-			"makes one of an ExtensionConfig in use", rollout.Kind, r.name)
+		return nil, fmt.Errorf("there is no %s %q: kubectl get extensionrollouts lists them, and hookgate "+
+			"rollout adopt makes one from an ExtensionConfig in use", rollout.Kind, r.name)
 	}
 	return of, r.failed("get", err)
 }

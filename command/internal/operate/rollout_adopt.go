@@ -27,10 +27,11 @@ func newRolloutAdoptCommand() *cobra.Command {
 	cmd := o.command(&cobra.Command{
 		Use:   "adopt NAME [--candidate EXTENSIONCONFIG]",
 		Short: "Make an ExtensionRollout from an ExtensionConfig that is in use",
-		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That ExtensionConfig\n" +
-			"becomes the stable version. The handlers keep their names, and no Cluster changes versions. With\n" +
-			"--candidate, Clusters are compared, too; none moves until spec.candidateFor or \"hookgate rollout approve\"\n" +
-			"says so.",
+		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That\n" +
+			"ExtensionConfig becomes the stable version. The handlers keep their names, and no Cluster\n" +
+			"changes versions. With --candidate, the answers of both versions are compared for each\n" +
+			"Cluster, too; no Cluster moves until spec.candidateFor or \"hookgate rollout approve\" allows\n" +
+			"it.",
 		Example: "  hookgate rollout adopt acme --dry-run\n" +
 			"  hookgate rollout adopt acme --candidate acme-v7 --context management",
 	}, func(ctx context.Context, r *clusterRollout) error {

@@ -30,16 +30,18 @@ func newRolloutApproveCommand() *cobra.Command {
 	cmd := o.addYes(o.command(&cobra.Command{
 		Use:   "approve NAME --cluster NAMESPACE/NAME | --all | --variables",
 		Short: "Let Clusters move although the versions answer differently for them",
-		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they move to the\n" +
-			"candidate regardless of spec.candidateFor. --variables approves differences in the answers to calls about\n" +
-			"no Cluster, such as DiscoverVariables: until approved, they keep the candidate from being promoted.",
+		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they\n" +
+			"move to the candidate regardless of spec.candidateFor. --variables approves differences in the\n" +
+			"answers to calls about no Cluster, such as DiscoverVariables: until they are approved, the\n" +
+			"candidate cannot be promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
 			"  hookgate rollout approve acme --variables --yes",
 	}, a.approve))
 	f := cmd.Flags()
 	f.StringArrayVar(&a.clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
-	f.BoolVar(&a.all, "all", false, "all Clusters, including those not compared yet")
-	f.BoolVar(&a.variables, "variables", false, "calls about no Cluster")
+	f.BoolVar(&a.all, "all", false, "approve all Clusters, including those not compared yet")
+	f.BoolVar(&a.variables, "variables", false, "approve the answers to calls about no Cluster, such as "+
+		"DiscoverVariables")
 	f.BoolVar(&a.force, "force", false, "approve Clusters that have not been compared, too")
 	return cmd
 }
@@ -104,7 +106,7 @@ func (a *approval) entries() ([]string, error) {
 		entries = append(entries, rollout.None)
 	}
 	if len(entries) == 0 {
-		return nil, cmdline.Usagef("say what is approved: --cluster NAMESPACE/NAME, --all or --variables")
+		return nil, cmdline.Usagef("say what to approve: --cluster NAMESPACE/NAME, --all or --variables")
 	}
 	return entries, nil
 }
@@ -116,8 +118,8 @@ func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords)
 	}
 	for _, name := range a.clusters {
 		if records.clusters[name] == nil {
-			return fmt.Errorf("approve: Cluster %s has not been compared with %s: wait until Cluster API has reconciled it, "+
-				"with spec.compare; --force approves unseen", name, of.Spec.Candidate)
+			return fmt.Errorf("approve: Cluster %s has not been compared with %s: set spec.compare, and wait "+
+				"until Cluster API has reconciled it, or use --force", name, of.Spec.Candidate)
 		}
 	}
 	return nil

@@ -27,10 +27,11 @@ func newRolloutPromoteCommand() *cobra.Command {
 	cmd := o.addYes(o.command(&cobra.Command{
 		Use:   "promote NAME",
 		Short: "Make the candidate stable, for all Clusters",
-		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the stable version:\n" +
-			"it answers for all Clusters at once. spec.candidate, candidateFor, approved and paused are cleared. The command\n" +
-			"refuses while Clusters that have neither moved nor been approved differ or have not been compared, and\n" +
-			"while unapproved variables differ.",
+		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the\n" +
+			"stable version: it answers for all Clusters at once. spec.candidate, candidateFor, approved\n" +
+			"and paused are cleared. The command refuses while there are Clusters that differ or have not\n" +
+			"been compared, unless they have moved or are approved, and while variables differ that are not\n" +
+			"approved.",
 		Example: "  hookgate rollout promote acme --context management",
 	}, func(ctx context.Context, r *clusterRollout) error { return r.promote(ctx, force) }))
 	cmd.Flags().BoolVar(&force, "force", false, "promote regardless of what differs for Clusters")

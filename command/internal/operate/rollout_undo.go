@@ -20,7 +20,7 @@ func newRolloutAbortCommand() *cobra.Command {
 	var o rolloutOptions
 	return o.command(&cobra.Command{
 		Use:   "abort NAME",
-		Short: "Let no more Clusters move",
+		Short: "Stop further Clusters from moving",
 		Long: "Set spec.paused: no more Clusters move to the candidate. Those that have moved stay;\n" +
 			"\"hookgate rollout undo\" moves them back.",
 		Example: "  hookgate rollout abort acme --context management",
@@ -91,9 +91,9 @@ func newRolloutUndoCommand() *cobra.Command {
 	cmd := o.addYes(o.command(&cobra.Command{
 		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
 		Short: "Move Clusters back to the stable version",
-		Long: "Show which Clusters have moved and what differs for them, ask for confirmation, let no more Clusters\n" +
-			"move, and move these back: the stable version answers for them at once, and what differs is replaced again.\n" +
-			"Without --cluster, all Clusters that have moved go back.",
+		Long: "Show which Clusters have moved and what differs for them, ask for confirmation, stop further\n" +
+			"Clusters from moving, and move these back: the stable version answers for them at once, and\n" +
+			"what differs is replaced again. Without --cluster, all Clusters that have moved go back.",
 		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
 	}, func(ctx context.Context, r *clusterRollout) error { return r.undo(ctx, clusters) }))
 	cmd.Flags().StringArrayVar(&clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")

@@ -54,7 +54,8 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	case errors.Is(err, body.ErrEncoding):
 		encoding := strings.ToLower(encodings)
 		return nil, x.fail(hook.BadResponse,
-			fmt.Sprintf("answer is encoded with Content-Encoding %s, which was not asked for", quote(encoding)), nil)
+			fmt.Sprintf("answer is encoded with Content-Encoding %s, which was not "+
+				"requested", quote(encoding)), nil)
 	default:
 		return nil, x.interrupted(ctx, err)
 	}

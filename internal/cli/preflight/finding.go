@@ -62,7 +62,7 @@ const (
 // Rules returns all rules, the worst first. The last is for handlers without a problem.
 func Rules() []Rule {
 	return []Rule{
-		{ruleUnreadable, Break, "A manifest cannot be read, so that it is not known what the upgrade means for it."},
+		{ruleUnreadable, Break, "A manifest cannot be read, so the effect of the upgrade on it is not known."},
 		{ruleHookUnknown, Break, "The handler implements a hook, or a version of it, that the gateway does not have."},
 		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed."},
 		{ruleNotCalled, Break, "Cluster API does not call the hook that the handler implements."},
@@ -70,26 +70,29 @@ func Rules() []Rule {
 			"Cluster API objects in requests change, and it is not stated which version the handler understands."},
 		{ruleCannotConvert, Break,
 			"The gateway cannot convert what Cluster API sends to what the handler understands."},
-		{ruleChainBroken, Break, "A step of the HandlerChain would not be called, so that calls of the chain fail."},
-		{ruleSeveral, Break, "Cluster API takes one handler of the hook, and several are offered to it."},
+		{ruleChainBroken, Break, "A step of the HandlerChain would not be called, so calls of the chain fail."},
+		{ruleSeveral, Break, "Cluster API accepts one handler of the hook, but several are offered to it."},
 		{ruleUndiscovered, Unknown, "It is not known which handlers the extension has."},
 		{ruleMembersLost, Degrade,
 			"The gateway converts requests for the handler, and its version cannot express some members."},
 		{ruleVariables, Degrade,
-			"The metadata of variables changes its place, and it is not stated which one the handler uses."},
-		{ruleRequests, Warn, "Requests of the handler have more than now, which one that decodes strictly refuses."},
-		{ruleAnswers, Warn, "Cluster API acts on answers of the handler, or calls it, in another way than now."},
+			"The metadata of variables changes its place, and it is not stated which place the handler uses."},
+		{ruleRequests, Warn, "Requests to the handler get new members, which a handler that decodes strictly " +
+			"refuses."},
+		{ruleAnswers, Warn, "Cluster API acts on the handler's answers, or calls the handler, differently than " +
+			"now."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook."},
 		{ruleNotStated, Warn, "It is not stated which version of Cluster API objects the handler understands, " +
 			"or which Cluster API it works with now."},
 		{ruleNeverSent, Warn,
 			"A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
-		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with and without the upgrade."},
+		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with or without the upgrade."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
 		{ruleReferences, Warn,
 			"The gateway converts Clusters for the handler, and it is not known whether it can tell the versions of " +
 				"the objects that they refer to."},
-		{ruleGateway, Warn, "The extension is a gateway, and what is registered with it is not judged here."},
+		{ruleGateway, Warn, "The extension is a gateway, and the handlers registered with that gateway are not " +
+			"judged here."},
 		{ruleOK, OK, "Nothing changes for the handler."},
 	}
 }

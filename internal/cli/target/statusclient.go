@@ -64,7 +64,8 @@ func (o *StatusOptions) AddFlags(cmd *cobra.Command) *pflag.FlagSet {
 func (o *StatusOptions) Ask(cmd *cobra.Command, f func(c *StatusClient) error) error {
 	return o.ask(cmd, func(c *StatusClient, others []string) error {
 		if len(others) > 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "This is what %s knows; --gateway %s/POD asks another replica: %s.\n",
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "This is what %s knows; --gateway %s/POD queries another "+
+				"replica: %s.\n",
 				c.Name(), o.Tunnel.Pod().Namespace, strings.Join(others, ", "))
 		}
 		return f(c)

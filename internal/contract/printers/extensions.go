@@ -84,13 +84,14 @@ func Message(x *status.Extension) string {
 	case "Fail":
 		parts = append(parts, "calls to all handlers of a hook fail until its handlers are known")
 	case "Ignore":
-		parts = append(parts, "it was never discovered: calls to all handlers of a hook are answered without it")
+		parts = append(parts, "it was never discovered, and calls to all handlers of a hook are answered "+
+			"without it")
 	}
 	if unsteady := unsteadyOf(x.Handlers); unsteady != "" {
 		parts = append(parts, unsteady)
 	}
 	if n := len(x.Withheld); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not served, because its policy does not have their hooks",
+		parts = append(parts, fmt.Sprintf("%s not served, because its policy does not allow their hooks",
 			text.Plural(n, "handler")+are(n)))
 	}
 	return strings.Join(parts, "; ")
@@ -321,7 +322,7 @@ func MessageNotes(h *status.Handler) (notes []string) {
 		notes = append(notes, "times, durations and identifiers in its messages are masked, by messages: "+h.Messages)
 	}
 	if h.Lifted != "" {
-		notes = append(notes, "its holds are lifted, by liftedHolds, of Cluster "+h.Lifted)
+		notes = append(notes, "liftedHolds lifts its holds of Cluster "+h.Lifted)
 	}
 	return notes
 }

@@ -215,18 +215,18 @@ func TestJudge(t *testing.T) {
 		},
 		"steps that are missing, of another hook, or ignored": {
 			[]registry.Chain{of("c", "CanUpdateMachine", true, "x.none", "p.acme", "i.acme", "w.acme")}, kinds.Verdict{Reason: "StepMissing", Message: `Calls fail: steps[0]: no handler "x.none" is registered; ` +
-				`steps[1]: handler "p.acme" serves the hook GeneratePatches, not CanUpdateMachine; steps[2]: handler "i.acme" has failurePolicy Ignore, so that a failure would read as an answer: ` +
+				`steps[1]: handler "p.acme" serves the hook GeneratePatches, not CanUpdateMachine; steps[2]: handler "i.acme" has failurePolicy Ignore, so a failure would look like an answer: ` +
 				`set failurePolicy: Fail in its ExtensionPolicy; steps[3]: no handler "w.acme" is registered`}, "False",
 		},
 		"more missing steps than a message has room for": {
 			[]registry.Chain{of("c", "GeneratePatches", false, strings.Fields(twelve)...)}, kinds.Verdict{Reason: "StepMissing", Message: "Calls fail: " + missingSteps(20) + "; and 1 more"}, "False",
 		},
 		"a handler that is no step is offered beside it": {
-			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme")}, kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API takes one handler of UpdateMachine in all, and 2 are offered: c, v--acme" + puts}, "True",
+			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme")}, kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API accepts only one handler of UpdateMachine, but 2 are offered: c, v--acme" + puts}, "True",
 		},
 		"another chain is offered beside it": {
 			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme"), of("d", "UpdateMachine", true, "u.acme", "v.acme")},
-			kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API takes one handler of UpdateMachine in all, and 2 are offered: c, d" + puts}, "True",
+			kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API accepts only one handler of UpdateMachine, but 2 are offered: c, d" + puts}, "True",
 		},
 		"a chain whose name is taken is not": {
 			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme", "v.acme"), of("roll", "UpdateMachine", true, "u.acme")}, kinds.Verdict{Reason: "Ready", Message: "Calls go to 2 handlers"}, "True",
@@ -311,7 +311,7 @@ func TestJudgeWithheld(t *testing.T) {
 	}
 	c := registry.Chain{Name: "c", Hook: hook.GroupHook{Group: hook.Group, Hook: "GeneratePatches"}, Steps: []registry.ChainStep{{Handler: "p.acme"}}}
 	r.SetChains([]registry.Chain{c})
-	const want = `Calls fail: steps[0]: handler "p.acme" is not served: spec.hooks of ExtensionPolicy "vetted" does not have GeneratePatches`
+	const want = `Calls fail: steps[0]: handler "p.acme" is not served: spec.hooks of ExtensionPolicy "vetted" does not list the hook GeneratePatches`
 	if got := Judge(r.Snapshot(), &c, true); got.Message != want {
 		t.Errorf("got %s, want %s", got.Message, want)
 	}

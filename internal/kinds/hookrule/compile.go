@@ -140,7 +140,8 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 	at := path.Child("hook")
 	if spec.Hook == "UpdateMachine" {
 		in.errs = append(in.errs, field.Invalid(at, spec.Hook,
-			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can"))
+			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), but cannot make the "+
+				"change: a HookJob can"))
 	} else {
 		in.errs = append(in.errs, kinds.NoHook(at, spec.Hook, "a rule can answer", known))
 	}
@@ -159,7 +160,7 @@ func (in *compilation) forbidOthers(spec *v1alpha1.HookRuleSpec, path *field.Pat
 			set := value.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
 			if !may[name] && !set.IsZero() {
 				in.errs = append(in.errs, field.Forbidden(path.Child(name),
-					fmt.Sprintf("rules of %s have none of %s", in.hook.Hook, strings.Join(of.fields, ", "))))
+					fmt.Sprintf("rules of %s cannot have %s", in.hook.Hook, strings.Join(of.fields, ", "))))
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func TestOtherMistakes(t *testing.T) {
 	for spec, want := range map[string]string{
 		"hook: BeforeClusterUpgrad\nhold: [{if: 'true', message: '\"a\"'}]":                                       `spec.hook: Invalid value: "BeforeClusterUpgrad": no hook that a rule can answer has this name: did you mean "BeforeClusterUpgrade"?`,
 		"hook: BeforeClusterUpgrade":                                                                              `spec: Required value: must have one of hold, fail, windows and concurrency`,
-		"hook: CanUpdateMachine\nallow: [{path: /machine/spec}]\nhold: [{if: 'true', message: '\"a\"'}]":          `spec.hold: Forbidden: rules of CanUpdateMachine have none of hold, fail, windows, concurrency`,
+		"hook: CanUpdateMachine\nallow: [{path: /machine/spec}]\nhold: [{if: 'true', message: '\"a\"'}]":          `spec.hold: Forbidden: rules of CanUpdateMachine cannot have hold, fail, windows, concurrency`,
 		"hook: AfterClusterUpgrade\nconcurrency: {limit: 1}":                                                      `spec.concurrency: Forbidden: no hook follows AfterClusterUpgrade that frees a place`,
 		"hook: BeforeClusterUpgrade\nparams: [{name: a, admitted: true}]\nhold: [{if: 'true', message: '\"a\"'}]": `spec.params[0].admitted: Forbidden: Clusters show that they are past BeforeClusterCreate, and no other hook`,
 		// A text without inner quotes, also one of a single word or with an apostrophe, and what may be an expression.

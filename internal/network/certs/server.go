@@ -139,7 +139,8 @@ func (s *Server) look() {
 		return
 	}
 	s.current.Store(next)
-	s.logger.Info("certificate authorities of callers replaced; connections accepted before end", "file", s.caFile)
+	s.logger.Info("certificate authorities of callers replaced; connections accepted before are "+
+		"closed", "file", s.caFile)
 	s.changed.Notify()
 }
 

@@ -154,7 +154,7 @@ func (o *Observer) logMisspelt(ctx context.Context, c extension.Call, misspelt [
 		attrs := []slog.Attr{
 			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("problem", text),
 		}
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has a member that means nothing (logged once)",
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has an unknown member, which has no effect (logged once)",
 			withID(c, attrs)...)
 	}
 }
@@ -167,7 +167,7 @@ func (o *Observer) logFailure(ctx context.Context, c extension.Call, message str
 // logAudited logs what a rule would have answered. Callers that are not held ask again whenever they reconcile.
 func (o *Observer) logAudited(ctx context.Context, c extension.Call, would *extension.Audited, took time.Duration) {
 	if o.auditLines.Allow() {
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered, if its action was not Audit",
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered if its action were not Audit",
 			append(callAttrs(c, took), slog.String("namespace", would.Namespace), slog.String("cluster", would.Cluster),
 				slog.String("answer", would.String()))...)
 	}

@@ -70,7 +70,7 @@ func newStatusCollector(d *definer) *statusCollector {
 		}
 	}
 	c.closed = d.described("gauge", "hookgate_closed_objects",
-		"Objects of a kind that have a mistake and no earlier valid version: calls that they may govern fail.",
+		"Objects of a kind that have a mistake and no earlier valid version: calls to which they may apply fail.",
 		"kind")
 	d.registerer.MustRegister(c)
 	return c

@@ -18,7 +18,7 @@ func (r *Reporter) unsteady(e *registry.Entry) string {
 	if !ok {
 		return ""
 	}
-	advice := "correct the extension: no policy masks all that changes"
+	advice := "correct the extension: no policy can mask all of the changes"
 	switch {
 	case e.Policy.Masking() == policy.Steady:
 		advice = "correct the extension: messages: Steady does not mask what changes"

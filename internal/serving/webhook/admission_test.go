@@ -206,8 +206,8 @@ func TestRefusalsOfExtensionPolicies(t *testing.T) {
 		}), `ExtensionPolicy.hookgate.dev "p" is invalid: spec.matchConditions[0].expression: Invalid value: `, false},
 		"Misspelled": {nil, with(func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.MatchConditions = []v1alpha1.MatchCondition{{Name: "a", Expression: "request.nmespace == 'a'"}}
-		}), `ExtensionPolicy.hookgate.dev "p" is invalid: spec.matchConditions[0].expression: Invalid value: suits the requests of ` +
-			"no hook; in a request of AfterClusterUpgrade: line 1, column 8: undefined field 'nmespace'", false},
+		}), `ExtensionPolicy.hookgate.dev "p" is invalid: spec.matchConditions[0].expression: Invalid value: does not suit the requests of ` +
+			"any hook; in a request of AfterClusterUpgrade: line 1, column 8: undefined field 'nmespace'", false},
 		"OfOneHook": {nil, with(func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.MatchConditions = []v1alpha1.MatchCondition{{Name: "a", Expression: "request.items.all(i, i.uid != '')"}}
 		}), "", false},

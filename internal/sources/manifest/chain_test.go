@@ -170,7 +170,7 @@ func TestInventoryKeepsChains(t *testing.T) {
 		t.Errorf("got %+v, %q, %v", third.Of(handlerchain.Kind), kinds.Mistakes(third.Items(handlerchain.Kind)), problems)
 	}
 	bad, _ := (&Inventory{}).Next(file("{hook: GeneratePatches}"), words)
-	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls that it may govern fail with NotReady") {
+	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls to which it may apply fail with NotReady") {
 		t.Errorf("got %+v, %q", bad.Of(handlerchain.Kind), kinds.Mistakes(bad.Items(handlerchain.Kind)))
 	}
 }
