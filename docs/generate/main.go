@@ -40,6 +40,7 @@ func main() {
 		{"conversion.md", "losses", convert.Document},
 		{"limits.md", "limits", limits.Document},
 		{"upgrading.md", "changes", changes},
+		{"upgrading.md", "findings", findings},
 	} {
 		if err := fill(filepath.Join(os.Args[1], part.page), part.name, part.document); err != nil {
 			fmt.Fprintln(os.Stderr, err)
