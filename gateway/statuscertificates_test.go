@@ -43,16 +43,16 @@ func TestStatusOfCertificates(t *testing.T) {
 	}{
 		"before any call":         {extension.Certificates{Bundle: []certs.Expiry{ends("ca", 200)}}, "", "", map[string]string{"caBundle": at(200)}},
 		"nothing is near":         {extension.Certificates{Leaf: ends("acme", 31), Chain: ends("ca", 200)}, "", "", map[string]string{"leaf": at(31), "chain": at(200)}},
-		"leaf":                    {extension.Certificates{Leaf: ends("acme", 29)}, "its certificate CN=acme expires at " + at(29), "", map[string]string{"leaf": at(29)}},
-		"expired":                 {extension.Certificates{Leaf: ends("acme", -1)}, "its certificate CN=acme expired at " + at(-1), "", map[string]string{"leaf": at(-1)}},
-		"authority":               {extension.Certificates{Chain: ends("ca", 5), Bundle: []certs.Expiry{ends("ca", 5)}}, "the authority of its certificate, CN=ca, expires at " + at(5), "", map[string]string{"chain": at(5), "caBundle": at(5)}},
-		"caBundle":                {extension.Certificates{Bundle: []certs.Expiry{ends("ca", -5)}}, "the certificate in its caBundle, CN=ca, expired at " + at(-5), "", map[string]string{"caBundle": at(-5)}},
+		"leaf":                    {extension.Certificates{Leaf: ends("acme", 29)}, "expires " + at(29) + ": its certificate CN=acme", "", map[string]string{"leaf": at(29)}},
+		"expired":                 {extension.Certificates{Leaf: ends("acme", -1)}, "expired " + at(-1) + ": its certificate CN=acme", "", map[string]string{"leaf": at(-1)}},
+		"authority":               {extension.Certificates{Chain: ends("ca", 5), Bundle: []certs.Expiry{ends("ca", 5)}}, "expires " + at(5) + ": the authority of its certificate, CN=ca", "", map[string]string{"chain": at(5), "caBundle": at(5)}},
+		"caBundle":                {extension.Certificates{Bundle: []certs.Expiry{ends("ca", -5)}}, "expired " + at(-5) + ": the certificate in its caBundle, CN=ca", "", map[string]string{"caBundle": at(-5)}},
 		"an old one, and the new": {extension.Certificates{Chain: ends("new", 300), Bundle: []certs.Expiry{ends("old", -5), ends("new", 300)}}, "", "", map[string]string{"chain": at(300), "caBundle": at(300)}},
 		"an old one in use": {
 			extension.Certificates{Bundle: []certs.Expiry{ends("old", -5), ends("new", 300)}}, "",
 			"in its caBundle, these have expired: CN=old", map[string]string{"caBundle": at(300)},
 		},
-		"several, all near": {extension.Certificates{Bundle: []certs.Expiry{ends("old", 3), ends("new", 4)}}, "the last certificate in its caBundle, CN=new, expires at " + at(4), "", map[string]string{"caBundle": at(4)}},
+		"several, all near": {extension.Certificates{Bundle: []certs.Expiry{ends("old", 3), ends("new", 4)}}, "expires " + at(4) + ": the last certificate in its caBundle, CN=new", "", map[string]string{"caBundle": at(4)}},
 	} {
 		f.Certificates = func(cc registry.ClientConfig) extension.Certificates { return tt.known }
 		g := f.Gateway()

@@ -333,7 +333,7 @@ func TestAuthoritiesOfCallersThatEnd(t *testing.T) {
 	write(t, dir, CAFile, slices.Concat(certificates.New(t).CAPEM, old.CertPEM))
 	s.Reload()
 	at := Bundle(old.CertPEM)[0].NotAfter
-	want := "of the authorities of callers, no subject expired at " + at.Format(time.RFC3339) +
+	want := "of the authorities of callers, no subject expired " + at.Format(time.RFC3339) +
 		": give callers certificates of another one, and remove it"
 	if got := s.AuthoritiesWarning(now); got != want || !s.AuthoritiesNotAfter().Equal(at) {
 		t.Errorf("until %s: %q, want %q", s.AuthoritiesNotAfter(), got, want)

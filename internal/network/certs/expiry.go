@@ -49,7 +49,7 @@ func (e Expiry) Expired(now time.Time) bool { return !e.NotAfter.IsZero() && now
 
 // Text says when the certificate expires or has expired. It changes only when that happens.
 func (e Expiry) Text(now time.Time) string {
-	at := " at " + e.NotAfter.UTC().Format(time.RFC3339)
+	at := " " + e.NotAfter.UTC().Format(time.RFC3339)
 	if e.Expired(now) {
 		return "expired" + at
 	}

@@ -38,13 +38,13 @@ func (r *Reporter) certify(x *status.Extension, cc registry.ClientConfig, now ti
 	if e := known.Leaf; !e.NotAfter.IsZero() {
 		add(ofLeaf, e)
 		if e.Near(now) {
-			near = append(near, "its certificate "+e.Subject+" "+e.Text(now))
+			near = append(near, e.Text(now)+": its certificate "+e.Subject)
 		}
 	}
 	if e := known.Chain; !e.NotAfter.IsZero() {
 		add(ofChain, e)
 		if e.Near(now) {
-			near = append(near, "the authority of its certificate, "+e.Subject+", "+e.Text(now))
+			near = append(near, e.Text(now)+": the authority of its certificate, "+e.Subject)
 		}
 	}
 	if last := certs.Last(known.Bundle); !last.NotAfter.IsZero() {
@@ -55,8 +55,8 @@ func (r *Reporter) certify(x *status.Extension, cc registry.ClientConfig, now ti
 				of.Expired = append(of.Expired, e.Subject)
 			}
 		}
-		if text := bundleText(x, of, last, known.Chain, now); text != "" {
-			near = append(near, text)
+		if said := bundleText(x, of, last, known.Chain, now); said != "" {
+			near = append(near, said)
 		}
 	}
 	x.Expiring = strings.Join(near, "; ")
@@ -69,10 +69,10 @@ func bundleText(x *status.Extension, of *status.Certificate, last, chain certs.E
 	case last.Near(now) && last == chain:
 		return "" // said of it already
 	case last.Near(now) && of.Certificates == 1:
-		return "the certificate in its caBundle, " + last.Subject + ", " + last.Text(now)
+		return last.Text(now) + ": the certificate in its caBundle, " + last.Subject
 	case last.Near(now):
-		return "the last certificate in its caBundle, " + last.Subject + ", " + last.Text(now)
-	case len(of.Expired) > 0 && chain.NotAfter.IsZero() && strings.Contains(x.Error, "certificate not trusted"):
+		return last.Text(now) + ": the last certificate in its caBundle, " + last.Subject
+	case len(of.Expired) > 0 && chain.NotAfter.IsZero() && strings.Contains(x.Error, "unknown authority"):
 		return "in its caBundle, these have expired: " + text.Join(of.Expired, ", ", limits.Problems)
 	}
 	return ""
