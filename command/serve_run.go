@@ -120,7 +120,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	files.notices = append(files.notices, func() status.Notice { return observe.Closed(reg.Snapshot()) })
 	reporter := &observe.Reporter{
 		ID: self, Version: cmdline.CurrentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
-		Observer: observer, Namespaces: source, Notices: files.all,
+		Observer: observer, Namespaces: source, Notices: files.all, Certificates: transports.Certificates,
 	}
 	o.report(metrics, reporter, source)
 	var callers atomic.Pointer[net.Addr] // the address for them, which has the page of the hooks

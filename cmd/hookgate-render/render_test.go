@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,14 @@ func TestPatchesOfExtensionsAreRendered(t *testing.T) {
 	}
 	if again := objects(t, x.flags()...); cmp.Diff(all, again) != "" {
 		t.Errorf("a second render (-first +second):\n%s", cmp.Diff(all, again))
+	}
+}
+
+// The example renders by itself, and its patch is seen.
+func TestExampleIsRendered(t *testing.T) {
+	got := render(t, "-f", "../../examples/render", "-o", "table")
+	if !regexp.MustCompile(`MachineDeployment/md/bootstrap +KubeadmConfigTemplate +prod-1-md-xxxxx +patch zone`).MatchString(got.out) {
+		t.Errorf("got %v", got)
 	}
 }
 

@@ -202,7 +202,7 @@ func statesOf(g *status.Gateway) string {
 	var b strings.Builder
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
-		fmt.Fprintf(&b, "%s %s %s %t %d\n", x.Name, x.State, x.Circuit.State, x.Stale, len(x.Handlers))
+		fmt.Fprintf(&b, "%s %s %s %t %d %t\n", x.Name, x.State, x.Circuit.State, x.Stale, len(x.Handlers), x.Expiring != "")
 	}
 	for _, n := range g.Notices {
 		fmt.Fprintln(&b, n.Name, n.Text, n.Details)

@@ -27,7 +27,7 @@ type approval struct {
 func newRolloutApproveCommand() *cobra.Command {
 	var o rolloutOptions
 	var a approval
-	cmd := o.addYes(o.command(&cobra.Command{
+	cmd := o.addDirectory(o.addYes(o.command(&cobra.Command{
 		Use:   "approve NAME --cluster NAMESPACE/NAME | --all | --variables",
 		Short: "Let Clusters move although the versions answer differently for them",
 		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they\n" +
@@ -35,8 +35,9 @@ func newRolloutApproveCommand() *cobra.Command {
 			"answers to calls about no Cluster, such as DiscoverVariables: until they are approved, the\n" +
 			"candidate cannot be promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
-			"  hookgate rollout approve acme --variables --yes",
-	}, a.approve))
+			"  hookgate rollout approve acme --variables --yes\n" +
+			"  hookgate rollout approve acme --cluster team-a/prod-1 --extension-configs manifests --state-dir state",
+	}, a.approve)))
 	f := cmd.Flags()
 	f.StringArrayVar(&a.clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
 	f.BoolVar(&a.all, "all", false, "approve all Clusters, including those not compared yet")
@@ -47,7 +48,7 @@ func newRolloutApproveCommand() *cobra.Command {
 }
 
 // approve shows what is approved, asks, and does it.
-func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
+func (a *approval) approve(ctx context.Context, r *rolloutWork) error {
 	approved, err := a.entries()
 	if err != nil {
 		return err
@@ -64,10 +65,7 @@ func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
 		return err
 	}
 	a.show(r, records)
-	if err := r.confirm(fmt.Sprintf("Approve that these have the answers of %s?", of.Spec.Candidate)); err != nil {
-		return err
-	}
-	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error {
+	change := func(spec *v1alpha1.ExtensionRolloutSpec) error {
 		for _, entry := range approved {
 			if !slices.Contains(spec.Approved, entry) {
 				spec.Approved = append(spec.Approved, entry)
@@ -78,8 +76,14 @@ func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
 				"annotation %s: %s", n, limits.RolloutApproved, v1alpha1.ApproveRolloutAnnotation, spec.Candidate)
 		}
 		return nil
-	})
-	if err != nil {
+	}
+	if err := r.preview(of, change); err != nil {
+		return err
+	}
+	if err := r.confirm(fmt.Sprintf("Approve that these have the answers of %s?", of.Spec.Candidate)); err != nil {
+		return err
+	}
+	if err := r.change(ctx, of, change); err != nil {
 		return err
 	}
 	r.sayf("Approved.")
@@ -126,7 +130,7 @@ func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords)
 }
 
 // show says what differs for what is approved.
-func (a *approval) show(r *clusterRollout, records *rolloutRecords) {
+func (a *approval) show(r *rolloutWork, records *rolloutRecords) {
 	for _, name := range a.clusters {
 		r.show("Cluster "+name, records.clusters[name])
 	}
@@ -141,7 +145,7 @@ func (a *approval) show(r *clusterRollout, records *rolloutRecords) {
 }
 
 // sayStops says what keeps all Clusters from moving.
-func (r *clusterRollout) sayStops(of *v1alpha1.ExtensionRollout, records *rolloutRecords) {
+func (r *rolloutWork) sayStops(of *v1alpha1.ExtensionRollout, records *rolloutRecords) {
 	if of.Spec.Paused || records.aborted != nil {
 		r.sayf("No Cluster moves now, because the rollout is paused or aborted: hookgate rollout resume %s", r.name)
 	}

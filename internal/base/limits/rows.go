@@ -260,6 +260,7 @@ func times() []Limit {
 		{"extension", "one attempt at discovery", long(DiscoveryTimeout), "`Discovered` is `False`", "", "`hookgate_discovery_duration_seconds`"},
 		{"extension", "a probe of the server; time between two probes", long(ProbeTimeout) + "; " + long(ProbeInterval), "`Down`", "", ""},
 		{"extension", "time between two requests for the Secret with the extension's CA", long(SecretInterval), "the request waits", "", ""},
+		{"extension", "certificates of its servers that are remembered; time that one counts after another was shown", count(ShownCertificates) + "; " + long(ShownCertificateTime), "the first to expire of those left is reported", "", "`hookgate_extension_certificate_expiry_timestamp_seconds`"},
 		{"extension", "age of the calls that the status counts (this takes 3.5 KiB for each handler that was called)", long(StatusWindow), "the call is no longer counted", "", ""},
 		{"rule", "time between two checks of the Clusters that have places", long(PlacesInterval), "", "", ""},
 		{"rule", "age of a place that is being given to a Cluster; time since a place lost its rule, or its owner and Cluster", long(PlaceAnnounced) + "; " + long(PlaceUnknown), "the place is free again", "", ""},

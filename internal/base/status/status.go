@@ -109,6 +109,10 @@ type Extension struct {
 	// Misspelt says which members of its discovery mean nothing, because their names are misspelt. It is known to the
 	// process that discovers the extension.
 	Misspelt []string `json:"misspelt,omitempty"`
+	// Certificates are those that calls to the extension depend on, as far as this process knows them.
+	Certificates []Certificate `json:"certificates,omitempty"`
+	// Expiring says which of them have expired or will soon; it is empty if none has.
+	Expiring string `json:"expiring,omitempty"`
 	// Undiscovered is set if the handlers are not known: Fail if calls to all handlers of a hook fail because of that, and
 	// Ignore if they are answered without the extension.
 	Undiscovered string `json:"undiscovered,omitempty"`
@@ -126,6 +130,18 @@ type Extension struct {
 	Handlers []Handler `json:"handlers"`
 	// Failures are the last ones, newest first. They are there only if the extension was asked for.
 	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Certificate says when calls to an extension begin to fail because of a certificate.
+type Certificate struct {
+	// Of is Leaf for the certificate of the extension's server, Chain for the first to expire of those that vouch for it,
+	// and CABundle for the last to expire in caBundle.
+	Of       string    `json:"of"`
+	Subject  string    `json:"subject"`
+	NotAfter time.Time `json:"notAfter"`
+	// Certificates counts those in caBundle, and Expired has the subjects of those that have expired.
+	Certificates int      `json:"certificates,omitempty"`
+	Expired      []string `json:"expired,omitempty"`
 }
 
 // Pending is a change of the URL or protocol of an extension that is not in effect.

@@ -187,6 +187,7 @@ func unsaid(m proto.Message) string {
 
 // unanswered returns the error of a request that got no answer.
 func (x *restRequest) unanswered(ctx context.Context, err error) *hook.Error {
+	x.route.host.partner.refused(err)
 	if ctx.Err() != nil {
 		if !x.connected {
 			x.unresolved = x.route.host.unresolved(err)

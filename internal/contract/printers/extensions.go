@@ -74,6 +74,9 @@ func Message(x *status.Extension) string {
 	if x.Error != "" {
 		parts = append(parts, x.Error)
 	}
+	if x.Expiring != "" {
+		parts = append(parts, x.Expiring)
+	}
 	if x.Stale && len(x.Handlers) > 0 {
 		parts = append(parts, stale(x))
 	}
@@ -130,6 +133,28 @@ func are(n int) string {
 		return " is"
 	}
 	return " are"
+}
+
+// CertificateText says what a certificate is to an extension, and when it ends.
+func CertificateText(c *status.Certificate, now time.Time) string {
+	ends, left := "expires", c.NotAfter.Sub(now)
+	if left < 0 {
+		ends = "expired"
+	}
+	s := fmt.Sprintf("%s %s %s", c.Subject, ends, c.NotAfter.UTC().Format(time.RFC3339))
+	if left >= 0 {
+		s += ", in " + duration.HumanDuration(left)
+	}
+	switch c.Of {
+	case "Chain":
+		s += "; it vouches for the one before"
+	case "CABundle":
+		s += fmt.Sprintf("; the last of %s in caBundle", text.Plural(c.Certificates, "certificate"))
+		if len(c.Expired) > 0 {
+			s += ", of which expired: " + text.Join(c.Expired, ", ", limits.Problems)
+		}
+	}
+	return s
 }
 
 // Age returns how long ago a time was; empty if it is not known.
@@ -206,6 +231,12 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	}
 	if x.Undiscovered != "" {
 		t.Row("Effect:", Message(&status.Extension{Undiscovered: x.Undiscovered}))
+	}
+	for i := range x.Certificates {
+		t.Row("Certificate:", CertificateText(&x.Certificates[i], g.Now))
+	}
+	if x.Expiring != "" {
+		t.Row("Expiring:", x.Expiring)
 	}
 	if x.HealthUnchecked {
 		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to each of its addresses "+

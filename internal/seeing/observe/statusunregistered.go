@@ -5,6 +5,7 @@ package observe
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -14,6 +15,21 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/registry"
 )
+
+// unregistered is unregistered with the certificates of the extensions.
+func (r *Reporter) unregistered(
+	now time.Time, s *registry.Snapshot, discoveries map[string]activity.Discovery,
+) []status.Extension {
+	all := unregistered(s, discoveries)
+	clients := map[string]registry.ClientConfig{}
+	for _, u := range s.Undiscovered() {
+		clients[u.Name] = u.ClientConfig
+	}
+	for i := range all {
+		r.certify(&all[i], clients[all[i].Name], now)
+	}
+	return all
+}
 
 // unregistered describes the extensions that are not registered: those whose handlers are not known, and those that are
 // only known by their discoveries.
