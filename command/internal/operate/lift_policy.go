@@ -77,7 +77,7 @@ func appliedTo(extension string, wide, narrow []*v1alpha1.ExtensionPolicy) *v1al
 	return made
 }
 
-// liftWith adds an entry to the liftedHolds of a policy, which is made if it has no UID.
+// liftWith adds an entry to the liftedHolds of a policy, which is made if it is not stored yet.
 func (r *clusterRollout) liftWith(
 	ctx context.Context, hooks *catalog.Catalog, p *v1alpha1.ExtensionPolicy, entry v1alpha1.LiftedHold,
 ) error {
@@ -99,17 +99,17 @@ func (r *clusterRollout) liftWith(
 		return err
 	}
 	does := "gets this entry of spec.liftedHolds"
-	if p.UID == "" {
+	if p.ResourceVersion == "" {
 		does = "is created, with this entry of spec.liftedHolds"
 	}
 	r.sayf("%s %q %s:\n%s", extensionpolicy.Kind, p.Name, does, indented(string(lines)))
-	r.sayf("Cluster %s goes on although %s holds it at %s, this once; the handler is still called, and others\n"+
-		"still hold the Cluster.", entry.Cluster, entry.Handler, entry.Hook)
+	r.sayf("Cluster %s goes on although %s holds it at %s, this once.\n"+
+		"The handler is still called, and others still hold the Cluster.", entry.Cluster, entry.Handler, entry.Hook)
 	if err := r.confirm("Lift this hold?"); err != nil {
 		return err
 	}
 	err = within(ctx, func(ctx context.Context) error {
-		if p.UID == "" {
+		if p.ResourceVersion == "" {
 			return r.Create(ctx, p)
 		}
 		return r.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
