@@ -134,7 +134,7 @@ func TestDashboardPassesOnLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	h := ask.Forward(c, "127.0.0.1:1")
+	h := ask.Forward(c, "127.0.0.1:1", "1 lift")
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", nil)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

@@ -31,6 +31,8 @@ type explainOptions struct {
 	versions         *hookversion.Converter
 	extensionConfigs string
 	call             bool
+	// connect opens the gateway, if the flags do not say which one.
+	connect func(mandated *codec.Codec, errOut io.Writer) (*target.Server, func(), error)
 }
 
 // NewExplainCommand returns the command hookgate explain.
@@ -159,7 +161,13 @@ func (o *explainOptions) inProcess(
 func (o *explainOptions) ask(
 	cmd *cobra.Command, mandated *codec.Codec, h *catalog.Hook, request proto.Message,
 ) (*gateway.Explanation, error) {
-	server, disconnect, err := o.Connect(cmd, mandated, cmd.ErrOrStderr())
+	connect := o.connect
+	if connect == nil {
+		connect = func(mandated *codec.Codec, errOut io.Writer) (*target.Server, func(), error) {
+			return o.Connect(cmd, mandated, errOut)
+		}
+	}
+	server, disconnect, err := connect(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,11 +68,7 @@ func (o *rolloutOptions) command(
 		if err != nil {
 			return err
 		}
-		scheme := runtime.NewScheme()
-		if err := v1alpha1.AddToScheme(scheme); err != nil {
-			return err
-		}
-		c, err := client.New(config, client.Options{Scheme: scheme})
+		c, err := newClient(config)
 		if err != nil {
 			return err
 		}

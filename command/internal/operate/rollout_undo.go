@@ -22,18 +22,21 @@ func newRolloutAbortCommand() *cobra.Command {
 		Long: "Set spec.paused: no more Clusters move to the candidate. Those that have moved stay;\n" +
 			"\"hookgate rollout undo\" moves them back.",
 		Example: "  hookgate rollout abort acme --context management",
-	}, func(ctx context.Context, r *rolloutWork) error {
-		of, err := r.get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := r.pause(ctx, of, true, nil); err != nil {
-			return err
-		}
-		r.sayf("No more Clusters move. Those that have moved stay with %s: hookgate rollout undo %s moves them back,\n"+
-			"and hookgate rollout resume %s lets others move again.", of.Spec.Candidate, r.name, r.name)
-		return nil
-	}))
+	}, func(ctx context.Context, r *rolloutWork) error { return r.abort(ctx) }))
+}
+
+// abort lets no more Clusters move.
+func (r *rolloutWork) abort(ctx context.Context) error {
+	of, err := r.get(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.pause(ctx, of, true, nil); err != nil {
+		return err
+	}
+	r.sayf("No more Clusters move. Those that have moved stay with %s: hookgate rollout undo %s moves them back,\n"+
+		"and hookgate rollout resume %s lets others move again.", of.Spec.Candidate, r.name, r.name)
+	return nil
 }
 
 func newRolloutResumeCommand() *cobra.Command {
@@ -43,21 +46,24 @@ func newRolloutResumeCommand() *cobra.Command {
 		Short:   "Let Clusters move again",
 		Long:    "Clear spec.paused, and remove the record that says that too many calls of the candidate have failed.",
 		Example: "  hookgate rollout resume acme --context management",
-	}, func(ctx context.Context, r *rolloutWork) error {
-		of, err := r.get(ctx)
-		if err != nil {
-			return err
-		}
-		records, err := r.records(ctx, func(string) bool { return true })
-		if err != nil {
-			return err
-		}
-		if err := r.pause(ctx, of, false, records.aborted); err != nil {
-			return err
-		}
-		r.sayf("Clusters that may move do so again. Failed calls of the candidate are counted anew.")
-		return nil
-	}))
+	}, func(ctx context.Context, r *rolloutWork) error { return r.resume(ctx) }))
+}
+
+// resume lets Clusters move again.
+func (r *rolloutWork) resume(ctx context.Context) error {
+	of, err := r.get(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := r.records(ctx, func(string) bool { return true })
+	if err != nil {
+		return err
+	}
+	if err := r.pause(ctx, of, false, records.aborted); err != nil {
+		return err
+	}
+	r.sayf("Clusters that may move do so again. Failed calls of the candidate are counted anew.")
+	return nil
 }
 
 // pause sets spec.paused, and before that removes the record of an aborted rollout, which may be nil.

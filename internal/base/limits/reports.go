@@ -54,6 +54,14 @@ const (
 	// IndentedBytes is the size of indented JSON and YAML, and YAMLValues the number of values of YAML.
 	IndentedBytes = 256 << 20
 	YAMLValues    = 1_000_000
+	// DashboardFormBytes is the size of a field of a form that hookgate dashboard takes, and DashboardOutputBytes that of
+	// what it shows of an action. DashboardActions is the number of actions at a time, and DashboardActionTime how long
+	// one takes, but for a recording, of which DashboardRecordTime is the time.
+	DashboardFormBytes   = 1 << 20
+	DashboardOutputBytes = 256 << 10
+	DashboardActions     = 4
+	DashboardActionTime  = 2 * time.Minute
+	DashboardRecordTime  = 10 * time.Minute
 	// TunnelTimeout bounds the connection to a gateway through the API server, and TunnelConnections their number.
 	TunnelTimeout     = 20 * time.Second
 	TunnelConnections = 64

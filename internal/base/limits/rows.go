@@ -83,6 +83,7 @@ func sizes() []Limit {
 		{"command", "answer of a hook; text of an error", size(BodyBytes) + "; " + size(MergedMessageBytes), "refused; the text is cut", "", ""},
 		{"command", "indented JSON and YAML", size(IndentedBytes), "JSON is printed as it came; YAML is refused", "", ""},
 		{"command", "cell of a table, except the last one of a row", size(CellBytes), cut, "", ""},
+		{"command", "field of a form of `hookgate dashboard`; output of an action there", size(DashboardFormBytes) + "; " + size(DashboardOutputBytes), "refused; the text is cut", "", ""},
 		{"command", "file of a bug report, or the statuses of single extensions in it; all files", size(ReportFileBytes) + "; " + size(ReportBytes), "the file is cut; files are left out", "", ""},
 	}
 }
@@ -194,6 +195,7 @@ func counts() []Limit {
 		{"webhook", "requests answered at a time; requests of one host", "admission: " + count(Admissions) + "; " + count(HostAdmissions) + ". Conversion: " + count(Conversions) + "; " + count(HostConversions), "requests wait", "", ""},
 		{"webhook", "open requests of one host", count(WebhookRequests), busy, "", ""},
 		{"command", "values in a status; objects in a status; connections through the API server", count(StatusValues) + "; " + count(StatusObjects) + "; " + count(TunnelConnections), "the status is refused; the command fails", "", ""},
+		{"command", "actions of `hookgate dashboard` at a time", count(DashboardActions), busy, "", ""},
 		{"command", "rows of a table; values printed as YAML", count(TableRows) + "; " + count(YAMLValues), "only their number is shown; refused", "", ""},
 		{"command", "characters of names that shells complete", "letters, digits and `-._/@:+=`", "names with other characters are not offered", "", ""},
 	}
@@ -282,6 +284,7 @@ func times() []Limit {
 		{"infrastructure object", "time between failed calls", long(LeastRetry) + " at first, at most " + long(LongestRetry), "", "", ""},
 		{"infrastructure object", "delay of the next call, if the extension requests one", long(LeastRecall) + " to " + long(LongestRecall), "the nearer of the two is used", "", ""},
 		{"infrastructure object", "age of credentials in memory", long(CredentialAge), "the Secret is read again", "", ""},
+		{"command", "an action of `hookgate dashboard`; recording a handler there", long(DashboardActionTime) + "; " + long(DashboardRecordTime), "it is broken off", "", ""},
 		{"command", "connecting to a gateway through the API server", long(TunnelTimeout), "the command fails", "", ""},
 	}
 }

@@ -281,6 +281,11 @@ type Hold struct {
 	Last       time.Time `json:"last"` // when the handler was asked last
 }
 
+// ActionsHeader tells a gateway that its page is seen through hookgate dashboard: the port on 127.0.0.1 of the reader's
+// machine at which actions are, and their names, separated by spaces. The page links to them; nothing else depends on
+// it.
+const ActionsHeader = "Hookgate-Actions"
+
 // ReleasedQuery is the parameter that asks for Gateway.Released.
 const ReleasedQuery = "released"
 

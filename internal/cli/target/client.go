@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/proto"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
@@ -47,6 +48,8 @@ type ClientOptions struct {
 	Gateway gatewayOptions
 	// Tunnel leads to the gateway in a cluster; nil for a server that is called directly.
 	Tunnel *tunnel.Tunnel
+	// Config is the cluster behind the tunnel, which the kubeconfig may not name any more.
+	Config *rest.Config
 }
 
 // AddFlags adds the flags.

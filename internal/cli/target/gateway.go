@@ -98,12 +98,20 @@ func (o *ClientOptions) reach(cmd *cobra.Command) (closeTunnel func(), err error
 	if o.Tunnel, err = tunnel.Open(cmd.Context(), config, target); err != nil {
 		return nil, err
 	}
+	o.Config = config
 	if !cmd.Flags().Changed(address) {
 		if o.Server = diagnosticsOf(o.Tunnel.Pod()); address == "server" {
 			o.Server = serverOf(o.Tunnel.Pod())
 		}
 	}
 	return o.Tunnel.Close, nil
+}
+
+// OpenServer returns the server for HTTPS JSON of the gateway in the Pod behind the tunnel, which is open.
+func (o *ClientOptions) OpenServer(c *codec.Codec, errOut io.Writer) (*Server, error) {
+	server := *o
+	server.Server, server.ServerFlag = serverOf(o.Tunnel.Pod()), ""
+	return server.Open(c, errOut)
 }
 
 // serverOf returns the URL for HTTPS JSON of the gateway in a Pod.

@@ -54,7 +54,7 @@ const maxRows = 200
 
 // policy lets the page load its own files, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	"base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 
 //go:embed page
 var page embed.FS
@@ -115,7 +115,7 @@ func New(source Source, hooks func() net.Addr, read Infrastructure) *Handler {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Security-Policy", policy+actOf(r).formAction())
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -129,6 +129,7 @@ type view struct {
 	Gateway *status.Gateway
 	Data    any
 	Hooks   string // the address of the page of the hooks; empty if it is not known
+	Act     act    // where to do what commands do
 }
 
 // serve serves what show returns for a request, as a page, or with a header of console.js as a stream of its main part.
@@ -147,7 +148,7 @@ func (h *Handler) serve(show func(r *http.Request) (*view, int)) http.HandlerFun
 			return
 		}
 		v, code := show(r)
-		v.Hooks = h.pageOfHooks(r)
+		v.Hooks, v.Act = h.pageOfHooks(r), actOf(r)
 		body, err := h.render("page.html", v)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -417,7 +417,7 @@ func TestWorstFirst(t *testing.T) {
 			"n/stuck 0s 2 handlers, 1 failing c.x of : BadResponse 500: database is away (last 0s ago ) b.x of : later",
 			"ago ) n/patient 60m a.x", "r-5 Invalid", "r-1 Ready and 3 more: show all rules",
 		},
-		"/extensions/x-3": {"h-3.x-3 Failing", "h-2.x-3 Slow timeout 0s, failure policy , objects as sent 0 calls h-1.x-3 Not called yet"},
+		"/extensions/x-3": {"h-3.x-3 Failing", "h-2.x-3 Slow timeout 0s, failure policy , objects as sent 0 calls Record hookgate record h-2.x-3 h-1.x-3 Not called yet"},
 		"/?show=rules":    {"r-5 Invalid", "r-4 Ready", "Show all"},
 	} {
 		_, body := get(t, newPage(g), target)
