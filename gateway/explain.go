@@ -319,12 +319,14 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 		x.Excluded = excludedBy("name", "its name is "+taken+", too")
 		return x
 	}
-	x.TimeoutSeconds, x.FailurePolicy = limits.Timeout.Seconds(), string(hook.Fail)
+	x.FailurePolicy = string(hook.Fail)
+	var timeout time.Duration // of all steps, as discovery announces it
 	ctx, cancel := context.WithTimeout(e.ctx, limits.Timeout)
 	defer cancel()
 	together, turn := e.r.Hook.InParallel(), 0
 	for i := range c.Steps {
 		step := e.step(ctx, c, i)
+		timeout += time.Duration(step.TimeoutSeconds * float64(time.Second))
 		if step.Excluded == nil && x.Turn > 0 {
 			if !together || turn == 0 {
 				turn++
@@ -333,6 +335,7 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 		}
 		x.Steps = append(x.Steps, step)
 	}
+	x.TimeoutSeconds = timeoutWithin(e.ctx, &registry.Entry{Handler: registry.Handler{Timeout: timeout}})
 	if x.Turn == 0 {
 		if x.Excluded = e.unlessFailed(); x.Excluded == nil {
 			x.Excluded = excludedBy("steps", "none of its steps is for this request")

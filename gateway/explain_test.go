@@ -206,8 +206,11 @@ NotReady: HandlerChain "chain" cannot be called: steps[0]: no handler "y.gone" i
   0 z.gone optional: no handler of this name is registered, and the step is optional
 `)
 	all := newChain(t, "ValidateTopology", &hooksv1alpha1.ValidateTopologyResponse{}, &hooksv1alpha1.ValidateTopologyResponse{})
-	explains(t, "at the same time", all.Dispatcher, "ValidateTopology", "chain", &hooksv1alpha1.ValidateTopologyRequest{},
+	x := explains(t, "at the same time", all.Dispatcher, "ValidateTopology", "chain", &hooksv1alpha1.ValidateTopologyRequest{},
 		"1 chain\n  1 a.e\n  1 b.e\n")
+	if c := x.Handlers[0]; c.TimeoutSeconds != c.Steps[0].TimeoutSeconds+c.Steps[1].TimeoutSeconds {
+		t.Errorf("the chain has %v s, want those of its steps together, as discovery announces: %v s and %v s", c.TimeoutSeconds, c.Steps[0].TimeoutSeconds, c.Steps[1].TimeoutSeconds)
+	}
 }
 
 // A call shows the answer of each step, and the objects after it.
