@@ -304,10 +304,10 @@ func (e *explainer) fails(h *registry.Entry, v selection.Verdict) string {
 		return fmt.Sprintf("the circuit of %s is open, because its server is down", h.Registration.Describe())
 	}
 	if state.HandlerCircuit(h.Name).State == circuit.Open {
-		return "its circuit is open, because its calls have failed"
+		return "the handler's circuit is open, because its calls have failed"
 	}
 	if e.x.Cluster != "" && slices.Contains(state.RefusedClusters(h.Name), e.x.Cluster) {
-		return "its circuit for this Cluster is open, because the calls for it have failed"
+		return "the handler's circuit for this Cluster is open, because the calls for it have failed"
 	}
 	return ""
 }

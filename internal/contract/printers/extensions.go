@@ -210,7 +210,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to each of its addresses "+
 			"that can be connected to")
 	}
-	t.Row("Circuit:", circuitOf(x, g.Now))
+	t.Row("Server circuit:", circuitOf(x, g.Now))
 	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d",
 		x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
 	t.Row("Calls:", CallsOf(&x.Calls, g.Window))
