@@ -31,12 +31,12 @@ func TestPlainJSON(t *testing.T) {
 			}
 		}
 	}
-	script, expected := write(sections, "", "curl --silent --cacert tls.crt https://127.0.0.1:9444")
+	script, expected := write(sections, "", "curl --silent --cacert tls.crt https://127.0.0.1:9441")
 	if len(expected) != 3 {
 		t.Fatalf("the page shows %d outputs, want 3", len(expected))
 	}
 	https, extension := freeAddress(t), freeAddress(t)
-	ports := strings.NewReplacer("9444", port(t, extension))
+	ports := strings.NewReplacer("9441", port(t, extension))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
