@@ -113,11 +113,7 @@ func (d *devHints) call(https net.Addr) string {
 		}
 		flags := " --ca " + d.ca()
 		if !h.Mergeable {
-			name := handlers[0].Name
-			if snapshot.IsSidecar() {
-				name = handlers[0].Handler.Name
-			}
-			flags = " --handler " + name + flags
+			flags = " --handler " + handlers[0].Name + flags
 		}
 		if https.String() != "127.0.0.1:9443" {
 			flags += " --server https://" + https.String()
