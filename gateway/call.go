@@ -86,8 +86,8 @@ func callFrom(ctx context.Context) *call {
 // choose it.
 const CallIDHeader = "Hookgate-Call-Id"
 
-// HandlersHeader is in the answer to a call that no handler is for, and 0: the gateway has answered it alone. Over gRPC,
-// it is metadata.
+// HandlersHeader is in the answer to a call that no handler is for, and 0: the gateway has answered it alone. Over
+// gRPC, it is metadata.
 const HandlersHeader = "Hookgate-Handlers"
 
 // maxCallID is the longest id that a caller may choose.

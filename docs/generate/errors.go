@@ -20,8 +20,8 @@ const errorsPage = "# Errors\n\n" +
 	"| the kind of the error | header `" + gateway.ErrorKindHeader + "` | reason of the `google.rpc.ErrorInfo` in the " +
 	"status details (domain `" + via.ErrorDomain + "`) |\n" +
 	"| the call ID, to find the details in the log | header `" + gateway.CallIDHeader + "` | metadata of that name |\n" +
-	"| no handler is for the request, so that the gateway answered alone | header `" + gateway.HandlersHeader + ": 0` of an " +
-	"answer 200 | metadata of that name |\n" +
+	"| no handler is for the request, so that the gateway answered alone | header `" + gateway.HandlersHeader +
+	": 0` of an answer 200 | metadata of that name |\n" +
 	"| when to try again, if known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status details |\n" +
 	"| the body | an answer of the hook with `status: Failure` | |\n\n" +
 	"The same failure always has the same text. A `status: Failure` from an extension is not one of these errors: it\n" +

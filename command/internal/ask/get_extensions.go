@@ -137,7 +137,9 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 		before = states
 		if len(g.Extensions) == 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.Name())
-			return printers.Notices(cmd.ErrOrStderr(), g)
+			return cmdline.NewScreen(cmd.ErrOrStderr()).Write(false, func(w io.Writer) error {
+				return printers.Notices(w, g)
+			})
 		}
 		err = show(s, &list{
 			body: func() ([]byte, error) { return body, nil }, names: extensionNames(g),

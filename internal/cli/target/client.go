@@ -232,7 +232,8 @@ func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req 
 		message := fmt.Sprintf("the answer cannot be read as %s: %s", h.Response.Descriptor().Name(), r.Invalid)
 		return nil, &CallError{status: r.Status, Message: message, callID: callID}
 	}
-	return &Answer{Message: r.Message, Body: r.Body, CallID: callID, Unhandled: r.Header.Get(gateway.HandlersHeader) == "0"}, nil
+	unhandled := r.Header.Get(gateway.HandlersHeader) == "0"
+	return &Answer{Message: r.Message, Body: r.Body, CallID: callID, Unhandled: unhandled}, nil
 }
 
 // Warn prints the warnings in an answer. Those that are not of the form 299 - "text" are for others.
