@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -161,8 +162,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	background = append(background, ofMachines...)
-	return runAll(ctx, server, append(background, recorder, changes, source, dev, reporter)...)
+	return runAll(ctx, server, slices.Concat(background, ofMachines, []runner{recorder, changes, source, dev, reporter})...)
 }
 
 // unready returns why the gateway is not ready. If the API server needs its webhook before it can list what makes it
