@@ -4,6 +4,7 @@
 package operate
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -97,7 +98,7 @@ func editSpec(of *rolloutManifest, next *v1alpha1.ExtensionRolloutSpec) (edit, e
 	line := e.lines[stable.Line()-1]
 	e.indent = line[:len(line)-len(strings.TrimLeft(line, " "))]
 	if next.Stable != before.Stable {
-		e.replace("stable", next.Stable)
+		e.stable(next.Stable)
 	}
 	if next.Candidate != before.Candidate {
 		e.remove("candidate")
@@ -106,11 +107,11 @@ func editSpec(of *rolloutManifest, next *v1alpha1.ExtensionRolloutSpec) (edit, e
 		e.remove("candidateFor")
 	}
 	if !slices.Equal(next.Approved, before.Approved) {
-		e.list("approved", before.Approved, next.Approved)
+		e.approve(before.Approved, next.Approved)
 	}
 	switch {
 	case next.Paused && !before.Paused:
-		e.set("paused", "true")
+		e.pause()
 	case !next.Paused && before.Paused:
 		e.remove("paused")
 	}
@@ -167,25 +168,22 @@ func (e *editor) remove(key string) {
 // scalar matches a member with a value in its line, and what follows.
 var scalar = regexp.MustCompile(`^(\s*[^:]+:\s+)("[^"]*"|'[^']*'|[^\s#]+)(.*\s*)$`)
 
-// replace replaces the value of a member that is there.
-func (e *editor) replace(key, value string) {
-	_, first, last, found := e.place(key)
+// stable replaces the stable version.
+func (e *editor) stable(value string) {
+	_, first, last, _ := e.place("stable")
 	parts := scalar.FindStringSubmatch(e.lines[first-1])
-	if !found || first != last || parts == nil {
-		e.err = fmt.Errorf("%s has not its value beside it", key)
+	if first != last || parts == nil {
+		e.err = errors.New("stable has not its value beside it")
 		return
 	}
 	e.removed[first] = true
 	e.add(first, parts[1]+quoted(value)+strings.TrimRight(parts[3], "\r\n"))
 }
 
-// set adds a member, or replaces its value.
-func (e *editor) set(key, value string) {
-	if _, found := e.spec.Find(key); found {
-		e.replace(key, value)
-		return
-	}
-	e.add(e.afterVersions(), e.indent+key+": "+value)
+// pause sets paused.
+func (e *editor) pause() {
+	e.remove("paused")
+	e.add(e.afterVersions(), e.indent+"paused: true")
 }
 
 // afterVersions returns the line behind which members are added.
@@ -197,8 +195,9 @@ func (e *editor) afterVersions() int {
 	return last
 }
 
-// list adds items to a list and removes others.
-func (e *editor) list(key string, before, next []string) {
+// approve adds items to approved and removes others.
+func (e *editor) approve(before, next []string) {
+	const key = "approved"
 	member, first, last, found := e.place(key)
 	if len(next) == 0 {
 		e.remove(key)
@@ -222,7 +221,7 @@ func (e *editor) list(key string, before, next []string) {
 		begin, end, _ := item.Lines()
 		line := e.lines[begin-1]
 		if begin != end || begin == first {
-			e.err = fmt.Errorf("%s has not a line for each item", key)
+			e.err = errors.New("approved has not a line for each item")
 			return
 		}
 		indent = line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -265,8 +264,8 @@ func (e *editor) edit() edit {
 		if line != "" {
 			all = append(all, editLine{op, line})
 		}
-		for _, text := range added {
-			all = append(all, editLine{'+', text + end})
+		for _, more := range added {
+			all = append(all, editLine{'+', more + end})
 		}
 	}
 	return all
