@@ -356,7 +356,7 @@ func (e *explainer) step(ctx context.Context, c *registry.Chain, i int) Explaine
 	v := e.m.JudgeStep(e.ctx, c, h)
 	x.Excluded = e.exclusion(v, h)
 	e.describe(ctx, &x, h, v)
-	x.Order = nil // which chains do not follow
+	x.Order, x.OnHold = nil, c.Steps[i].OnHold // chains do not follow the order
 	return x
 }
 

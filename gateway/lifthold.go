@@ -26,23 +26,18 @@ func liftHold(lifted func(policy, handler, namespace, cluster, message string)) 
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			result, err := next(ctx, c)
-			if err != nil || !mayLift(&c) {
+			if err != nil || !mayLift(&c) || !outcome.Holds(result.Response) {
 				return result, err
-			}
-			held, ok := result.Response.(outcome.Blocking)
-			if status, _ := catalog.StatusOf(result.Response); !ok || status != catalog.Success ||
-				held.GetRetryAfterSeconds() == 0 {
-				return result, nil
 			}
 			if result.LiftedBy = liftedBy(&c); result.LiftedBy == "" {
 				return result, nil
 			}
 			namespace, cluster := c.Cluster()
-			message := cmp.Or(held.GetMessage(), "it does not say why")
+			message := cmp.Or(catalog.MessageOf(result.Response), "it does not say why")
 			if lifted != nil {
 				lifted(result.LiftedBy, c.Handler.Name, namespace, cluster, message)
 			}
-			lift(held, fmt.Sprintf("hold lifted by liftedHolds of ExtensionPolicy %q: %s", result.LiftedBy, message))
+			lift(result.Response, fmt.Sprintf("hold lifted by liftedHolds of ExtensionPolicy %q: %s", result.LiftedBy, message))
 			return result, nil
 		}
 	}

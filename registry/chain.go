@@ -37,10 +37,15 @@ type ChainStep struct {
 	Settings map[string]string
 	// Optional reports whether the step is passed over while its handler is not registered.
 	Optional bool
+	// OnHold is StopOnHold if the steps after it are not called while it holds. Empty calls them.
+	OnHold string
 	// Allow has the paths that the step's patches may change, as JSON pointers into the objects of a request. Empty
 	// allows all.
 	Allow []string
 }
+
+// StopOnHold is the value of ChainStep.OnHold.
+const StopOnHold = "Stop"
 
 // Step is a step of a Chain with its handler in a Snapshot.
 type Step struct {

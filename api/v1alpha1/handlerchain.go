@@ -42,6 +42,7 @@ type HandlerChain struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.onPartialCoverage) || self.hook in ['CanUpdateMachine', 'CanUpdateMachineSet']",message="onPartialCoverage is for the hooks CanUpdateMachine and CanUpdateMachineSet"
 // +kubebuilder:validation:XValidation:rule="self.hook in ['CanUpdateMachine', 'CanUpdateMachineSet'] || !self.steps.exists(s, has(s.allow))",message="allow is for steps of the hooks CanUpdateMachine and CanUpdateMachineSet"
 // +kubebuilder:validation:XValidation:rule="!(self.hook in ['CanUpdateMachine', 'CanUpdateMachineSet', 'UpdateMachine']) || !self.steps.exists(s, has(s.optional) && s.optional)",message="a step of an in-place hook cannot be optional: Machines would be updated, or replaced, without it"
+// +kubebuilder:validation:XValidation:rule="!(self.hook in ['AfterClusterDelete', 'AfterControlPlaneInitialized', 'AfterMachineProvisioned', 'CanUpdateMachine', 'CanUpdateMachineSet', 'DiscoverVariables', 'GeneratePatches', 'GenerateUpgradePlan', 'UpdateMachine', 'ValidateTopology']) || !self.steps.exists(s, has(s.onHold))",message="onHold is for steps of lifecycle hooks that can hold; a chain of UpdateMachine always stops at a step that is not done"
 type HandlerChainSpec struct {
 	// hook is the name of the hook that the chain answers, such as GeneratePatches. All steps are handlers of it.
 	// +kubebuilder:validation:MinLength=1
@@ -51,7 +52,8 @@ type HandlerChainSpec struct {
 
 	// steps are the handlers that are called. For GeneratePatches, CanUpdateMachine, CanUpdateMachineSet, UpdateMachine,
 	// GenerateUpgradePlan and lifecycle hooks they are called in this order; each step of the first three sees what those
-	// before it have patched. Those of ValidateTopology and DiscoverVariables are called at the same time.
+	// before it have patched. A step that holds ends the call with onHold: Stop, or by itself for UpdateMachine. Those of
+	// ValidateTopology and DiscoverVariables are called at the same time.
 	// +listType=map
 	// +listMapKey=handler
 	// +kubebuilder:validation:MinItems=1
@@ -102,7 +104,24 @@ type HandlerChainStep struct {
 	// +kubebuilder:validation:items:Pattern="^/[^/]"
 	// +optional
 	Allow []string `json:"allow,omitempty"`
+
+	// onHold decides whether the steps after this one are called while it holds the caller, with retryAfterSeconds in a
+	// Success. Continue, the default, calls them. Stop does not, until the step lets the caller go on, or its hold is
+	// lifted. It is for lifecycle hooks whose callers wait, such as BeforeClusterUpgrade.
+	// +optional
+	OnHold OnHold `json:"onHold,omitempty"`
 }
+
+// OnHold decides what becomes of the steps after one that holds.
+//
+// +kubebuilder:validation:Enum=Continue;Stop
+type OnHold string
+
+// What becomes of the steps after one that holds.
+const (
+	OnHoldContinue OnHold = "Continue"
+	OnHoldStop     OnHold = "Stop"
+)
 
 // OnPartialCoverage decides what becomes of a change that the steps of a chain cover in part.
 //

@@ -77,6 +77,9 @@ func (t *explanationTable) write(x *gateway.Explanation) error {
 			t.section("HOLD IS LIFTED", r.Name, fmt.Sprintf("if it holds the Cluster, liftedHolds of ExtensionPolicy %q lets "+
 				"it go on", r.LiftedBy))
 		}
+		if r.OnHold != "" {
+			t.section("STOPS WHILE IT HOLDS", r.Name, "the steps after it are not called until it lets the Cluster go on")
+		}
 		if r.Messages != "" {
 			t.section("MASKED", r.Name, "times, durations and identifiers in its message, by messages: "+r.Messages)
 		}

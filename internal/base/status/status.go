@@ -294,12 +294,13 @@ type Chain struct {
 	Steps             []ChainStep `json:"steps,omitempty"`
 }
 
-// ChainStep is a step of a Chain. All but the first four are there only if the chain was asked for.
+// ChainStep is a step of a Chain. All but the first five are there only if the chain was asked for.
 type ChainStep struct {
 	Handler    string `json:"handler"`
 	Kind       string `json:"kind,omitempty"` // of the handler, as Handler has it
 	Registered bool   `json:"registered"`
 	Optional   bool   `json:"optional,omitempty"`
+	OnHold     string `json:"onHold,omitempty"` // Stop, or absent
 	// Problem is what keeps the step from being called.
 	Problem string `json:"problem,omitempty"`
 	// Settings are the names of the settings that the chain adds to requests.

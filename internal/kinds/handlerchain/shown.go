@@ -156,6 +156,9 @@ func stepNotes(w io.Writer, c *status.Chain) error {
 		if len(s.Settings) > 0 {
 			note(i, "adds the settings "+strings.Join(s.Settings, ", "))
 		}
+		if s.OnHold != "" && i+1 < len(c.Steps) {
+			note(i, "while it holds, the steps after it are not called")
+		}
 		if len(s.Allow) > 0 {
 			note(i, "may change only "+strings.Join(s.Allow, ", "))
 		}

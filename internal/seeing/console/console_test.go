@@ -306,12 +306,12 @@ func TestChains(t *testing.T) {
 	x.Handlers[0].Chains = []string{"updates"}
 	g := &gateways{extensions: []status.Extension{x}, chains: []status.Chain{{
 		Name: "updates", Hook: "CanUpdateMachine", Reason: "StepMissing", Message: "Calls fail: <b>no</b>", OnPartialCoverage: "Block",
-		Steps: []status.ChainStep{{Handler: "gate.acme", Registered: true}, {Handler: "disk.none", Optional: true}},
+		Steps: []status.ChainStep{{Handler: "gate.acme", Registered: true, OnHold: "Stop"}, {Handler: "disk.none", Optional: true}},
 	}}}
 	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
 	const want = "Chains Chain State Hook Steps, in their order Message updates StepMissing CanUpdateMachine " +
-		"gate.acme disk.none (not registered) (optional) Calls fail: <b>no</b> (partial coverage: Block)"
+		"gate.acme (stops the chain while it holds) disk.none (not registered) (optional) Calls fail: <b>no</b> (partial coverage: Block)"
 	if !strings.Contains(text, want) || !strings.Contains(body, `id="chain-updates"`) || !slices.Contains(links, "/extensions/acme") {
 		t.Errorf("want %s and a link to /extensions/acme, got %s %s", want, text, links)
 	}
