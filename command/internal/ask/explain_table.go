@@ -80,6 +80,9 @@ func (t *explanationTable) write(x *gateway.Explanation) error {
 		if r.OnHold != "" {
 			t.section("STOPS WHILE IT HOLDS", r.Name, "the steps after it are not called until it lets the Cluster go on")
 		}
+		if r.OnHold != "" {
+			t.section("STOPS WHILE IT HOLDS", r.Name, "the steps after it are not called until it lets the Cluster go on")
+		}
 		if r.Messages != "" {
 			t.section("MASKED", r.Name, "times, durations and identifiers in its message, by messages: "+r.Messages)
 		}

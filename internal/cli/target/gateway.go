@@ -40,8 +40,8 @@ func (o *gatewayOptions) AddFlags(f *pflag.FlagSet) {
 		"NAMESPACE of a gateway in a cluster, or NAMESPACE/POD: connect to its Pod through the API server, as kubectl "+
 			"port-forward does; "+DefaultGateway+" if only --context or --kubeconfig is given")
 	o.Kube.AddFlags(f)
-	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in its cluster. Without --context, --kubeconfig " +
-		"and --gateway, the command connects to a gateway on this machine"
+	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in its cluster. Without --context, " +
+		"--kubeconfig and --gateway, the command connects to a gateway on this machine"
 }
 
 // OfCluster reports whether the flags about the cluster are set.

@@ -115,7 +115,7 @@ func checkOnHold(onHold v1alpha1.OnHold, h *catalog.Hook, path *field.Path) fiel
 	switch onHold {
 	case "":
 	case v1alpha1.OnHoldContinue, v1alpha1.OnHoldStop:
-		if h != nil && !(h.Mergeable && h.Blocking) {
+		if h != nil && (!h.Mergeable || !h.Blocking) {
 			return field.ErrorList{field.Forbidden(path, "onHold is for steps of lifecycle hooks that can hold; a chain of "+
 				"UpdateMachine always stops at a step that is not done")}
 		}
