@@ -45,9 +45,10 @@ class Held:
         return done()
 
 
-def outcomes(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Returns the outcomes of the calls that are logged."""
-    return [r.fields["outcome"] for r in caplog.records if hasattr(r, "fields")]
+def kinds(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Returns the kinds of the failed calls that are logged."""
+    fields: list[dict[str, Any]] = [getattr(record, "fields", {}) for record in caplog.records]
+    return [f["kind"] for f in fields if "kind" in f]
 
 
 def test_more_coroutines_run_at_once_than_there_are_workers(start: Start) -> None:
@@ -144,7 +145,7 @@ def test_the_end_of_its_time_cancels_a_coroutine(start: Start, caplog: pytest.Lo
         assert status.code().name == "DEADLINE_EXCEEDED"
         assert held.cancelled.wait(PATIENCE)
         assert server.stop(PATIENCE)
-    assert outcomes(caplog) == ["DEADLINE_EXCEEDED"]
+    assert kinds(caplog) in (["Timeout"], ["Canceled"])  # whether the caller or the server was the first to see it
 
 
 def test_a_caller_that_leaves_cancels_a_coroutine(start: Start, caplog: pytest.LogCaptureFixture) -> None:
@@ -156,7 +157,7 @@ def test_a_caller_that_leaves_cancels_a_coroutine(start: Start, caplog: pytest.L
         call.cancel()
         assert held.cancelled.wait(PATIENCE)
         assert server.stop(PATIENCE)
-    assert outcomes(caplog) == ["CANCELLED"]
+    assert kinds(caplog) == ["Canceled"]
 
 
 def test_stopping_cancels_coroutines_that_do_not_end(start: Start) -> None:

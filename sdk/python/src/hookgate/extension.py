@@ -6,9 +6,7 @@
 import asyncio
 import functools
 import inspect
-import logging
 import re
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -17,16 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import grpc
 from google.protobuf.message import Message
 
-from hookgate import loops
-from hookgate.answers import Answer, Failure, StatusError, new_response
+from hookgate import logs, loops
+from hookgate.answers import Answer, Failure, StatusError, new_response, printable
 from hookgate.contract import Hook, discovery_of, enum_value, hook_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hookgate.server import Options, Server
-
-log = logging.getLogger("hookgate")
 
 F = TypeVar("F", bound=Callable[..., Answer | Message | Coroutine[Any, Any, Answer | Message]])
 # How a handler is run: whether it is a coroutine function, and the call of it.
@@ -151,12 +147,7 @@ class Extension:
         """Answers one call. It raises a StatusError for a call that has no answer."""
         if hook.is_discovery:
             return self._discover(hook, request, context, call_id, run)
-        try:
-            handler = self._select(hook, request.handler)
-        except StatusError as error:
-            fields = {"hook": hook.name, "callID": call_id, "outcome": error.code.name}
-            log.info("%s: %s", hook.name, error, extra={"fields": fields})
-            raise
+        handler = self._select(hook, request.handler, call_id)
         return _invoke(handler, request, context, call_id, run)
 
     def _register(self, function: Any, name: str | None, timeout: int, failure_policy: FailurePolicy, version: str | None) -> None:
@@ -195,18 +186,24 @@ class Extension:
             raise ValueError("annotate its parameter with the request of a hook, as in request: BeforeClusterCreateRequest")
         return hook_of(request, self._groups), len(parameters) == 2
 
-    def _select(self, hook: Hook, name: str) -> Handler:
+    def _select(self, hook: Hook, name: str, call_id: str) -> Handler:
         """Returns the handler that a call is for."""
+
+        def refused(kind: str, code: grpc.StatusCode, text: str) -> StatusError:
+            logs.Call(hook.name, "", call_id).failed(kind, text, code=code.name)
+            return StatusError(code, text)
+
         handlers = {h.name: h for h in self._handlers if h.hook.request is hook.request}
         known = ", ".join(f'"{n}"' for n in handlers)
         if not handlers:
-            raise StatusError(grpc.StatusCode.UNIMPLEMENTED, f"the extension has no handler of {hook.name}")
+            raise refused("UnknownHook", grpc.StatusCode.UNIMPLEMENTED, f"the extension has no handler of {hook.name}")
         if name:
             if name not in handlers:
-                raise StatusError(grpc.StatusCode.NOT_FOUND, f'{hook.name} has no handler "{name}", but {known}')
+                raise refused("UnknownHandler", grpc.StatusCode.NOT_FOUND, f'{hook.name} has no handler "{name}", but {known}')
             return handlers[name]
         if len(handlers) > 1:
-            raise StatusError(grpc.StatusCode.INVALID_ARGUMENT, f"{hook.name} has several handlers: name one of {known}")
+            several = f"{hook.name} has several handlers: name one of {known}"
+            raise refused("Ambiguous", grpc.StatusCode.INVALID_ARGUMENT, several)
         return next(iter(handlers.values()))
 
     def _discover(self, hook: Hook, request: Any, context: Any, call_id: str, run: Run) -> Any:
@@ -234,38 +231,42 @@ def _version(version: str | None) -> str | None:
 
 def _invoke(handler: Handler, request: Message, context: Any, call_id: str, run: Run) -> Any:
     """Calls a handler, and writes the line of the log for it. Whatever the handler raises becomes an answer or a status."""
-    started = time.monotonic()
-
-    def write(level: int, outcome: str, text: str = "", stack: bool = False) -> None:
-        duration = round((time.monotonic() - started) * 1000, 1)
-        fields = {"hook": handler.hook.name, "handler": handler.name, "callID": call_id, "durationMs": duration, "outcome": outcome}
-        log.log(level, "%s %s: %s", handler.hook.name, handler.name, text or outcome, extra={"fields": fields}, exc_info=stack)
-
+    log = logs.Call(handler.hook.name, handler.name, call_id)
     try:
         response = _response(handler, request, context, run)
     except Failure as error:
         response = new_response(handler.hook, "Failure", str(error) or f'handler "{handler.name}" failed, and did not say why')
     except StatusError as error:
-        write(logging.INFO, error.code.name, str(error))
+        log.failed(_kind(error.code), str(error), code=error.code.name)
         raise
     except BaseException as error:  # also SystemExit, which would end the thread, and leave the caller without an answer
         if _aborted(error, context):
-            write(logging.INFO, context.code().name)
+            log.failed(_kind(context.code()), printable(_text(context.details())), code=context.code().name)
             raise
         if isinstance(error, asyncio.CancelledError) and context is not None and not context.is_active():
-            # The clock of this process may be a little behind gRPC's.
-            ended = grpc.StatusCode.DEADLINE_EXCEEDED if context.time_remaining() < 0.05 else grpc.StatusCode.CANCELLED
-            write(logging.INFO, ended.name)
-            raise StatusError(ended, "the call has ended before its handler") from None
+            late = context.time_remaining() < 0.1  # the time of the caller is up a little earlier
+            code = grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
+            text = "the call has ended before its handler"
+            log.failed("Timeout" if late else "Canceled", text, code=code.name)
+            raise StatusError(code, text) from None
         kind = type(error).__name__
+        log.failed("Internal", f"{kind}: {error}")
         text = f'handler "{handler.name}": internal error ({kind}); the log of the extension has it under the call\'s id'
-        write(logging.ERROR, kind, text, stack=True)
         return new_response(handler.hook, "Failure", text)
     if response.status == enum_value(response, "status", "Failure"):
-        write(logging.INFO, "Failure", response.message)
+        log.failed("Failure", response.message)
     else:
-        write(logging.DEBUG, "Success")
+        log.answered()
     return response
+
+
+def _kind(code: grpc.StatusCode) -> str:
+    """Returns the kind of a status with which a handler has ended a call."""
+    return "InvalidRequest" if code == grpc.StatusCode.INVALID_ARGUMENT else "Status"
+
+
+def _text(details: str | bytes | None) -> str:
+    return details.decode(errors="replace") if isinstance(details, bytes) else details or ""
 
 
 def _response(handler: Handler, request: Message, context: Any, run: Run) -> Any:

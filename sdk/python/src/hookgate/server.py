@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -137,10 +137,11 @@ def start(extension: "Extension", address: str | None, options: Options) -> Serv
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
     services = {hook.service for hook in calls.hooks.values()}
     reflection.enable_server_reflection([*sorted(services), health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    server.add_generic_rpc_handlers((_Unknown(),))  # the last to be asked
     listening = where.bind(lambda text: _add_port(server, text, credentials))
     calls.start(asynchronous)
     server.start()
-    log.info("listening on %s", listening)
+    logs.write(logging.INFO, f"listening on {listening}", {"address": listening})
     return Server(server, pool, servicer, listening, calls)
 
 
@@ -150,8 +151,32 @@ def _add_port(server: grpc.Server, address: str, credentials: grpc.ServerCredent
     return int(server.add_secure_port(address, credentials))
 
 
+def _metadata(context: grpc.ServicerContext) -> tuple[dict[str, str], str]:
+    """Returns the metadata of a call, and the id that the gateway has given it."""
+    metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
+    return metadata, metadata.get(CALL_ID, "")[:CALL_ID_LIMIT]
+
+
+class _Unknown(grpc.GenericRpcHandler):
+    """Refuses hooks that the extension does not have, as gRPC would, and logs it."""
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Returns what refuses an rpc, or nothing for one of gRPC's own that is not served: clients try them."""
+        path = handler_call_details.method
+        if path.startswith("/grpc."):
+            return None
+        hook = path.rpartition("/")[2][:100]
+
+        def refuse(request: bytes, context: grpc.ServicerContext) -> NoReturn:
+            text = f"the extension has no handler of {hook}"
+            logs.Call(hook, "", _metadata(context)[1]).failed("UnknownHook", text, code="UNIMPLEMENTED")
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
 class _Calls(grpc.GenericRpcHandler):
-    """The rpcs of an extension. An rpc without a handler is not there, so that gRPC answers UNIMPLEMENTED."""
+    """The rpcs of an extension that have handlers."""
 
     def __init__(self, extension: "Extension", scheme: str, workers: int) -> None:
         self.hooks = extension.methods()
@@ -202,8 +227,7 @@ class _Calls(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(behaviour, response_serializer=hook.response.SerializeToString)
 
     def _answer(self, hook: Hook, request: Any, context: grpc.ServicerContext) -> Any:
-        metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
-        call_id = metadata.get(CALL_ID, "")[:CALL_ID_LIMIT]
+        metadata, call_id = _metadata(context)
 
         def run(asynchronous: bool, call: Callable[[], Any]) -> Any:
             return self._run(asynchronous, call, context)
