@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -45,22 +43,21 @@ func (x *Extension) call(ctx context.Context, m *method, in proto.Message) (prot
 	if m.discovery {
 		return x.discover(ctx, m, in)
 	}
-	h, err := m.handler(in)
+	h, kind, err := m.handler(in)
 	if err != nil {
-		x.log(ctx, slog.LevelInfo, m, nil, start, status.Code(err).String())
+		x.logCall(ctx, m.hook, "", start, ended(kind, err))
 		return nil, err
 	}
 	out, err := h.recovered(ctx, in)
 	if err != nil {
 		return x.fail(ctx, h, start, err)
 	}
-	level, outcome, more := outcomeOf(out)
-	x.log(ctx, level, m, h, start, outcome, more...)
+	x.logCall(ctx, m.hook, h.name, start, problemOf(out))
 	return out, nil
 }
 
-// handler returns the handler that a request selects.
-func (m *method) handler(in proto.Message) (*handler, error) {
+// handler returns the handler that a request selects, or the kind of the error.
+func (m *method) handler(in proto.Message) (selected *handler, kind string, err error) {
 	name := ""
 	if f := in.ProtoReflect().Descriptor().Fields().ByName("handler"); f != nil && f.Kind() == protoreflect.StringKind {
 		name = in.ProtoReflect().Get(f).String()
@@ -68,21 +65,21 @@ func (m *method) handler(in proto.Message) (*handler, error) {
 	names := make([]string, len(m.handlers))
 	for i, h := range m.handlers {
 		if h.name == name {
-			return h, nil
+			return h, "", nil
 		}
 		names[i] = h.name
 	}
 	switch {
 	case len(m.handlers) == 0:
-		return nil, status.Errorf(codes.Unimplemented, "%s has no handler", m.hook)
+		return nil, kindUnknownHook, status.Errorf(codes.Unimplemented, "%s has no handler", m.hook)
 	case name != "":
-		return nil, status.Errorf(codes.NotFound, "no handler of %s is named %.100q: there is %s", m.hook, name,
-			strings.Join(names, ", "))
+		return nil, kindUnknownHandler, status.Errorf(codes.NotFound, "no handler of %s is named %.100q: there is %s",
+			m.hook, name, strings.Join(names, ", "))
 	case len(m.handlers) > 1:
-		return nil, status.Errorf(codes.InvalidArgument, "%s has several handlers: name one of %s", m.hook,
-			strings.Join(names, ", "))
+		return nil, kindAmbiguous, status.Errorf(codes.InvalidArgument, "%s has several handlers: name one of %s",
+			m.hook, strings.Join(names, ", "))
 	}
-	return m.handlers[0], nil
+	return m.handlers[0], "", nil
 }
 
 // panicked is the error of a handler that panicked.
@@ -105,46 +102,49 @@ func (h *handler) recovered(ctx context.Context, in proto.Message) (out proto.Me
 
 // fail answers a call whose handler returned an error.
 func (x *Extension) fail(ctx context.Context, h *handler, start time.Time, err error) (proto.Message, error) {
-	level, outcome := slog.LevelInfo, "Failure"
-	var text string
-	var more []slog.Attr
-	var answer *failed
-	var crash *panicked
 	// A status that is wrapped is the error of a backend.
 	coded, isCoded := err.(interface{ GRPCStatus() *status.Status })
 	switch {
 	case ctx.Err() != nil: // nothing is known but that the caller is gone
 		err = status.FromContextError(ctx.Err()).Err()
-		x.log(ctx, level, h.method, h, start, status.Code(err).String())
+		kind := kindCanceled
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			kind = kindTimeout
+		}
+		x.logCall(ctx, h.method.hook, h.name, start, ended(kind, err))
 		return nil, err
 	case isCoded:
-		more = append(more, slog.String("error", coded.GRPCStatus().Message()))
-		x.log(ctx, level, h.method, h, start, coded.GRPCStatus().Code().String(), more...)
+		x.logCall(ctx, h.method.hook, h.name, start, ended(kindOf(coded.GRPCStatus().Code()), err))
 		return nil, err
-	case errors.As(err, &answer):
-		text = err.Error()
-		more = append(more, slog.String("message", text))
-	case errors.Is(err, errNoAnswer):
-		level = slog.LevelError
-		text = fmt.Sprintf("handler %q gave no answer: it has to return Done, Wait, Patches or an error", h.name)
-		more = append(more, slog.String("error", text))
-	case errors.As(err, &crash):
-		level, text = slog.LevelError, internalError(h, crash.value)
-		more = append(more, slog.String("error", err.Error()), slog.String("stack", string(crash.stack)))
-	default:
-		level, text = slog.LevelError, internalError(h, err)
-		more = append(more, slog.String("error", err.Error()))
 	}
+	text, p := h.explain(err)
 	out := h.method.response.New()
 	s := statusField(out.Descriptor())
 	if s == nil {
-		x.log(ctx, level, h.method, h, start, codes.Internal.String(), more...)
+		p.code = codes.Internal
+		x.logCall(ctx, h.method.hook, h.name, start, p)
 		return nil, status.Error(codes.Internal, text)
 	}
 	out.Set(s, protoreflect.ValueOfEnum(failure))
 	setMessage(out, text)
-	x.log(ctx, level, h.method, h, start, outcome, more...)
+	x.logCall(ctx, h.method.hook, h.name, start, p)
 	return out.Interface(), nil
+}
+
+// explain returns what callers learn of an error, and what the log does.
+func (h *handler) explain(err error) (string, *problem) {
+	var answer *failed
+	var crash *panicked
+	switch {
+	case errors.As(err, &answer):
+		return err.Error(), &problem{kind: kindFailure, text: err.Error()}
+	case errors.Is(err, errNoAnswer):
+		text := fmt.Sprintf("handler %q gave no answer: it has to return Done, Wait, Patches or an error", h.name)
+		return text, &problem{kind: kindInternal, text: text}
+	case errors.As(err, &crash):
+		return internalError(h, crash.value), &problem{kind: kindInternal, text: err.Error(), stack: crash.stack}
+	}
+	return internalError(h, err), &problem{kind: kindInternal, text: err.Error()}
 }
 
 // internalError returns what callers learn of an error that was not made for them. It has the type of the error only,
@@ -152,42 +152,4 @@ func (x *Extension) fail(ctx context.Context, h *handler, start time.Time, err e
 func internalError(h *handler, what any) string {
 	return fmt.Sprintf("handler %q: internal error (%T); the log of the extension has it under the call's id",
 		h.name, what)
-}
-
-// outcomeOf returns how an answer is logged.
-func outcomeOf(out proto.Message) (slog.Level, string, []slog.Attr) {
-	m := out.ProtoReflect()
-	s := statusField(m.Descriptor())
-	if s != nil && m.Get(s).Enum() == success {
-		if retry := m.Descriptor().Fields().ByName("retry_after_seconds"); retry != nil && m.Has(retry) {
-			return slog.LevelDebug, "Wait", nil
-		}
-		return slog.LevelDebug, "Success", nil
-	}
-	var more []slog.Attr
-	if f := m.Descriptor().Fields().ByName("message"); f != nil && f.Kind() == protoreflect.StringKind {
-		more = append(more, slog.String("message", m.Get(f).String()))
-	}
-	return slog.LevelInfo, "Failure", more
-}
-
-// log writes the line of a call. h is nil if none was selected.
-func (x *Extension) log(
-	ctx context.Context, level slog.Level, m *method, h *handler, start time.Time, outcome string, more ...slog.Attr,
-) {
-	attrs := []slog.Attr{slog.String("hook", m.hook)}
-	if h != nil {
-		attrs = append(attrs, slog.String("handler", h.name))
-	}
-	attrs = append(attrs, slog.String("callID", callID(ctx)),
-		slog.Float64("durationMs", float64(time.Since(start).Microseconds())/1000), slog.String("outcome", outcome))
-	x.logger().LogAttrs(ctx, level, "call", append(attrs, more...)...)
-}
-
-// callID returns the id of the call that ctx belongs to, or "".
-func callID(ctx context.Context) string {
-	if values := metadata.ValueFromIncomingContext(ctx, callIDKey); len(values) > 0 {
-		return values[0]
-	}
-	return ""
 }

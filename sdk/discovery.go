@@ -5,7 +5,6 @@ package sdk
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -38,7 +37,7 @@ func (x *Extension) discover(ctx context.Context, m *method, in proto.Message) (
 			list.Append(element)
 		}
 	}
-	x.log(ctx, slog.LevelDebug, m, nil, start, "Success")
+	x.logCall(ctx, m.hook, "", start, nil)
 	return out.Interface(), nil
 }
 

@@ -174,10 +174,10 @@ func TestAnswers(t *testing.T) {
 		want *upgraded
 		log  []string // in the line of the call
 	}{
-		"done": {done, &upgraded{Status: success}, []string{`"level":"DEBUG"`, `"outcome":"Success"`}},
+		"done": {done, &upgraded{Status: success}, []string{`"level":"DEBUG"`, `"msg":"call answered"`}},
 		"wait": {
 			answer(sdk.Wait(1500*time.Millisecond, "waits")), &upgraded{Status: success, RetryAfterSeconds: 2, Message: "waits"},
-			[]string{`"level":"DEBUG"`, `"outcome":"Wait"`},
+			[]string{`"level":"DEBUG"`, `"msg":"call answered"`},
 		},
 		"wait of nanoseconds": {
 			answer(sdk.Wait(30, "waits")),
@@ -190,7 +190,7 @@ func TestAnswers(t *testing.T) {
 		},
 		"failure": {
 			func(context.Context, *upgrade) (sdk.Answer, error) { return nil, sdk.Failf("quota of %s", "c1") },
-			&upgraded{Status: failure, Message: "quota of c1"}, []string{`"level":"INFO"`, `"message":"quota of c1"`},
+			&upgraded{Status: failure, Message: "quota of c1"}, []string{`"level":"INFO"`, `"kind":"Failure"`, `"error":"quota of c1"`},
 		},
 		"wrapped failure": {
 			func(context.Context, *upgrade) (sdk.Answer, error) {
@@ -240,7 +240,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			line := log.String()
-			for _, part := range append(tt.log, `"hook":"BeforeClusterUpgrade"`, `"handler":"h"`, `"callID":"c-1"`, `"durationMs":`) {
+			for _, part := range append(tt.log, `"hook":"BeforeClusterUpgrade"`, `"handler":"h"`, `"call_id":"c-1"`, `"took":`) {
 				if !strings.Contains(line, part) {
 					t.Errorf("the log has no %s:\n%s", part, line)
 				}

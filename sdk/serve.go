@@ -8,10 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -105,7 +105,7 @@ func (x *Extension) Serve(ctx context.Context, config Config) error {
 	}
 	streams, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
-	options = append(options, grpc.ChainStreamInterceptor(endWith(streams)))
+	options = append(options, grpc.ChainStreamInterceptor(endWith(streams)), grpc.UnknownServiceHandler(x.unknown))
 	server, healthServer := grpc.NewServer(append(options, config.Options...)...), health.NewServer()
 	if err := x.Register(server); err != nil {
 		return err
@@ -129,7 +129,8 @@ func (x *Extension) Serve(ctx context.Context, config Config) error {
 		defer time.AfterFunc(maxTimeout, server.Stop).Stop()
 		server.GracefulStop()
 	}()
-	x.logger().Info("listening on " + shown(address, listener))
+	at := shown(address, listener)
+	x.logger().Info("listening on "+at, "address", at)
 	err = server.Serve(listener)
 	if ctx.Err() == nil {
 		server.Stop()
@@ -190,10 +191,22 @@ func (x *Extension) bound(most int) tap.ServerInHandle {
 			context.AfterFunc(ctx, func() { <-slots }) // the context of a call ends with it
 			return ctx, nil
 		default:
-			x.log(ctx, slog.LevelInfo, m, nil, time.Now(), codes.ResourceExhausted.String())
-			return ctx, status.Errorf(codes.ResourceExhausted, "the extension has %d calls in flight, and takes no more", most)
+			err := status.Errorf(codes.ResourceExhausted, "the extension has %d calls in flight, and takes no more", most)
+			x.logCall(ctx, m.hook, "", time.Now(), ended(kindOverloaded, err))
+			return ctx, err
 		}
 	}
+}
+
+// unknown refuses a call of a hook that the extension does not have. Clients also try services of gRPC that it lacks.
+func (x *Extension) unknown(_ any, stream grpc.ServerStream) error {
+	path, _ := grpc.MethodFromServerStream(stream)
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	err := status.Errorf(codes.Unimplemented, "the extension has no handler of %.100s", name)
+	if !strings.HasPrefix(path, "/grpc.") {
+		x.logCall(stream.Context(), fmt.Sprintf("%.100s", name), "", time.Now(), ended(kindUnknownHook, err))
+	}
+	return err
 }
 
 // endWith ends streams with ctx. Streams are no calls: health checks and reflection would go on for ever.

@@ -19,6 +19,11 @@ def returns_nothing(request: BeforeClusterCreateRequest) -> None:
     """A handler that answers nothing."""
 
 
+@extension.handler  # type: ignore[type-var]
+async def awaits_nothing(request: BeforeClusterCreateRequest) -> None:
+    """A coroutine that answers nothing."""
+
+
 @extension.handler(timout=3)  # type: ignore[call-overload, untyped-decorator]
 def misspelt(request: BeforeClusterCreateRequest) -> Answer:
     """A handler with an option that is not there."""

@@ -90,8 +90,8 @@ def test_an_exception_is_logged_with_its_stack(caplog: pytest.LogCaptureFixture)
     assert "KeyError: 's3cr3t'" in caplog.text
     assert (failed.levelname, failed.getMessage()) == ("INFO", "BeforeClusterCreate create: no quota")
     fields = succeeded.fields  # type: ignore[attr-defined]
-    assert fields.pop("durationMs") >= 0
-    assert fields == {"hook": "BeforeClusterCreate", "handler": "create", "callID": "", "outcome": "Success"}
+    assert fields.pop("took") >= 0
+    assert fields == {"msg": "call answered", "hook": "BeforeClusterCreate", "handler": "create", "call_id": ""}
     assert succeeded.levelname == "DEBUG"
 
 

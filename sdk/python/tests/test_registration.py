@@ -98,11 +98,6 @@ def nothing() -> Answer:
     return done()
 
 
-async def asynchronous(request: BeforeClusterCreateRequest) -> Answer:
-    """A handler that is a coroutine."""
-    return done()
-
-
 def _Underlined(request: BeforeClusterCreateRequest) -> Answer:
     return done()
 
@@ -126,7 +121,6 @@ def unreadable(request: "Missing") -> Answer:  # type: ignore[name-defined]  # n
         (no_annotation, {}, 'handler "no-annotation": annotate its parameter with the request of a hook'),
         (a_response, {}, "hookgate.hooks.v1alpha1.BeforeClusterUpgradeResponse is the request of no hook"),
         (nothing, {}, "want a function of the request"),
-        (asynchronous, {}, 'handler "asynchronous": write it as a plain function'),
         (unreadable, {}, "the annotation of its parameter cannot be read: name 'Missing' is not defined"),
     ],
 )

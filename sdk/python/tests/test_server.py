@@ -135,7 +135,7 @@ def test_a_handler_gets_the_context_of_its_call(start: Start, caplog: pytest.Log
     )
     with caplog.at_level("DEBUG", "hookgate"):
         call(BeforeClusterCreateRequest(), metadata=metadata, timeout=PATIENCE)
-    assert [r.fields["callID"] for r in caplog.records] == ["ABC"]  # type: ignore[attr-defined]
+    assert [r.fields["call_id"] for r in caplog.records] == ["ABC"]  # type: ignore[attr-defined]
 
 
 def test_messages_of_20_mib(start: Start) -> None:
@@ -403,8 +403,7 @@ def test_a_signal_ends_a_program_after_its_calls(number: int) -> None:
         assert process.stdin
         assert process.stderr
         line = json.loads(process.stderr.readline())
-        assert (line["level"], line["message"][:13]) == ("info", "listening on ")
-        address = line["message"].removeprefix("listening on ")
+        address = line["address"]
         with grpc.insecure_channel(address) as channel:
             grpc.channel_ready_future(channel).result(PATIENCE)
             call = LifecycleHooksServiceStub(channel).BeforeClusterCreate.future(
@@ -419,14 +418,14 @@ def test_a_signal_ends_a_program_after_its_calls(number: int) -> None:
         assert process.wait(PATIENCE) == 0
         (line,) = map(json.loads, process.stderr)
         assert "KeyError: 's3cr3t'" in line["stack"]
-        assert (line["callID"], line["level"], line["outcome"], line["handler"]) == ("ABC", "error", "KeyError", "create")
+        assert (line["call_id"], line["level"], line["kind"], line["handler"]) == ("ABC", "ERROR", "Internal", "create")
 
 
 def test_a_program_does_not_wait_for_ever() -> None:
     process = run(PROGRAM % ("import hookgate.server; hookgate.server.GRACE = 0.1", "127.0.0.1:0"))
     with process:
         assert process.stderr
-        address = json.loads(process.stderr.readline())["message"].removeprefix("listening on ")
+        address = json.loads(process.stderr.readline())["address"]
         with grpc.insecure_channel(address) as channel:
             grpc.channel_ready_future(channel).result(PATIENCE)
             call = LifecycleHooksServiceStub(channel).BeforeClusterCreate.future(

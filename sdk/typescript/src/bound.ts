@@ -5,6 +5,8 @@
 
 import { ServerInterceptingCall, status, type ServerInterceptor } from "@grpc/grpc-js";
 
+import { callIDOf, type Logger } from "./log.js";
+
 /** Bound counts calls from their beginning, so that it refuses a call before its request takes memory. */
 export class Bound {
   #receiving = 0;
@@ -14,6 +16,7 @@ export class Bound {
   constructor(
     readonly limit: number,
     readonly applies: (path: string) => boolean,
+    readonly log: Logger,
   ) {}
 
   /** interceptor refuses calls beyond the limit. */
@@ -33,7 +36,10 @@ export class Bound {
         next({
           onReceiveMetadata: (metadata, forward) => {
             if (this.#receiving + this.#running >= this.limit) {
-              call.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: `${this.limit} calls are in flight: try again later` });
+              const error = `${this.limit} calls are in flight: try again later`;
+              const hook = method.path.slice(method.path.lastIndexOf("/") + 1);
+              this.log.info("call failed", { hook, call_id: callIDOf(metadata), kind: "Overloaded", code: "RESOURCE_EXHAUSTED", error, took: 0 });
+              call.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: error });
               return;
             }
             receiving = true;

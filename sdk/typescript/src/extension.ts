@@ -10,7 +10,7 @@ import { DiscoveryService } from "./gen/hookgate/hooks/v1alpha1/discovery_pb.js"
 import { apiVersionOf, failed, field, remember, respond } from "./hook.js";
 import { withFields, type Logger } from "./log.js";
 import { listen, serve, type Listening, type ServeOptions } from "./server.js";
-import { Code, StatusError } from "./status.js";
+import { Code, StatusError, type Kind } from "./status.js";
 
 /** ClusterApiVersion is a version of Cluster API's objects, or null for objects as they were sent. */
 export type ClusterApiVersion = "v1beta2" | "v1beta1" | null;
@@ -44,7 +44,7 @@ export interface Context {
   readonly callID: string;
   /** signal is aborted when the deadline of the call has passed, or its caller has gone. */
   readonly signal: AbortSignal;
-  /** log writes log lines with the fields hook, handler and callID. */
+  /** log writes log lines with the fields hook, handler and call_id. */
   readonly log: Logger;
 }
 
@@ -182,40 +182,42 @@ export class Extension {
   /** @internal answer answers a call of a hook. It rejects with a StatusError, and with nothing else. */
   async answer(method: DescMethodUnary, request: Message, call: Call): Promise<Message> {
     const started = performance.now();
-    let fields: { [name: string]: string } = { hook: method.name, callID: call.callID };
-    const log = (level: keyof Logger, outcome: string, more?: object) =>
-      call.log[level]("call", { ...fields, durationMs: Math.round((performance.now() - started) * 10) / 10, outcome, ...more });
+    let fields: { [name: string]: string } = { hook: method.name, call_id: call.callID };
+    const took = () => Math.round((performance.now() - started) * 1e6);
+    const logFailed = (kind: Kind, error: string, more?: object) =>
+      call.log[kind === "Internal" ? "error" : "info"]("call failed", { ...fields, kind, error, took: took(), ...more });
     try {
       const { name, handler } = this.#select(method, request);
-      fields = { ...fields, handler: name };
+      fields = { hook: method.name, handler: name, call_id: call.callID };
       remember(request, method);
       const context = { handler: name, callID: call.callID, signal: call.signal, log: withFields(call.log, fields) };
       const answer = await call.run(() => handler(request, context));
       call.signal.throwIfAborted();
       const response = respond(method, answer, name);
       if (failed(response)) {
-        log("info", "Failure", { reason: (response as { message?: string }).message });
+        logFailed("Failure", (response as { message?: string }).message ?? "");
       } else {
-        log("debug", "Success");
+        call.log.debug("call answered", { ...fields, took: took() });
       }
       return response;
     } catch (thrown) {
       let error: unknown = thrown;
       if (call.signal.aborted) {
-        error = new StatusError(Code.CANCELLED, "the call has ended before its handler");
+        const { reason } = call.signal;
+        error = reason instanceof StatusError ? reason : new StatusError(Code.CANCELLED, "the call has ended before its handler", "Canceled");
       } else if (thrown instanceof InvalidRequest) {
         error = new StatusError(Code.INVALID_ARGUMENT, thrown.message);
       }
       if (error instanceof StatusError) {
-        log("info", Code[error.code]!, { reason: error.message });
+        logFailed(error.kind, error.message, { code: Code[error.code] });
         throw error;
       }
       if (error instanceof Failure) {
-        log("info", "Failure", { reason: error.message });
+        logFailed("Failure", error.message);
       } else {
         // The error's own text stays in the log: it may have secrets, and may change from call to call.
         const name = error instanceof Error ? error.constructor.name : typeof error;
-        log("error", name, { stack: error instanceof Error ? error.stack : String(error) });
+        logFailed("Internal", String(error), { stack: error instanceof Error ? error.stack : String(error) });
         error = new Failure(`handler "${fields["handler"]}": internal error (${name}); the log of the extension has it under the call's id`);
       }
       if (!field(method.output, "status")) {
@@ -233,13 +235,13 @@ export class Extension {
       return found[0]!;
     }
     if (handlers.length === 0) {
-      throw new StatusError(Code.UNIMPLEMENTED, `the extension has no handler of ${method.name}`);
+      throw new StatusError(Code.UNIMPLEMENTED, `the extension has no handler of ${method.name}`, "UnknownHook");
     }
     const names = handlers.map((handler) => `"${handler.name}"`).join(", ");
     if (asked !== "") {
-      throw new StatusError(Code.NOT_FOUND, `${method.name} has no handler "${asked}", but ${names}`);
+      throw new StatusError(Code.NOT_FOUND, `${method.name} has no handler "${asked}", but ${names}`, "UnknownHandler");
     }
-    throw new StatusError(Code.INVALID_ARGUMENT, `${method.name} has several handlers: name one of ${names}`);
+    throw new StatusError(Code.INVALID_ARGUMENT, `${method.name} has several handlers: name one of ${names}`, "Ambiguous");
   }
 
   #groupOf(method: DescMethodUnary): string {

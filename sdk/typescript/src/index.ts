@@ -10,4 +10,5 @@ export { encode, load, type Json, type KubernetesObject, type RawPath } from "./
 export type { Logger } from "./log.js";
 export { items, Patches, type Item, type ItemFilter, type ItemsRequest } from "./patches.js";
 export type { Listening, ServeOptions } from "./server.js";
+export { Code, StatusError } from "./status.js";
 export { setting, type SettingType, type Types } from "./values.js";

@@ -3,6 +3,10 @@
 
 // The log of an extension.
 
+import type { Metadata } from "@grpc/grpc-js";
+
+const longestCallID = 64;
+
 /** Logger takes the log lines of an extension. Those of console, pino and winston are examples. */
 export interface Logger {
   debug(message: string, fields?: object): void;
@@ -13,12 +17,12 @@ export interface Logger {
 /** jsonLines writes one JSON object for each line to stderr, without those of level debug. */
 export const jsonLines: Logger = {
   debug() {},
-  info: (message, fields) => write("info", message, fields),
-  error: (message, fields) => write("error", message, fields),
+  info: (message, fields) => write("INFO", message, fields),
+  error: (message, fields) => write("ERROR", message, fields),
 };
 
-function write(level: string, message: string, fields: object | undefined): void {
-  process.stderr.write(JSON.stringify({ time: new Date().toISOString(), level, message, ...fields }) + "\n");
+function write(level: string, msg: string, fields: object | undefined): void {
+  process.stderr.write(JSON.stringify({ time: new Date().toISOString(), level, msg, ...fields }) + "\n");
 }
 
 /** withFields returns a logger that adds fields to each line. */
@@ -28,4 +32,9 @@ export function withFields(logger: Logger, fields: object): Logger {
     info: (message, more) => logger.info(message, { ...fields, ...more }),
     error: (message, more) => logger.error(message, { ...fields, ...more }),
   };
+}
+
+/** callIDOf returns the id that the gateway has given a call, or "". */
+export function callIDOf(metadata: Metadata): string {
+  return String(metadata.get("hookgate-call-id")[0] ?? "").slice(0, longestCallID);
 }

@@ -5,14 +5,17 @@
 
 import { lstatSync, rmSync } from "node:fs";
 import { connect } from "node:net";
-import type { DescMethodUnary } from "@bufbuild/protobuf";
+import type { DescMethod, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { Server, ServerCredentials, type sendUnaryData, type ServerUnaryCall, type UntypedHandleCall } from "@grpc/grpc-js";
 
 import { Bound } from "./bound.js";
 import { definition, pathOf } from "./definition.js";
 import type { Extension } from "./extension.js";
 import { HealthService } from "./health.js";
-import { jsonLines, type Logger } from "./log.js";
+import * as hooksV1alpha1 from "./hooks/v1alpha1.js";
+import * as infrastructureV1alpha1 from "./infrastructure/v1alpha1.js";
+import * as machinesV1alpha1 from "./machines/v1alpha1.js";
+import { callIDOf, jsonLines, type Logger } from "./log.js";
 import { reflection } from "./reflection.js";
 import { Code, StatusError } from "./status.js";
 import { Certificates } from "./tls.js";
@@ -22,7 +25,10 @@ import { tracer, type Tracer } from "./tracing.js";
 const messageLimit = 20 << 20;
 // How long calls in flight may take to finish, in milliseconds. A handler's timeout is 30 s at most.
 const grace = 30_000;
-const longestCallID = 64;
+/** contract is the services whose hooks are refused by their names if they have no handler. */
+const contract: DescService[] = [hooksV1alpha1, infrastructureV1alpha1, machinesV1alpha1].flatMap((module) =>
+  Object.values(module as { [name: string]: unknown }).filter((value): value is DescService => (value as { kind?: unknown } | null)?.kind === "service"),
+);
 
 /** ServeOptions say where and how an extension is served. */
 export interface ServeOptions {
@@ -78,7 +84,7 @@ export async function listen(extension: Extension, options: ServeOptions): Promi
   checkAddress(address, options);
   const { hooks, discoveries } = extension.methods();
   const paths = new Set(hooks.map(pathOf));
-  const bound = new Bound(concurrency, (path) => paths.has(path));
+  const bound = new Bound(concurrency, (path) => paths.has(path), logger);
   const server = new Server({
     "grpc.max_receive_message_length": messageLimit,
     "grpc.max_send_message_length": messageLimit,
@@ -90,6 +96,9 @@ export async function listen(extension: Extension, options: ServeOptions): Promi
     ...Object.fromEntries(hooks.map((method) => [pathOf(method), answerer(extension, method, bound, trace, logger)])),
   });
   const services = [...new Set([...discoveries, ...hooks].map((method) => method.parent))];
+  const served = new Set([...discoveries, ...hooks].map(pathOf));
+  const others = [...new Set([...services, ...contract])].flatMap((service) => service.methods).filter((method) => !served.has(pathOf(method)));
+  server.addService(definition(others), Object.fromEntries(others.map((method) => [pathOf(method), refuser(method, logger)])));
   const health = new HealthService(services.map((service) => service.typeName));
   server.addService(health.definition, health.implementation);
   const reflected = reflection(services);
@@ -106,7 +115,7 @@ export async function listen(extension: Extension, options: ServeOptions): Promi
     certificates?.close();
     throw error;
   }
-  logger.info(`listening on ${bindTo}`);
+  logger.info(`listening on ${bindTo}`, { address: bindTo });
 
   let closed: Promise<void> | undefined;
   return { address: bindTo, close: () => (closed ??= drain(server, health).finally(() => certificates?.close())) };
@@ -195,11 +204,24 @@ function discoverer(extension: Extension, method: DescMethodUnary, log: Logger):
   };
 }
 
+/** refuser refuses calls of a hook that the extension does not have. */
+function refuser(method: DescMethod, log: Logger): UntypedHandleCall {
+  return (call: ServerUnaryCall<any, any>, callback: sendUnaryData<unknown>) => {
+    const error = `the extension has no handler of ${method.name}`;
+    log.info("call failed", { hook: method.name, call_id: callIDOf(call.metadata), kind: "UnknownHook", code: "UNIMPLEMENTED", error, took: 0 });
+    callback({ code: Code.UNIMPLEMENTED, details: error });
+  };
+}
+
 function answerer(extension: Extension, method: DescMethodUnary, bound: Bound, trace: Tracer, log: Logger): UntypedHandleCall {
   return (call: ServerUnaryCall<any, any>, callback: sendUnaryData<unknown>) => {
     const ended = new AbortController();
-    call.on("cancelled", () => ended.abort());
-    const callID = String(call.metadata.get("hookgate-call-id")[0] ?? "").slice(0, longestCallID);
+    call.on("cancelled", () => {
+      const late = Number(call.getDeadline()) - Date.now() < 100; // the time of the caller is up a little earlier
+      const [code, kind] = late ? ([Code.DEADLINE_EXCEEDED, "Timeout"] as const) : ([Code.CANCELLED, "Canceled"] as const);
+      ended.abort(new StatusError(code, "the call has ended before its handler", kind));
+    });
+    const callID = callIDOf(call.metadata);
     bound
       .run(() => extension.answer(method, call.request, { callID, signal: ended.signal, log, run: (handler) => trace(call.metadata, handler) }))
       .then(

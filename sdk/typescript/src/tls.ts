@@ -66,12 +66,12 @@ export class Certificates {
       }
       this.#current = found;
       this.#changed.forEach((listener) => listener());
-      this.#log.info("certificate read again", { file: this.#files.cert });
+      this.#log.info("certificate replaced", { file: this.#files.cert });
     } catch (error) {
       const text = (error as Error).message;
       if (text !== this.#refused) {
         this.#refused = text;
-        this.#log.error("certificate not read again: the old one stays", { error: text });
+        this.#log.error("certificate refused: what was read last stays in use", { error: text });
       }
     }
   }

@@ -74,8 +74,8 @@ test("an exception is a failure without its text, which the log has with the sta
     const message = `handler "create": internal error (${name}); the log of the extension has it under the call's id`;
     assert.deepEqual(response, { status: "Failure", message });
     assert.equal(log.lines.length, 1);
-    const { level, outcome, hook, handler, stack } = log.lines[0]!;
-    assert.deepEqual([level, outcome, hook, handler], ["error", name, "BeforeClusterCreate", "create"]);
+    const { level, kind, hook, handler, stack } = log.lines[0]!;
+    assert.deepEqual([level, kind, hook, handler], ["error", "Internal", "BeforeClusterCreate", "create"]);
     assert.match(stack, thrown instanceof Error ? /hunter2[^]*answers\.test/ : /hunter2|undefined/);
   }
 });
@@ -126,11 +126,11 @@ test("the context of a call, and its log lines", async () => {
   });
   const { message } = await call(extension, hooks.beforeClusterCreate, cluster(), { callID: "id-1", logger });
   assert.equal(message, "create id-1");
-  const fields = { level: "info", hook: "BeforeClusterCreate", handler: "create", callID: "id-1" };
+  const fields = { level: "info", hook: "BeforeClusterCreate", handler: "create", call_id: "id-1" };
   const [own, end] = logger.lines;
   assert.deepEqual(own, { ...fields, text: "asked", team: "red" });
-  assert.deepEqual(end, { ...fields, text: "call", outcome: "Failure", reason: "create id-1", durationMs: end!["durationMs"] });
-  assert.equal(typeof end!["durationMs"], "number");
+  assert.deepEqual(end, { ...fields, text: "call failed", kind: "Failure", error: "create id-1", took: end!["took"] });
+  assert.equal(typeof end!["took"], "number");
 });
 
 test("settings", () => {

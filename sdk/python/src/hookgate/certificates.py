@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-log = logging.getLogger("hookgate")
+from hookgate import logs
 
 
 def credentials(cert: str | None, key: str | None, client_ca: str | None) -> grpc.ServerCredentials | None:
@@ -51,9 +51,11 @@ class _Files:
             try:
                 configuration = self.read()
             except (OSError, ValueError) as error:
-                log.error("keeping the certificates that were read before: %s", error)
+                fields = {"msg": "certificate refused: what was read last stays in use", "error": str(error)}
+                logs.write(logging.ERROR, f"keeping the certificates that were read before: {error}", fields)
                 return None
-        log.info("read the certificates of %s again", self.cert)
+        fields = {"msg": "certificate replaced", "file": self.cert}
+        logs.write(logging.INFO, f"read the certificates of {self.cert} again", fields)
         return configuration
 
     def _paths(self) -> list[str]:

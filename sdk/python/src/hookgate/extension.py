@@ -3,11 +3,11 @@
 
 """An extension: its handlers, its discovery, and how a call becomes an answer."""
 
+import asyncio
+import functools
 import inspect
-import logging
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import grpc
 from google.protobuf.message import Message
 
-from hookgate.answers import Answer, Failure, StatusError, new_response
+from hookgate import logs, loops
+from hookgate.answers import Answer, Failure, StatusError, new_response, printable
 from hookgate.contract import Hook, discovery_of, enum_value, hook_of
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
     from hookgate.server import Options, Server
 
-log = logging.getLogger("hookgate")
-
-F = TypeVar("F", bound=Callable[..., Answer | Message])
+F = TypeVar("F", bound=Callable[..., Answer | Message | Coroutine[Any, Any, Answer | Message]])
+# How a handler is run: whether it is a coroutine function, and the call of it.
+Run = Callable[[bool, Callable[[], Any]], Any]
 FailurePolicy = Literal["Fail", "Ignore"]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS-1123 label
@@ -41,13 +42,17 @@ class Handler:
     hook: Hook
     function: Callable[..., Any]
     takes_context: bool
+    asynchronous: bool
     timeout: int
     failure_policy: FailurePolicy
     cluster_api_version: str | None
 
 
 class Extension:
-    """A Runtime Extension. Register its handlers, then serve it. Calls come from several threads at a time.
+    """A Runtime Extension. Register its handlers, then serve it.
+
+    Handlers that are plain functions are called from several threads at a time, and those that are coroutines run in one
+    event loop. The end of a call's time, and a caller that leaves, cancel a coroutine.
 
     cluster_api_version is the version of Cluster API's objects that handlers read; the gateway converts others. With None,
     they come as they were sent. groups maps packages of protos to API groups, for hooks other than Hookgate's own.
@@ -82,9 +87,9 @@ class Extension:
     ) -> Any:
         """Registers a function as a handler, and returns it. The annotation of its parameter says which hook it is for.
 
-        The function answers done(), wait(), fail(), Patches, or the hook's response message, or raises Failure. With a
-        second parameter it gets the call's grpc.ServicerContext. Its name is the handler's, with hyphens, unless name is
-        stated. timeout, in seconds, and failure_policy are what discovery states.
+        The function, which may be async, answers done(), wait(), fail(), Patches, or the hook's response message, or raises
+        Failure. With a second parameter it gets the call's grpc.ServicerContext. Its name is the handler's, with hyphens,
+        unless name is stated. timeout, in seconds, and failure_policy are what discovery states.
         """
 
         def register(function: Any) -> Any:
@@ -138,22 +143,15 @@ class Extension:
         hooks += [discovery_of(hook) for hook in hooks]
         return {f"/{hook.service}/{hook.name}": hook for hook in hooks}
 
-    def answer(self, hook: Hook, request: Any, context: Any = None, call_id: str = "") -> Any:
+    def answer(self, hook: Hook, request: Any, context: Any = None, call_id: str = "", run: Run = loops.run) -> Any:
         """Answers one call. It raises a StatusError for a call that has no answer."""
         if hook.is_discovery:
-            return self._discover(hook, request, context, call_id)
-        try:
-            handler = self._select(hook, request.handler)
-        except StatusError as error:
-            fields = {"hook": hook.name, "callID": call_id, "outcome": error.code.name}
-            log.info("%s: %s", hook.name, error, extra={"fields": fields})
-            raise
-        return _invoke(handler, request, context, call_id)
+            return self._discover(hook, request, context, call_id, run)
+        handler = self._select(hook, request.handler, call_id)
+        return _invoke(handler, request, context, call_id, run)
 
     def _register(self, function: Any, name: str | None, timeout: int, failure_policy: FailurePolicy, version: str | None) -> None:
         label = name or getattr(function, "__name__", "").replace("_", "-")
-        if inspect.iscoroutinefunction(function):
-            raise ValueError(f'handler "{label}": write it as a plain function: calls have threads of their own')
         if not _NAME.fullmatch(label):
             raise ValueError(
                 f'handler "{label}": the name is not a DNS-1123 label '
@@ -172,7 +170,8 @@ class Extension:
         for other in self._handlers:
             if other.name == label or (hook.is_discovery and other.hook == hook):
                 raise ValueError(f'handler "{label}": there is one for {other.hook.name} already: "{other.name}"')
-        self._handlers.append(Handler(label, hook, function, takes_context, timeout, failure_policy, version))
+        coroutine = inspect.iscoroutinefunction(function)
+        self._handlers.append(Handler(label, hook, function, takes_context, coroutine, timeout, failure_policy, version))
 
     def _signature(self, function: Any) -> tuple[Hook, bool]:
         """Returns the hook of a function, and whether it takes the context of a call, too."""
@@ -187,24 +186,30 @@ class Extension:
             raise ValueError("annotate its parameter with the request of a hook, as in request: BeforeClusterCreateRequest")
         return hook_of(request, self._groups), len(parameters) == 2
 
-    def _select(self, hook: Hook, name: str) -> Handler:
+    def _select(self, hook: Hook, name: str, call_id: str) -> Handler:
         """Returns the handler that a call is for."""
+
+        def refused(kind: str, code: grpc.StatusCode, text: str) -> StatusError:
+            logs.Call(hook.name, "", call_id).failed(kind, text, code=code.name)
+            return StatusError(code, text)
+
         handlers = {h.name: h for h in self._handlers if h.hook.request is hook.request}
         known = ", ".join(f'"{n}"' for n in handlers)
         if not handlers:
-            raise StatusError(grpc.StatusCode.UNIMPLEMENTED, f"the extension has no handler of {hook.name}")
+            raise refused("UnknownHook", grpc.StatusCode.UNIMPLEMENTED, f"the extension has no handler of {hook.name}")
         if name:
             if name not in handlers:
-                raise StatusError(grpc.StatusCode.NOT_FOUND, f'{hook.name} has no handler "{name}", but {known}')
+                raise refused("UnknownHandler", grpc.StatusCode.NOT_FOUND, f'{hook.name} has no handler "{name}", but {known}')
             return handlers[name]
         if len(handlers) > 1:
-            raise StatusError(grpc.StatusCode.INVALID_ARGUMENT, f"{hook.name} has several handlers: name one of {known}")
+            several = f"{hook.name} has several handlers: name one of {known}"
+            raise refused("Ambiguous", grpc.StatusCode.INVALID_ARGUMENT, several)
         return next(iter(handlers.values()))
 
-    def _discover(self, hook: Hook, request: Any, context: Any, call_id: str) -> Any:
+    def _discover(self, hook: Hook, request: Any, context: Any, call_id: str, run: Run) -> Any:
         """Lists the handlers of a package: in the answer of the extension's own handler of its discovery, if there is one."""
         own = next((h for h in self._handlers if h.hook.request is hook.request), None)
-        response: Any = _invoke(own, request, context, call_id) if own else new_response(hook, "Success")
+        response: Any = _invoke(own, request, context, call_id, run) if own else new_response(hook, "Success")
         if response.handlers or response.status != enum_value(response, "status", "Success"):
             return response
         for handler in self._handlers:
@@ -224,40 +229,50 @@ def _version(version: str | None) -> str | None:
     return version
 
 
-def _invoke(handler: Handler, request: Message, context: Any, call_id: str) -> Any:
+def _invoke(handler: Handler, request: Message, context: Any, call_id: str, run: Run) -> Any:
     """Calls a handler, and writes the line of the log for it. Whatever the handler raises becomes an answer or a status."""
-    started = time.monotonic()
-
-    def write(level: int, outcome: str, text: str = "", stack: bool = False) -> None:
-        duration = round((time.monotonic() - started) * 1000, 1)
-        fields = {"hook": handler.hook.name, "handler": handler.name, "callID": call_id, "durationMs": duration, "outcome": outcome}
-        log.log(level, "%s %s: %s", handler.hook.name, handler.name, text or outcome, extra={"fields": fields}, exc_info=stack)
-
+    log = logs.Call(handler.hook.name, handler.name, call_id)
     try:
-        response = _response(handler, request, context)
+        response = _response(handler, request, context, run)
     except Failure as error:
         response = new_response(handler.hook, "Failure", str(error) or f'handler "{handler.name}" failed, and did not say why')
     except StatusError as error:
-        write(logging.INFO, error.code.name, str(error))
+        log.failed(_kind(error.code), str(error), code=error.code.name)
         raise
     except BaseException as error:  # also SystemExit, which would end the thread, and leave the caller without an answer
         if _aborted(error, context):
-            write(logging.INFO, context.code().name)
+            log.failed(_kind(context.code()), printable(_text(context.details())), code=context.code().name)
             raise
+        if isinstance(error, asyncio.CancelledError) and context is not None and not context.is_active():
+            late = context.time_remaining() < 0.1  # the time of the caller is up a little earlier
+            code = grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
+            text = "the call has ended before its handler"
+            log.failed("Timeout" if late else "Canceled", text, code=code.name)
+            raise StatusError(code, text) from None
         kind = type(error).__name__
+        log.failed("Internal", f"{kind}: {error}")
         text = f'handler "{handler.name}": internal error ({kind}); the log of the extension has it under the call\'s id'
-        write(logging.ERROR, kind, text, stack=True)
         return new_response(handler.hook, "Failure", text)
     if response.status == enum_value(response, "status", "Failure"):
-        write(logging.INFO, "Failure", response.message)
+        log.failed("Failure", response.message)
     else:
-        write(logging.DEBUG, "Success")
+        log.answered()
     return response
 
 
-def _response(handler: Handler, request: Message, context: Any) -> Any:
+def _kind(code: grpc.StatusCode) -> str:
+    """Returns the kind of a status with which a handler has ended a call."""
+    return "InvalidRequest" if code == grpc.StatusCode.INVALID_ARGUMENT else "Status"
+
+
+def _text(details: str | bytes | None) -> str:
+    return details.decode(errors="replace") if isinstance(details, bytes) else details or ""
+
+
+def _response(handler: Handler, request: Message, context: Any, run: Run) -> Any:
     """Returns the response message for what a handler returns."""
-    returned = handler.function(request, context) if handler.takes_context else handler.function(request)
+    arguments = (request, context) if handler.takes_context else (request,)
+    returned = run(handler.asynchronous, functools.partial(handler.function, *arguments))
     if isinstance(returned, Answer):
         return returned.response(handler.hook)
     if isinstance(returned, handler.hook.response):

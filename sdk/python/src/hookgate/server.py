@@ -8,15 +8,17 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from hookgate import addresses, certificates, logs
+from hookgate import addresses, certificates, logs, loops
 from hookgate.answers import StatusError, printable
 from hookgate.contract import Hook
 from hookgate.objects import invalid
@@ -53,9 +55,12 @@ class Server:
     def stop(self, grace: float = GRACE) -> bool:
         """Takes no more calls, and waits for those in flight. It reports whether all have ended within grace seconds."""
         self._health.enter_graceful_shutdown()
+        idle, end = self._calls.in_flight == 0, time.monotonic() + grace
         self._server.stop(grace).wait()
+        in_time = idle or time.monotonic() < end  # else gRPC has cancelled them
         self._pool.shutdown(wait=False)
-        return self._calls.in_flight == 0
+        self._calls.stop()
+        return in_time and self._calls.in_flight == 0
 
     def __enter__(self) -> "Server":
         return self
@@ -69,8 +74,8 @@ class Options(TypedDict, total=False):
 
     tls_cert and tls_key are files in PEM, which are read again when they change; with client_ca, a file with CA
     certificates, callers must show a certificate. Beyond loopback, a server without TLS is refused unless insecure is set.
-    workers handlers run at the same time (16). Of the calls in flight, those beyond concurrency (100) are refused with
-    RESOURCE_EXHAUSTED.
+    workers plain functions run at the same time (16); coroutines share a thread. Of the calls in flight, those beyond
+    concurrency (100) are refused with RESOURCE_EXHAUSTED.
     """
 
     tls_cert: str
@@ -113,8 +118,10 @@ def start(extension: "Extension", address: str | None, options: Options) -> Serv
             f"{where.text} is not on loopback, and everyone may call it: "
             "state tls_cert and tls_key, or insecure=True if something else keeps others away"
         )
-    calls = _Calls(extension, "grpcs" if credentials else "grpc")
-    pool = futures.ThreadPoolExecutor(workers, thread_name_prefix="hookgate")
+    asynchronous = any(handler.asynchronous for handler in extension.handlers)
+    # A call of a coroutine waits for it in a thread.
+    pool = futures.ThreadPoolExecutor(concurrency if asynchronous else workers, thread_name_prefix="hookgate")
+    calls = _Calls(extension, "grpcs" if credentials else "grpc", workers)
     server = grpc.server(
         pool,
         maximum_concurrent_rpcs=concurrency,
@@ -130,9 +137,11 @@ def start(extension: "Extension", address: str | None, options: Options) -> Serv
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
     services = {hook.service for hook in calls.hooks.values()}
     reflection.enable_server_reflection([*sorted(services), health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    server.add_generic_rpc_handlers((_Unknown(),))  # the last to be asked
     listening = where.bind(lambda text: _add_port(server, text, credentials))
+    calls.start(asynchronous)
     server.start()
-    log.info("listening on %s", listening)
+    logs.write(logging.INFO, f"listening on {listening}", {"address": listening})
     return Server(server, pool, servicer, listening, calls)
 
 
@@ -142,14 +151,40 @@ def _add_port(server: grpc.Server, address: str, credentials: grpc.ServerCredent
     return int(server.add_secure_port(address, credentials))
 
 
-class _Calls(grpc.GenericRpcHandler):
-    """The rpcs of an extension. An rpc without a handler is not there, so that gRPC answers UNIMPLEMENTED."""
+def _metadata(context: grpc.ServicerContext) -> tuple[dict[str, str], str]:
+    """Returns the metadata of a call, and the id that the gateway has given it."""
+    metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
+    return metadata, metadata.get(CALL_ID, "")[:CALL_ID_LIMIT]
 
-    def __init__(self, extension: "Extension", scheme: str) -> None:
+
+class _Unknown(grpc.GenericRpcHandler):
+    """Refuses hooks that the extension does not have, as gRPC would, and logs it."""
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Returns what refuses an rpc, or nothing for one of gRPC's own that is not served: clients try them."""
+        path = handler_call_details.method
+        if path.startswith("/grpc."):
+            return None
+        hook = path.rpartition("/")[2][:100]
+
+        def refuse(request: bytes, context: grpc.ServicerContext) -> NoReturn:
+            text = f"the extension has no handler of {hook}"
+            logs.Call(hook, "", _metadata(context)[1]).failed("UnknownHook", text, code="UNIMPLEMENTED")
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+class _Calls(grpc.GenericRpcHandler):
+    """The rpcs of an extension that have handlers."""
+
+    def __init__(self, extension: "Extension", scheme: str, workers: int) -> None:
         self.hooks = extension.methods()
         self.scheme = scheme
         self.in_flight = 0
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._workers = threading.BoundedSemaphore(workers)
+        self._loop: loops.Loop | None = None
         self._extension = extension
         self._rpcs = {path: self._rpc(hook) for path, hook in self.hooks.items()}
         self._traced = "opentelemetry" in sys.modules  # the program has it, and not only this machine
@@ -158,31 +193,53 @@ class _Calls(grpc.GenericRpcHandler):
         """Returns the rpc of a path."""
         return self._rpcs.get(handler_call_details.method)
 
+    def start(self, asynchronous: bool) -> None:
+        """Starts the event loop, if there are coroutines to run."""
+        if asynchronous:
+            self._loop = loops.Loop()
+
+    def stop(self) -> None:
+        """Stops the event loop, and waits until the coroutines that this cancels are no calls in flight any more."""
+        if self._loop:
+            self._loop.stop()
+            with self._changed:
+                self._changed.wait_for(lambda: self.in_flight == 0, loops.END)
+
+    def _run(self, asynchronous: bool, call: Callable[[], Any], context: grpc.ServicerContext) -> Any:
+        if asynchronous and self._loop:
+            return self._loop.run(call, context.add_callback)
+        with self._workers:
+            return call()
+
     def _rpc(self, hook: Hook) -> Any:
         def behaviour(request: bytes, context: grpc.ServicerContext) -> Any:
-            with self._lock:
+            with self._changed:
                 self.in_flight += 1
             try:
                 return self._answer(hook, _parse(hook, request), context)
             except StatusError as error:
                 context.abort(error.code, printable(str(error)))
             finally:
-                with self._lock:
+                with self._changed:
                     self.in_flight -= 1
+                    self._changed.notify_all()
 
         return grpc.unary_unary_rpc_method_handler(behaviour, response_serializer=hook.response.SerializeToString)
 
     def _answer(self, hook: Hook, request: Any, context: grpc.ServicerContext) -> Any:
-        metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
-        call_id = metadata.get(CALL_ID, "")[:CALL_ID_LIMIT]
+        metadata, call_id = _metadata(context)
+
+        def run(asynchronous: bool, call: Callable[[], Any]) -> Any:
+            return self._run(asynchronous, call, context)
+
         if not self._traced:
-            return self._extension.answer(hook, request, context, call_id)
+            return self._extension.answer(hook, request, context, call_id, run)
         from opentelemetry import context as current
         from opentelemetry import propagate
 
         token = current.attach(propagate.extract(metadata))
         try:
-            return self._extension.answer(hook, request, context, call_id)
+            return self._extension.answer(hook, request, context, call_id, run)
         finally:
             current.detach(token)
 
