@@ -13,9 +13,11 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -23,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/infrastructure"
 	"github.com/hookgate/hookgate/infrastructure/overview"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/recording"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/seeing/console"
@@ -57,6 +60,28 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.profiler, "profiler-address", "",
 		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; if empty, the "+
 			"profiler is off")
+}
+
+// diagnosticsHandlers is what the address of diagnostics serves. page is nil without --ui.
+type diagnosticsHandlers struct {
+	metrics, status, recording, page http.Handler
+}
+
+// diagnosticsHandlers returns what the address of diagnostics serves. callers holds the address for callers, once it is
+// known.
+func (o *serveOptions) diagnosticsHandlers(
+	metrics prometheus.Gatherer, r *observe.Reporter, calls *recording.Recorder, callers *atomic.Pointer[net.Addr],
+	in *inputs,
+) (h diagnosticsHandlers, err error) {
+	if h.metrics, err = in.guard(observe.Scrapes(metrics)); err != nil {
+		return h, err
+	}
+	h.status, h.page, err = o.diagnostics.statusHandlers(r, o.hooksPage(callers), in.cluster.rest, in.guard)
+	if err != nil {
+		return h, err
+	}
+	h.recording, err = o.diagnostics.recordings(calls, in.guard)
+	return h, err
 }
 
 // statusHandlers returns what serves the status to programs and to people; page is nil without --ui. hooks returns the

@@ -114,10 +114,6 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	metricsHandler, err := in.guard(observe.Scrapes(prometheusRegistry))
-	if err != nil {
-		return err
-	}
 	files.notices = append(files.notices, func() status.Notice { return observe.Closed(reg.Snapshot()) })
 	reporter := &observe.Reporter{
 		ID: self, Version: cmdline.CurrentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
@@ -125,11 +121,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 	o.report(metrics, reporter, source)
 	var callers atomic.Pointer[net.Addr] // the address for them, which has the page of the hooks
-	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, o.hooksPage(&callers), in.cluster.rest, in.guard)
-	if err != nil {
-		return err
-	}
-	recordings, err := o.diagnostics.recordings(recorder, in.guard)
+	diagnostics, err := o.diagnosticsHandlers(prometheusRegistry, reporter, recorder, &callers, in)
 	if err != nil {
 		return err
 	}
@@ -142,8 +134,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Register: func(server grpc.ServiceRegistrar) {
 			gateway.RegisterGRPC(server, dispatcher, services)
 		},
-		Metrics: metricsHandler, Status: statusHandler, Recording: recordings, Console: page, Ready: reg.Ready(),
-		Notices: files.all,
+		Metrics: diagnostics.metrics, Status: diagnostics.status, Recording: diagnostics.recording,
+		Console: diagnostics.page, Ready: reg.Ready(), Notices: files.all,
 		Unready: o.unready(reg, source),
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			callers.Store(&http)
@@ -162,7 +154,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	return runAll(ctx, server, slices.Concat(background, ofMachines, []runner{recorder, changes, source, dev, reporter})...)
+	more := []runner{recorder, changes, source, dev, reporter}
+	return runAll(ctx, server, slices.Concat(background, ofMachines, more)...)
 }
 
 // unready returns why the gateway is not ready. If the API server needs its webhook before it can list what makes it

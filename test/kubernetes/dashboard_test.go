@@ -107,21 +107,22 @@ func dashboard(t *testing.T, server, user string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &browser{Client: &http.Client{Jar: jar}, actions: link[:strings.Index(link, "/?")]}
-	if code, body := b.get(t, link); code != http.StatusOK || !strings.Contains(body, "lift") {
+	actions, _, _ := strings.Cut(link, "/?")
+	b := &browser{Client: &http.Client{Jar: jar}, actions: actions}
+	if code, body := b.visit(t, link, nil); code != http.StatusOK || !strings.Contains(body, "lift") {
 		t.Fatalf("the page that the link leads to: %d %s", code, body)
 	}
 	return b
 }
 
-func (b *browser) get(t *testing.T, link string) (code int, body string) {
+// visit gets a page, and sends a form to it if there is one.
+func (b *browser) visit(t *testing.T, link string, form url.Values) (code int, body string) {
 	t.Helper()
-	response, err := b.Get(link)
-	return b.read(t, response, err)
-}
-
-func (b *browser) read(t *testing.T, response *http.Response, err error) (code int, body string) {
-	t.Helper()
+	send := func() (*http.Response, error) { return b.Get(link) }
+	if form != nil {
+		send = func() (*http.Response, error) { return b.PostForm(link, form) }
+	}
+	response, err := send()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +141,7 @@ func (b *browser) confirm(t *testing.T, action, page string) (code int, body str
 	for _, match := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(page, -1) {
 		form.Set(match[1], match[2])
 	}
-	response, err := b.PostForm(b.actions+"/"+action, form)
-	return b.read(t, response, err)
+	return b.visit(t, b.actions+"/"+action, form)
 }
 
 // TestDashboardActs lifts a hold and approves a Cluster from a gateway's page, with the rights of who looks at it, and
@@ -181,7 +181,7 @@ func TestDashboardActs(t *testing.T) {
 	}
 
 	stranger := dashboard(t, server, "stranger")
-	if code, body := stranger.get(t, stranger.actions+approve); code != http.StatusForbidden || !strings.Contains(body, `User "stranger" cannot get resource "extensionrollouts"`) {
+	if code, body := stranger.visit(t, stranger.actions+approve, nil); code != http.StatusForbidden || !strings.Contains(body, `User "stranger" cannot get resource "extensionrollouts"`) {
 		t.Errorf("a stranger looks: %d %s", code, body)
 	}
 	reader := dashboard(t, server, "reader")
@@ -189,7 +189,7 @@ func TestDashboardActs(t *testing.T) {
 		approve: {"Cluster team-a/prod-1: different", `User "reader" cannot update resource "extensionrollouts"`},
 		lift:    {`ExtensionPolicy "acme" is created`, `User "reader" cannot create resource "extensionpolicies"`},
 	} {
-		code, body := reader.get(t, reader.actions+action)
+		code, body := reader.visit(t, reader.actions+action, nil)
 		if code != http.StatusOK || !strings.Contains(body, want[0]) {
 			t.Errorf("a reader looks: %d %s", code, body)
 		}
@@ -203,7 +203,7 @@ func TestDashboardActs(t *testing.T) {
 	}
 
 	operator := dashboard(t, server, "operator")
-	_, body := operator.get(t, operator.actions+approve)
+	_, body := operator.visit(t, operator.actions+approve, nil)
 	for _, want := range []string{"Cluster team-a/prod-1: different", "patch: KubeadmConfigTemplate x /spec/a 1 → 2", "Approve that these have the answers of acme-v7?"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("lacks %s: %s", want, body)
@@ -218,21 +218,21 @@ func TestDashboardActs(t *testing.T) {
 	}
 	spec.Approved = []string{"team-a/prod-1"}
 	r.spec(t, spec)
-	_, body = operator.get(t, operator.actions+lift)
+	_, body = operator.visit(t, operator.actions+lift, nil)
 	if code, body := operator.confirm(t, "lift", body); code != http.StatusOK || !strings.Contains(body, "Lifted: ") {
 		t.Errorf("an operator lifts a hold: %d %s", code, body)
 	}
 	if p := policy(); len(p.Spec.LiftedHolds) != 1 || p.Spec.LiftedHolds[0].Version != "v1" || p.Spec.LiftedHolds[0].UID == "" || p.Spec.TargetRef.Name != "acme" {
 		t.Errorf("the policy is %+v", p.Spec)
 	}
-	if _, body = operator.get(t, operator.actions+lift); !strings.Contains(body, `"acme" lifts this hold already`) {
+	if _, body = operator.visit(t, operator.actions+lift, nil); !strings.Contains(body, `"acme" lifts this hold already`) {
 		t.Errorf("once more: %s", body)
 	}
-	_, body = operator.get(t, operator.actions+"/lift?handler=rule.hours&hook=BeforeClusterUpgrade&cluster=team-a%2Fprod-1")
+	_, body = operator.visit(t, operator.actions+"/lift?handler=rule.hours&hook=BeforeClusterUpgrade&cluster=team-a%2Fprod-1", nil)
 	if code, body := operator.confirm(t, "lift", body); code != http.StatusOK || !strings.Contains(body, "Lifted: ") {
 		t.Errorf("an operator lifts the hold of a rule: %d %s", code, body)
 	}
-	_, body = operator.get(t, operator.actions+"/abort?rollout=acme")
+	_, body = operator.visit(t, operator.actions+"/abort?rollout=acme", nil)
 	if code, body := operator.confirm(t, "abort", body); code != http.StatusOK || !strings.Contains(body, "No more Clusters move") {
 		t.Errorf("an operator aborts: %d %s", code, body)
 	}

@@ -44,25 +44,27 @@ func opened(t *testing.T, flags ...string) (browser *http.Client, actions, page 
 		t.Fatal(err)
 	}
 	browser = &http.Client{Jar: jar}
-	page = got(t)(browser.Get(link.FindString(said)))
+	_, page = visit(t, browser, link.FindString(said), nil)
 	return browser, link.FindStringSubmatch(said)[1], page
 }
 
-// got returns the text of an answer.
-func got(t *testing.T) func(r *http.Response, err error) string {
+// visit gets a page, and sends a form to it if there is one.
+func visit(t *testing.T, browser *http.Client, link string, form url.Values) (code int, body string) {
 	t.Helper()
-	return func(r *http.Response, err error) string {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = r.Body.Close() }()
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return html.UnescapeString(string(body))
+	send := func() (*http.Response, error) { return browser.Get(link) }
+	if form != nil {
+		send = func() (*http.Response, error) { return browser.PostForm(link, form) }
 	}
+	response, err := send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, html.UnescapeString(string(text))
 }
 
 // A request is explained, and a recording asked for, by the gateway whose page it is.
@@ -73,7 +75,7 @@ func TestDashboardExplainsAndRecords(t *testing.T) {
 	if !strings.Contains(page, "red") {
 		t.Errorf("the page that the link leads to: %s", page)
 	}
-	body := got(t)(browser.Get(actions + "/explain?cluster=teams%2Fc"))
+	_, body := visit(t, browser, actions + "/explain?cluster=teams%2Fc", nil)
 	for _, want := range []string{"name: c\n", "namespace: teams\n", "kind: Cluster\n"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the form lacks %q: %s", want, body)
@@ -81,16 +83,16 @@ func TestDashboardExplainsAndRecords(t *testing.T) {
 	}
 	token := regexp.MustCompile(`name="token" value="(\w+)"`)
 	form := url.Values{"cluster": {"teams/c"}, "token": {token.FindStringSubmatch(body)[1]}, "hook": {"GeneratePatches"}, "request": {commandtest.PatchesRequest}}
-	if body = got(t)(browser.PostForm(actions+"/explain", form)); !strings.Contains(body, "TURN") || !strings.Contains(body, "platform") {
+	if _, body = visit(t, browser, actions+"/explain", form); !strings.Contains(body, "TURN") || !strings.Contains(body, "platform") {
 		t.Errorf("the explanation: %s", body)
 	}
 	form.Set("hook", "GeneratePatchs")
-	if body = got(t)(browser.PostForm(actions+"/explain", form)); !strings.Contains(body, "did you mean GeneratePatches?") {
+	if _, body = visit(t, browser, actions+"/explain", form); !strings.Contains(body, "did you mean GeneratePatches?") {
 		t.Errorf("a hook that there is not: %s", body)
 	}
-	body = got(t)(browser.Get(actions + "/record?handler=none.acme"))
+	_, body = visit(t, browser, actions + "/record?handler=none.acme", nil)
 	form = url.Values{"handler": {"none.acme"}, "token": {token.FindStringSubmatch(body)[1]}, "for": {"1m0s"}}
-	if body = got(t)(browser.PostForm(actions+"/record", form)); !strings.Contains(body, "HTTP 404") {
+	if _, body = visit(t, browser, actions+"/record", form); !strings.Contains(body, "HTTP 404") {
 		t.Errorf("a recording of a handler that there is not: %s", body)
 	}
 }
@@ -101,9 +103,8 @@ func TestDashboardDoesNotGuessTheCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", g.Kubeconfig)
 	browser, actions, _ := opened(t, "--diagnostics", "http://"+g.Address)
 	for path, code := range map[string]int{"/lift?handler=a.acme&hook=BeforeClusterCreate&cluster=n%2Fc": http.StatusNotFound, "/record?handler=a.acme": http.StatusOK} {
-		response, err := browser.Get(actions + path)
-		if got(t)(response, err); response.StatusCode != code {
-			t.Errorf("%s: %d, want %d", path, response.StatusCode, code)
+		if got, _ := visit(t, browser, actions+path, nil); got != code {
+			t.Errorf("%s: %d, want %d", path, got, code)
 		}
 	}
 }

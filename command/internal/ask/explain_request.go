@@ -31,8 +31,8 @@ type clusterObject struct {
 	} `json:"metadata"`
 }
 
-// readExplained reads a request of the hook from a file, or a Cluster, of which it makes one. It writes misspelt members
-// to warnings.
+// readExplained reads from a file a request of the hook, or a Cluster, for which it makes one. It writes misspelt
+// members to warnings.
 func readExplained(
 	in io.Reader, path string, h *catalog.Hook, c *codec.Codec, warnings io.Writer,
 ) (request proto.Message, ofCluster bool, err error) {

@@ -62,7 +62,7 @@ func (r *rolloutWork) policyOf(
 // of all those of the extension.
 func appliedTo(extension string, wide, narrow []*v1alpha1.ExtensionPolicy) *v1alpha1.ExtensionPolicy {
 	older := func(a, b *v1alpha1.ExtensionPolicy) int {
-		return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	}
 	slices.SortFunc(wide, older)
 	slices.SortFunc(narrow, older)

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
-	"github.com/spf13/cobra"
 )
 
 func newRolloutAbortCommand() *cobra.Command {

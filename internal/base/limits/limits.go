@@ -231,8 +231,6 @@ const (
 	// CertificateFileBytes is the size of the largest file with certificates or a key. A chain has less than 20 KiB, and
 	// the bundle of all authorities that Mozilla trusts 250 KiB.
 	CertificateFileBytes = 1 << 20
-	// CertificateNotice is how long before its end a certificate is reported.
-	CertificateNotice = 30 * 24 * time.Hour
 	// ShownCertificates is how many certificates are remembered that the servers of one extension have shown, and
 	// ShownCertificateTime for how long one counts after another was shown.
 	ShownCertificates    = 4

@@ -90,10 +90,11 @@ func (s *Server) Link() string { return "http://" + s.config.Address + "/?code="
 // Header returns the value of status.ActionsHeader.
 func (s *Server) Header() string {
 	_, port, _ := net.SplitHostPort(s.config.Address)
+	header := []string{port}
 	for i := range s.config.Actions {
-		port += " " + s.config.Actions[i].Name
+		header = append(header, s.config.Actions[i].Name)
 	}
-	return port
+	return strings.Join(header, " ")
 }
 
 // ServeHTTP implements http.Handler.
@@ -153,7 +154,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.keys.isCode(code):
 		s.unlock(w)
-		http.Redirect(w, r, next, http.StatusSeeOther)
+		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // see local
 	case code == "" && s.isUnlocked(r):
 		http.Redirect(w, r, s.config.Page, http.StatusSeeOther)
 	default:

@@ -129,8 +129,15 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
+// answered is what a browser gets besides the text.
+type answered struct {
+	StatusCode int
+	Header     http.Header
+	Cookies    []*http.Cookie
+}
+
 // ask sends a request as a browser does, with more headers in pairs, and returns the answer.
-func (f *fixture) ask(t *testing.T, method, path string, form url.Values, headers ...string) (*http.Response, string) {
+func (f *fixture) ask(t *testing.T, method, path string, form url.Values, headers ...string) (answered, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, f.base+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -157,7 +164,7 @@ func (f *fixture) ask(t *testing.T, method, path string, form url.Values, header
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, html.UnescapeString(string(body))
+	return answered{response.StatusCode, response.Header, response.Cookies()}, html.UnescapeString(string(body))
 }
 
 // unlocked is a fixture whose browser has shown the code.
@@ -271,14 +278,14 @@ func TestCode(t *testing.T) {
 		t.Errorf("an action: %d", response.StatusCode)
 	}
 	v.Set("code", "wrong")
-	if response, body = f.ask(t, http.MethodPost, "/", v); response.StatusCode != http.StatusUnauthorized || len(response.Cookies()) != 0 {
+	if response, body = f.ask(t, http.MethodPost, "/", v); response.StatusCode != http.StatusUnauthorized || len(response.Cookies) != 0 {
 		t.Errorf("a wrong code: %d %s", response.StatusCode, body)
 	}
 	v.Set("code", " "+strings.ToUpper(f.Code()))
 	if response, _ = f.ask(t, http.MethodPost, "/", v); response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/approve?cluster=c" {
 		t.Fatalf("the code: %d %s", response.StatusCode, response.Header)
 	}
-	if c := response.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+	if c := response.Cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
 		t.Errorf("the cookie is %+v", c)
 	}
 	if response, _ = f.ask(t, http.MethodGet, "/approve?cluster=c", nil); response.StatusCode != http.StatusOK {

@@ -35,9 +35,9 @@ func ExpiryOf(c *x509.Certificate) Expiry {
 	}
 }
 
-// Near reports whether the certificate has expired, or will within limits.CertificateNotice.
+// Near reports whether the certificate has expired, or will within mostNearEnd.
 func (e Expiry) Near(now time.Time) bool {
-	near := time.Duration(limits.CertificateNotice)
+	near := mostNearEnd
 	if lifetime := e.NotAfter.Sub(e.NotBefore); lifetime <= shortLived {
 		near = lifetime / nearEnd
 	}

@@ -159,7 +159,7 @@ func (p *Pair) NotAfter() time.Time { return p.current.Load().certificate.Leaf.N
 // this may be. Programs such as cert-manager replace a certificate in the last third.
 const (
 	nearEnd     = 5
-	mostNearEnd = limits.CertificateNotice
+	mostNearEnd = 30 * 24 * time.Hour
 )
 
 // Warning returns what operators should know about the certificate at the time: that it has expired or will soon, or

@@ -143,7 +143,7 @@ func (a act) Rollout(r *status.Rollout) deeds {
 // Rolled is what moves one Cluster of a rollout.
 func (a act) Rolled(r *status.Rollout, c status.RolloutCluster) deeds {
 	cluster := c.Namespace + "/" + c.Cluster
-	action, label := "", ""
+	var action, label string
 	switch c.State {
 	case "Different":
 		action, label = "approve", "Approve"
