@@ -87,12 +87,13 @@ public final class Answer {
     return response.build();
   }
 
-  /** Returns the outcome of a response for the log. */
-  static String outcome(Message response) {
+  /** Returns the message of a response that is a Failure, or null if it is none. */
+  static String problem(Message response) {
     FieldDescriptor field = response.getDescriptorForType().findFieldByName("status");
     boolean failed = field != null && response.getField(field) instanceof EnumValueDescriptor value
         && value.getNumber() == ResponseStatus.RESPONSE_STATUS_FAILURE_VALUE;
-    return failed ? "Failure" : "Success";
+    FieldDescriptor text = response.getDescriptorForType().findFieldByName("message");
+    return failed ? text == null ? "" : response.getField(text).toString() : null;
   }
 
   private static Object success(FieldDescriptor status) {

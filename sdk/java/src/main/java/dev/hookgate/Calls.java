@@ -10,9 +10,11 @@ import com.google.protobuf.DynamicMessage;
 import com.google.protobuf.Message;
 import io.grpc.Context;
 import io.grpc.ForwardingServerCallListener.SimpleForwardingServerCallListener;
+import io.grpc.HandlerRegistry;
 import io.grpc.Metadata;
 import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
+import io.grpc.ServerMethodDefinition;
 import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
 import io.grpc.StatusException;
@@ -21,6 +23,7 @@ import io.grpc.protobuf.ProtoUtils;
 import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.ServerCalls;
 import io.grpc.stub.StreamObserver;
+import java.io.InputStream;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -74,10 +77,8 @@ final class Calls {
   private ServerCallHandler<Message, Message> handler(MethodDescriptor hook) {
     return (call, headers) -> {
       if (!inFlight.tryAcquire()) {
-        call.close(
-            Status.RESOURCE_EXHAUSTED.withDescription("too many calls are in flight; try again later"),
-            new Metadata());
-        return new ServerCall.Listener<>() {};
+        Status status = Status.RESOURCE_EXHAUSTED.withDescription("too many calls are in flight; try again later");
+        return refuse(call, headers, hook.getName(), "Overloaded", status);
       }
       var released = new AtomicBoolean();
       Runnable release = () -> {
@@ -85,9 +86,8 @@ final class Calls {
           inFlight.release();
         }
       };
-      String id = headers.containsKey(CALL_ID) ? headers.get(CALL_ID) : "";
       ServerCallHandler<Message, Message> unary =
-          ServerCalls.asyncUnaryCall((request, observer) -> answer(hook, request, observer, id));
+          ServerCalls.asyncUnaryCall((request, observer) -> answer(hook, request, observer, headers));
       return new SimpleForwardingServerCallListener<>(unary.startCall(call, headers)) {
         @Override
         public void onComplete() {
@@ -104,10 +104,61 @@ final class Calls {
     };
   }
 
-  private void answer(MethodDescriptor hook, Message request, StreamObserver<Message> observer, String id) {
+  private static String idOf(Metadata headers) {
+    return headers.containsKey(CALL_ID) ? headers.get(CALL_ID) : "";
+  }
+
+  /** Ends a call before its request is read, and logs it. */
+  private static <Q, R> ServerCall.Listener<Q> refuse(
+      ServerCall<Q, R> call, Metadata headers, String hook, String kind, Status status) {
+    new Log.Call(hook, "", idOf(headers)).ended(kind, status);
+    call.close(status, new Metadata());
+    return new ServerCall.Listener<>() {};
+  }
+
+  /** Refuses hooks that the extension does not have. Clients also try services of gRPC's own that are not served. */
+  static HandlerRegistry unknown() {
+    return new HandlerRegistry() {
+      @Override
+      public ServerMethodDefinition<?, ?> lookupMethod(String path, String authority) {
+        if (path.startsWith("grpc.")) {
+          return null;
+        }
+        String name = path.substring(path.lastIndexOf('/') + 1);
+        String hook = name.substring(0, Math.min(name.length(), 100));
+        Status status = Status.UNIMPLEMENTED.withDescription("the extension has no handler of " + hook);
+        var method = io.grpc.MethodDescriptor.<InputStream, InputStream>newBuilder()
+            .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+            .setFullMethodName(path)
+            .setRequestMarshaller(Bytes.MARSHALLER)
+            .setResponseMarshaller(Bytes.MARSHALLER)
+            .build();
+        return ServerMethodDefinition.create(
+            method, (call, headers) -> refuse(call, headers, hook, "UnknownHook", status));
+      }
+    };
+  }
+
+  /** Messages that are not read. */
+  private static final class Bytes implements io.grpc.MethodDescriptor.Marshaller<InputStream> {
+    private static final Bytes MARSHALLER = new Bytes();
+
+    @Override
+    public InputStream stream(InputStream value) {
+      return value;
+    }
+
+    @Override
+    public InputStream parse(InputStream stream) {
+      return stream;
+    }
+  }
+
+  private void answer(
+      MethodDescriptor hook, Message request, StreamObserver<Message> observer, Metadata headers) {
     ((ServerCallStreamObserver<Message>) observer).setOnCancelHandler(() -> {}); // an answer then goes nowhere
-    try {
-      Message response = extension.answer(hook, request, id);
+    try (Traces.Entered trace = Traces.enter(headers)) {
+      Message response = extension.answer(hook, request, idOf(headers));
       if (!Context.current().isCancelled()) { // else gRPC has answered
         observer.onNext(response);
         observer.onCompleted();

@@ -11,6 +11,8 @@ import dev.hookgate.hooks.v1alpha1.DiscoveryResponse;
 import dev.hookgate.hooks.v1alpha1.ExtensionHandler;
 import dev.hookgate.hooks.v1alpha1.GroupVersionHook;
 import dev.hookgate.hooks.v1alpha1.ResponseStatus;
+import io.grpc.Context;
+import io.grpc.Deadline;
 import io.grpc.Status;
 import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
@@ -157,54 +159,71 @@ public final class Extension {
 
   /** Answers a call of a hook. */
   Message answer(MethodDescriptor hook, Message request, String callId) throws StatusException {
-    Registration registration = select(hook, request);
+    Registration registration = select(hook, request, callId);
     String name = registration.name();
-    var call = new Log.Call(hook.getName(), name, callId, System.nanoTime());
+    var call = new Log.Call(hook.getName(), name, callId);
     try {
       @SuppressWarnings("unchecked") // both are of one registration
       Answer answer = ((Handler<Message>) registration.handler()).handle(request);
       if (answer == null) {
-        call.ended("Failure");
-        return failure(hook, "handler \"" + name + "\" returned null: return Answer.done(), wait(), fail() or of()");
+        throw new Failure("handler \"" + name + "\" returned null: return Answer.done(), wait(), fail() or of()");
       }
       Message response = answer.response(hook.getName(), hook.getOutputType());
-      call.ended(Answer.outcome(response));
+      String problem = Answer.problem(response);
+      if (problem == null) {
+        call.answered();
+      } else {
+        call.refused(problem);
+      }
       return response;
     } catch (Failure e) {
-      call.ended("Failure");
+      call.refused(e.getMessage() == null ? "" : e.getMessage());
       return failure(hook, e.getMessage());
     } catch (StatusException e) {
-      call.ended(e.getStatus().getCode().name());
+      call.ended(Log.kindOf(e.getStatus()), e.getStatus());
       throw e;
     } catch (StatusRuntimeException e) {
-      call.ended(e.getStatus().getCode().name());
+      call.ended(Log.kindOf(e.getStatus()), e.getStatus());
       throw e.getStatus().asException();
     } catch (Throwable e) {
+      if (Context.current().isCancelled()) { // nobody waits for an answer
+        Deadline deadline = Context.current().getDeadline();
+        boolean late = deadline != null && deadline.isExpired();
+        Status status = (late ? Status.DEADLINE_EXCEEDED : Status.CANCELLED)
+            .withDescription("the call has ended before its handler");
+        call.ended(late ? "Timeout" : "Canceled", status);
+        throw status.asException();
+      }
       call.broke(e);
       return failure(hook, "handler \"%s\": internal error (%s); the log of the extension has it under the call's id"
           .formatted(name, e.getClass().getSimpleName()));
     }
   }
 
-  private Registration select(MethodDescriptor hook, Message request) throws StatusException {
+  private Registration select(MethodDescriptor hook, Message request, String callId) throws StatusException {
     List<Registration> handlers = registrations.stream().filter(r -> r.hook().equals(hook)).toList();
     if (handlers.isEmpty()) {
-      throw Status.UNIMPLEMENTED.asException();
+      throw refused(hook, callId, "UnknownHook",
+          Status.UNIMPLEMENTED.withDescription("the extension has no handler of " + hook.getName()));
     }
     var field = request.getDescriptorForType().findFieldByName("handler");
     String name = field == null ? "" : (String) request.getField(field);
     String known = handlers.stream().map(Registration::name).collect(Collectors.joining(", "));
     if (!name.isEmpty()) {
-      return handlers.stream().filter(r -> r.name().equals(name)).findFirst().orElseThrow(() -> Status.NOT_FOUND
-          .withDescription("%s has no handler \"%s\", but %s".formatted(hook.getName(), name, known))
-          .asException());
+      return handlers.stream().filter(r -> r.name().equals(name)).findFirst()
+          .orElseThrow(() -> refused(hook, callId, "UnknownHandler", Status.NOT_FOUND.withDescription(
+              "%s has no handler \"%s\", but %s".formatted(hook.getName(), name, known))));
     }
     if (handlers.size() > 1) {
-      throw Status.INVALID_ARGUMENT
-          .withDescription(hook.getName() + " has several handlers: name one of " + known)
-          .asException();
+      throw refused(hook, callId, "Ambiguous", Status.INVALID_ARGUMENT.withDescription(
+          hook.getName() + " has several handlers: name one of " + known));
     }
     return handlers.get(0);
+  }
+
+  private static StatusException refused(MethodDescriptor hook, String callId, String kind, Status status) {
+    new Log.Call(hook.getName(), "", callId).ended(kind, status);
+    return status.asException();
   }
 
   private static Message failure(MethodDescriptor hook, String message) throws StatusException {

@@ -4,9 +4,11 @@
 package dev.hookgate;
 
 import com.fasterxml.jackson.core.io.JsonStringEncoder;
+import io.grpc.Status;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.temporal.ChronoUnit;
+import java.util.LinkedHashMap;
 import java.util.logging.ConsoleHandler;
 import java.util.logging.Formatter;
 import java.util.logging.Level;
@@ -17,28 +19,86 @@ import java.util.logging.Logger;
 final class Log {
   static final Logger LOGGER = Logger.getLogger("dev.hookgate");
 
-  /** A call, to be logged when it ends. */
+  private static final String PARAMETER = " {0}";
+
+  /** A call, to be logged when it ends. The handler is empty if none was selected. */
   record Call(String hook, String handler, String id, long start) {
-    void ended(String outcome) {
-      boolean success = outcome.equals("Success");
-      log(success ? Level.FINE : Level.INFO, success ? "call answered" : "call failed", outcome, null);
+    Call(String hook, String handler, String id) {
+      this(hook, handler, id, System.nanoTime());
     }
 
+    void answered() {
+      write(Level.FINE, "call answered", members(), null);
+    }
+
+    /** Logs that an answer is a Failure. */
+    void refused(String error) {
+      write(Level.INFO, "call failed", problem("Failure", null, error), null);
+    }
+
+    /** Logs that a call has ended with a status. */
+    void ended(String kind, Status status) {
+      String error = status.getDescription() == null ? "" : status.getDescription();
+      write(Level.INFO, "call failed", problem(kind, status.getCode(), error), null);
+    }
+
+    /** Logs what a handler has thrown. */
     void broke(Throwable thrown) {
-      log(Level.SEVERE, "handler threw " + thrown.getClass().getName(), "error", thrown);
+      write(Level.SEVERE, "call failed", problem("Internal", null, thrown.toString()), thrown);
     }
 
-    private void log(Level level, String message, String outcome, Throwable thrown) {
-      if (!LOGGER.isLoggable(level)) {
-        return;
+    private Members members() {
+      var members = new Members();
+      members.put("hook", hook);
+      if (!handler.isEmpty()) {
+        members.put("handler", handler);
       }
-      var record = new LogRecord(level, message + " {0} {1} callID={2} durationMs={3} outcome={4}");
-      double milliseconds = (System.nanoTime() - start) / 1000 / 1e3;
-      record.setParameters(new Object[] {hook, handler, id, milliseconds, outcome});
-      record.setLoggerName(LOGGER.getName());
-      record.setThrown(thrown);
-      LOGGER.log(record);
+      members.put("call_id", id);
+      return members;
     }
+
+    private Members problem(String kind, Status.Code code, String error) {
+      Members members = members();
+      members.put("kind", kind);
+      if (code != null) {
+        members.put("code", code.name());
+      }
+      members.put("error", error);
+      return members;
+    }
+
+    private void write(Level level, String message, Members members, Throwable thrown) {
+      members.put("took", System.nanoTime() - start);
+      Log.write(level, message, members, thrown);
+    }
+  }
+
+  /** Returns the kind of a status with which a handler has ended a call. */
+  static String kindOf(Status status) {
+    return status.getCode() == Status.Code.INVALID_ARGUMENT ? "InvalidRequest" : "Status";
+  }
+
+  /** The members of a line, besides its time, level and message. The packages of all languages write the same ones. */
+  static final class Members extends LinkedHashMap<String, Object> {
+    private static final long serialVersionUID = 1;
+  }
+
+  /** Says where the server listens. */
+  static void listening(String address) {
+    var members = new Members();
+    members.put("address", address);
+    write(Level.INFO, "listening on " + address, members, null);
+  }
+
+  private static void write(Level level, String message, Members members, Throwable thrown) {
+    if (!LOGGER.isLoggable(level)) {
+      return;
+    }
+    var record = new LogRecord(level, message + PARAMETER); // for other formatters
+    record.setParameters(new Object[] {members});
+    record.setLoggerName(LOGGER.getName());
+    record.setThrown(thrown);
+    LOGGER.log(record);
   }
 
   /** Writes lines of JSON to stderr, unless the application has configured logging. */
@@ -59,18 +119,17 @@ final class Log {
 
   /** Formats each record as one line of JSON. */
   static final class Lines extends Formatter {
-    private static final String[] MEMBERS = {"hook", "handler", "callID", "durationMs", "outcome"};
-
     @Override
     public String format(LogRecord record) {
-      Object[] values = record.getParameters();
+      Object[] parameters = record.getParameters();
+      boolean ours = parameters != null && parameters.length == 1 && parameters[0] instanceof Members;
       String message = record.getMessage();
       var line = new StringBuilder("{");
       member(line, "time", record.getInstant().truncatedTo(ChronoUnit.MILLIS));
       member(line, "level", levelName(record.getLevel()));
-      member(line, "message", values == null ? message : message.substring(0, message.indexOf(" {0}")));
-      for (int i = 0; values != null && i < MEMBERS.length; i++) {
-        member(line, MEMBERS[i], values[i]);
+      member(line, "msg", ours ? message.substring(0, message.length() - PARAMETER.length()) : formatMessage(record));
+      if (ours) {
+        ((Members) parameters[0]).forEach((name, value) -> member(line, name, value));
       }
       if (record.getThrown() != null) {
         var stack = new StringWriter();
@@ -83,7 +142,7 @@ final class Log {
     /** Adds a member, without Jackson's mapper: a program that starts would wait for that. */
     private static void member(StringBuilder line, String name, Object value) {
       line.append(line.length() > 1 ? "," : "").append('"').append(name).append("\":");
-      if (value instanceof Double) {
+      if (value instanceof Long) {
         line.append(value);
       } else {
         line.append('"').append(JsonStringEncoder.getInstance().quoteAsString(value.toString())).append('"');
@@ -92,12 +151,12 @@ final class Log {
 
     private static String levelName(Level level) {
       if (level.intValue() >= Level.SEVERE.intValue()) {
-        return "error";
+        return "ERROR";
       }
       if (level.intValue() >= Level.WARNING.intValue()) {
-        return "warn";
+        return "WARN";
       }
-      return level.intValue() >= Level.INFO.intValue() ? "info" : "debug";
+      return level.intValue() >= Level.INFO.intValue() ? "INFO" : "DEBUG";
     }
   }
 

@@ -49,6 +49,43 @@ public final class Patches {
     return items.stream().filter(item -> kind.equals(item.kind())).toList();
   }
 
+  /**
+   * Returns the templates of a selection, such as {@code Selection.all().withGroup("controlplane.cluster.x-k8s.io")}.
+   * Only what it asks for is decoded.
+   */
+  public List<Item> items(Selection selection) {
+    return items.stream().filter(item -> item.matches(selection)).toList();
+  }
+
+  /**
+   * Which templates of a request are meant; null means any.
+   *
+   * @param kind that of the template
+   * @param group the API group of the template
+   * @param holder the kind of the object that uses the template, such as MachineDeployment
+   */
+  public record Selection(String kind, String group, String holder) {
+    /** Returns the selection of all templates. */
+    public static Selection all() {
+      return new Selection(null, null, null);
+    }
+
+    /** Returns a copy that wants a kind. */
+    public Selection withKind(String kind) {
+      return new Selection(kind, group, holder);
+    }
+
+    /** Returns a copy that wants an API group. */
+    public Selection withGroup(String group) {
+      return new Selection(kind, group, holder);
+    }
+
+    /** Returns a copy that wants a kind of the object that uses the template. */
+    public Selection withHolder(String holder) {
+      return new Selection(kind, group, holder);
+    }
+  }
+
   /** Returns the answer: a patch for each template that was changed, in the order of the request. */
   public Answer answer() {
     var response = GeneratePatchesResponse.newBuilder().setStatus(ResponseStatus.RESPONSE_STATUS_SUCCESS);
@@ -88,8 +125,24 @@ public final class Patches {
       return edited;
     }
 
+    private boolean matches(Selection selection) {
+      return (selection.holder() == null || selection.holder().equals(holder().getKind()))
+          && (selection.kind() == null || selection.kind().equals(kind()))
+          && (selection.group() == null || selection.group().equals(group()));
+    }
+
+    private String group() {
+      String version = Json.readMember(member, item.getObject().getRaw(), "apiVersion");
+      return version == null || version.indexOf('/') < 0 ? "" : version.substring(0, version.indexOf('/'));
+    }
+
     private String kind() {
       return Json.readMember(member, item.getObject().getRaw(), "kind");
+    }
+
+    /** Returns what identifies the template in the request. */
+    public String uid() {
+      return item.getUid();
     }
 
     /** Returns the object that uses the template. */

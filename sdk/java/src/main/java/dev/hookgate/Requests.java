@@ -14,11 +14,27 @@ import dev.hookgate.hooks.v1alpha1.CanUpdateMachineSetRequest;
 import dev.hookgate.hooks.v1alpha1.CanUpdateMachineSetResponse;
 import dev.hookgate.hooks.v1alpha1.Patch;
 import dev.hookgate.hooks.v1alpha1.PatchType;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
 /** Reads the objects and the settings of requests. */
 public final class Requests {
+  /**
+   * Reads a request from a file, for tests: the contract's JSON, or YAML of the same form, as {@code hookgate call HOOK
+   * --example} prints it. YAML needs {@code com.fasterxml.jackson.dataformat:jackson-dataformat-yaml}.
+   *
+   * @throws IOException if the file cannot be read
+   * @throws IllegalArgumentException if it is not the request of this class; its text says what is wrong
+   * @throws IllegalStateException if the module for YAML is missing
+   */
+  public static <Q extends Message> Q read(Class<Q> request, Path file) throws IOException {
+    Message.Builder builder = com.google.protobuf.Internal.getDefaultInstance(request).newBuilderForType();
+    RequestFile.read(file, builder);
+    return request.cast(builder.build());
+  }
+
   /**
    * Returns the object of a request at a path of the names that the contract's JSON has, such as {@code cluster},
    * {@code current.machine} or {@code items[0].object}. What is not a JSON object is the caller's mistake:

@@ -107,7 +107,8 @@ public final class Server {
         .maxInboundMessageSize(MESSAGE_LIMIT)
         .addService(health.getHealthService())
         .addService(ProtoReflectionServiceV1.newInstance())
-        .addService(discovery());
+        .addService(discovery())
+        .fallbackHandlerRegistry(Calls.unknown());
     calls.services().forEach(builder::addService);
     try {
       server = builder.build().start();
@@ -124,7 +125,7 @@ public final class Server {
       Throwable cause = e.getCause() == null ? e : e.getCause();
       throw new IOException("listen on " + address + ": " + cause.getMessage(), e);
     }
-    Log.LOGGER.info("listening on " + address);
+    Log.listening(address.endsWith(":0") ? address.substring(0, address.length() - 1) + server.getPort() : address);
   }
 
   /** Finishes the calls in flight, for 30 seconds at most. */

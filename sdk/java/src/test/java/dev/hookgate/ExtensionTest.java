@@ -107,7 +107,8 @@ class ExtensionTest {
     assertEquals("b", call(two, "b").getMessage());
     assertRefused(one, "other", REQUEST, "NOT_FOUND: BeforeClusterCreate has no handler \"other\", but only");
     assertRefused(two, "", REQUEST, "INVALID_ARGUMENT: BeforeClusterCreate has several handlers: name one of a, b");
-    assertRefused(one, "", BeforeClusterDeleteRequest.getDefaultInstance(), "UNIMPLEMENTED");
+    assertRefused(one, "", BeforeClusterDeleteRequest.getDefaultInstance(),
+        "UNIMPLEMENTED: the extension has no handler of BeforeClusterDelete");
   }
 
   private static void assertRefused(Extension extension, String handler, Message request, String want) {

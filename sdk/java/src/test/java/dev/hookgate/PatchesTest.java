@@ -134,4 +134,29 @@ class PatchesTest {
     assertThrows(IllegalArgumentException.class,
         () -> Requests.covers(request, Map.of("machine", List.of("/spec/list/0"))));
   }
+
+  @Test
+  void selections() {
+    var request = GeneratePatchesRequest.newBuilder();
+    for (String[] item : new String[][] {
+        {"1", "a.example/v1", "Template", "Cluster"}, {"2", "b.example/v1", "Template", "MachineDeployment"},
+        {"3", "b.example/v1", "Other", "MachineDeployment"}, {"4", "v1", "Other", ""}}) {
+      request.addItems(GeneratePatchesRequestItem.newBuilder()
+          .setUid(item[0])
+          .setObject(raw("{\"apiVersion\": \"" + item[1] + "\", \"kind\": \"" + item[2] + "\"}"))
+          .setHolderReference(HolderReference.newBuilder().setKind(item[3])));
+    }
+    var patches = new Patches(request.build());
+    var all = Patches.Selection.all();
+    assertEquals(List.of("1", "2", "3", "4"), uids(patches, all));
+    assertEquals(List.of("1", "2"), uids(patches, all.withKind("Template")));
+    assertEquals(List.of("2", "3"), uids(patches, all.withGroup("b.example")));
+    assertEquals(List.of(), uids(patches, all.withGroup("v1")));
+    assertEquals(List.of("3"), uids(patches, all.withHolder("MachineDeployment").withKind("Other")));
+    assertEquals(List.of(), uids(patches, all.withHolder("Cluster").withGroup("b.example")));
+  }
+
+  private static List<String> uids(Patches patches, Patches.Selection selection) {
+    return patches.items(selection).stream().map(Patches.Item::uid).toList();
+  }
 }

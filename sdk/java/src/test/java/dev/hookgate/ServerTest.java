@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.protobuf.ByteString;
 import dev.hookgate.hooks.v1alpha1.*;
 import io.grpc.ManagedChannel;
@@ -27,6 +28,13 @@ import io.grpc.reflection.v1.ServerReflectionResponse;
 import io.grpc.reflection.v1.ServiceResponse;
 import io.grpc.stub.MetadataUtils;
 import io.grpc.stub.StreamObserver;
+import io.opentelemetry.api.GlobalOpenTelemetry;
+import io.opentelemetry.api.OpenTelemetry;
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.TraceId;
+import io.opentelemetry.api.trace.TracerProvider;
+import io.opentelemetry.api.trace.propagation.W3CTraceContextPropagator;
+import io.opentelemetry.context.propagation.ContextPropagators;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -34,12 +42,14 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Handler;
+import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -90,6 +100,7 @@ class ServerTest {
   @AfterEach
   void close() throws Exception {
     Log.LOGGER.removeHandler(log);
+    Log.LOGGER.setLevel(null);
     channel.shutdownNow();
     group.shutdownGracefully(0, 0, TimeUnit.SECONDS);
     if (server != null) {
@@ -130,10 +141,81 @@ class ServerTest {
     assertEquals("handler \"x\": internal error (IOException); the log of the extension has it under the call's id",
         response.getMessage());
     JsonNode line = line();
-    assertEquals(List.of("error", "BeforeClusterCreate", "x", "c1", "error"),
-        List.of(line.get("level").asText(), line.get("hook").asText(), line.get("handler").asText(),
-            line.get("callID").asText(), line.get("outcome").asText()));
+    assertEquals("java.io.IOException: secret", line.get("error").asText());
     assertTrue(line.get("stack").asText().startsWith("java.io.IOException: secret\n\tat "), line.toString());
+  }
+
+  /** The packages of all languages write the same lines. */
+  @Test
+  void lines() throws Exception {
+    Log.LOGGER.setLevel(Level.FINE);
+    var extension = new Extension()
+        .handle(BeforeClusterCreateRequest.class, "done", request -> Answer.done())
+        .handle(BeforeClusterCreateRequest.class, "refusing", request -> Answer.fail("no quota"))
+        .handle(BeforeClusterCreateRequest.class, "unreadable", request -> {
+          throw Status.INVALID_ARGUMENT.withDescription("cluster: there is none").asException();
+        })
+        .handle(BeforeClusterCreateRequest.class, "unavailable", request -> {
+          throw Status.UNAVAILABLE.withDescription("come back").asRuntimeException();
+        })
+        .handle(BeforeClusterCreateRequest.class, "broken", request -> {
+          throw new IOException("secret");
+        });
+    serve(new Server(extension).address("unix://" + socket));
+    var cases = Json.readObject("logs.json", ByteString.copyFrom(Files.readAllBytes(Path.of("../testdata/logs.json"))));
+    for (var entry : cases.properties()) {
+      String name = entry.getKey();
+      if (!name.equals("listening")) {
+        callQuietly(name);
+      }
+      var line = (ObjectNode) lines.take();
+      var others = new ArrayList<>(List.of("time"));
+      entry.getValue().get("others").forEach(other -> others.add(other.asText()));
+      for (String other : others) {
+        assertTrue(line.remove(other) != null, name + " has no " + other);
+      }
+      assertEquals(entry.getValue().get("line"), line, name);
+    }
+  }
+
+  private void callQuietly(String name) {
+    var headers = new Metadata();
+    headers.put(Metadata.Key.of("hookgate-call-id", Metadata.ASCII_STRING_MARSHALLER), "c1");
+    var stub = stub().withInterceptors(MetadataUtils.newAttachHeadersInterceptor(headers));
+    try {
+      if (name.equals("BeforeClusterDelete")) {
+        stub.beforeClusterDelete(BeforeClusterDeleteRequest.getDefaultInstance());
+      } else {
+        stub.beforeClusterCreate(BeforeClusterCreateRequest.newBuilder().setHandler(name).build());
+      }
+    } catch (StatusRuntimeException e) {
+      assertTrue(!name.equals("done"), e.toString());
+    }
+  }
+
+  @Test
+  void traceOfTheCallerGoesOn() throws Exception {
+    GlobalOpenTelemetry.resetForTest();
+    GlobalOpenTelemetry.set(new OpenTelemetry() {
+      @Override
+      public TracerProvider getTracerProvider() {
+        return TracerProvider.noop();
+      }
+
+      @Override
+      public ContextPropagators getPropagators() {
+        return ContextPropagators.create(W3CTraceContextPropagator.getInstance());
+      }
+    });
+    serve(serverOf(request -> Answer.fail(Span.current().getSpanContext().getTraceId())));
+    var headers = new Metadata();
+    String trace = "0123456789abcdef0123456789abcdef";
+    String parent = "00-" + trace + "-0123456789abcdef-01";
+    headers.put(Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER), parent);
+    headers.put(Metadata.Key.of("binary-bin", Metadata.BINARY_BYTE_MARSHALLER), new byte[] {1});
+    assertEquals(trace, stub().withInterceptors(MetadataUtils.newAttachHeadersInterceptor(headers))
+        .beforeClusterCreate(REQUEST).getMessage());
+    assertEquals(TraceId.getInvalid(), stub().beforeClusterCreate(REQUEST).getMessage());
   }
 
   @Test
@@ -141,7 +223,7 @@ class ServerTest {
     serve(serverOf(request -> Answer.of(
         BeforeClusterCreateResponse.newBuilder().setStatus(ResponseStatus.RESPONSE_STATUS_FAILURE))));
     stub().beforeClusterCreate(REQUEST);
-    assertEquals("Failure", line().get("outcome").asText());
+    assertEquals("Failure", line().get("kind").asText());
   }
 
   @Test
