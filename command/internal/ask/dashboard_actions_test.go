@@ -75,7 +75,7 @@ func TestDashboardExplainsAndRecords(t *testing.T) {
 	if !strings.Contains(page, "red") {
 		t.Errorf("the page that the link leads to: %s", page)
 	}
-	_, body := visit(t, browser, actions + "/explain?cluster=teams%2Fc", nil)
+	_, body := visit(t, browser, actions+"/explain?cluster=teams%2Fc", nil)
 	for _, want := range []string{"name: c\n", "namespace: teams\n", "kind: Cluster\n"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the form lacks %q: %s", want, body)
@@ -90,7 +90,7 @@ func TestDashboardExplainsAndRecords(t *testing.T) {
 	if _, body = visit(t, browser, actions+"/explain", form); !strings.Contains(body, "did you mean GeneratePatches?") {
 		t.Errorf("a hook that there is not: %s", body)
 	}
-	_, body = visit(t, browser, actions + "/record?handler=none.acme", nil)
+	_, body = visit(t, browser, actions+"/record?handler=none.acme", nil)
 	form = url.Values{"handler": {"none.acme"}, "token": {token.FindStringSubmatch(body)[1]}, "for": {"1m0s"}}
 	if _, body = visit(t, browser, actions+"/record", form); !strings.Contains(body, "HTTP 404") {
 		t.Errorf("a recording of a handler that there is not: %s", body)
