@@ -418,3 +418,16 @@ func TestOverlaysKeepTheMemoryLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseKustomization renders the guide's kustomization for a release from this checkout.
+func TestReleaseKustomization(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "kustomization.yaml"), []byte(guideFiles(t, dir)[guideForRelease]))
+	objects := decode(t, "release", kustomize(t, dir))
+	if image := container(t, one[*appsv1.Deployment](t, objects)).Image; image != "ghcr.io/hookgate/hookgate:v0.1.0" {
+		t.Errorf("the image is %q", image)
+	}
+}

@@ -34,6 +34,7 @@ var notForTheAPIServer = map[string]string{
 	"# Part of a ClusterClass\n":     "Cluster API core, which has the kind",
 	"# A MachineHealthCheck\n":       "Cluster API core, which has the kind; test/e2e has one like it",
 	"# kustomization.yaml\n":         "kustomize; other tests render it, here and in test/clusterctl",
+	"# " + guideForRelease:           "kustomize; TestReleaseKustomization renders it",
 	"# " + guideWithoutCertManager:   "kustomize; TestSelfCertificates renders it",
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }

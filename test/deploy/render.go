@@ -205,13 +205,16 @@ func kustomize(t *testing.T, dir string) []byte {
 	return out
 }
 
+// guideForRelease is the name of the guide's kustomization for a release.
+const guideForRelease = "release/kustomization.yaml"
+
 // guide is the path of the installation guide.
 var guide = filepath.Join("..", "..", "docs", "deploy.md")
 
 var (
 	block    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	fileName = regexp.MustCompile(`^# (\S+\.yaml)\n`)
-	remote   = regexp.MustCompile(`github\.com/hookgate/hookgate/(deploy/\S+?)\?ref=main`)
+	remote   = regexp.MustCompile(`github\.com/hookgate/hookgate/(deploy/\S+?)\?ref=(?:main|v[0-9.]+)`)
 )
 
 // guideFiles returns the files that the guide shows, by name, and the block that adds the component under the name "".

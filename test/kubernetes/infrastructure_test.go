@@ -126,7 +126,7 @@ func (s *infrastructureServer) discovery(t *testing.T) {
 func (s *infrastructureServer) explain(t *testing.T) {
 	kubectl, kubeconfig := filepath.Join(apiServer.BinaryAssetsDirectory, "kubectl"), kubeconfigOf(t, s.config)
 	for field, want := range map[string]string{
-		"hookgatecluster.spec.externalID":                           "names everything outside that belongs to the Cluster",
+		"hookgatecluster.spec.externalID":                           "names everything in the backend that belongs to the Cluster",
 		"hookgatemachinetemplate.spec.template.spec.parameters":     "passed to the extension for each machine",
 		"infrastructureclass.spec.allowedNamespaces.selector":       "selects namespaces by their labels",
 		"hookgatemachinepool.status.instances.addresses":            "the addresses of the instance",
