@@ -49,7 +49,7 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			"provisioned, and to remediate it. This is hookgate serve --machines without the addresses for\n" +
 			"callers. The command reads ExtensionConfigs, and discovers the handlers of their extensions;\n" +
 			"with --read-only, it uses the handlers that another gateway has discovered. It runs until\n" +
-			"SIGTERM or Ctrl-C. Of several replicas, one works at a time.\n\n" +
+			"SIGTERM or Ctrl-C. If you run several replicas, only one is active at a time.\n\n" +
 			"The log goes to standard error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

@@ -116,7 +116,7 @@ func readReleases(releases []catalog.Release, today time.Time) (map[string]relea
 				continue
 			}
 		case i != len(releases)-1:
-			errs = append(errs, fmt.Errorf("release %s: has no date, but is not the last", r.Version))
+			errs = append(errs, fmt.Errorf("release %s: no date; only the last release may lack one", r.Version))
 			continue
 		}
 		next := release{version: v, date: date}

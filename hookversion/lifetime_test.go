@@ -399,7 +399,7 @@ func TestCheckLifetimes(t *testing.T) {
 			},
 			want: "release \"first\": is not of the form v1.2.3\n" +
 				"release v0.2.0: date \"January\" is not of the form 2006-01-02\n" +
-				"release v0.3.0: has no date, but is not the last\n" +
+				"release v0.3.0: no date; only the last release may lack one\n" +
 				"release v0.3.1: comes after v0.4.0 in the table, but is not newer",
 		},
 		"NotIntroduced": {
@@ -443,7 +443,7 @@ func TestCheckLifetimes(t *testing.T) {
 		"DateMissing": {
 			reason:   "only the last release is to come",
 			releases: [][2]string{{"v0.1.0", ""}, {"v0.2.0", "2026-01-01"}},
-			want:     "release v0.1.0: has no date, but is not the last",
+			want:     "release v0.1.0: no date; only the last release may lack one",
 		},
 		"NoDate": {
 			reason:   "a date that cannot be read",

@@ -33,16 +33,16 @@ var (
 		{"hookgate_machines_overruled_total", "counter", "hook", "Machines that went on after --machines-max-hold, " +
 			"although handlers held them."},
 		{"hookgate_machines_unknown_total", "counter", "hook", "Checks of a Machine that could not determine its " +
-			"handlers, because the gateway did not know them, or a condition of a policy failed. Its annotations " +
-			"stayed unchanged."},
+			"handlers, because the gateway did not know them or a policy's condition failed. The Machine's " +
+			"annotations stayed unchanged."},
 	}
 	documentedClusters = [...]documentation{
 		{"hookgate_cluster_records", "gauge", "state", "Clusters that are remembered for AfterClusterDelete, on the " +
-			"active replica. state is living, or gone (not all handlers have answered Success)."},
+			"active replica. state is living, or gone (not all handlers have answered Success yet)."},
 		{"hookgate_clusters_gone_total", "counter", "result", "Clusters that are gone and no longer remembered. " +
 			"result is told (all handlers answered Success), moved (by clusterctl), or forgotten (no handler " +
 			"matched, or the record came from a backup)."},
-		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Checks of a Cluster that did not record it. " +
+		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Checks that did not record a Cluster. " +
 			"reason is limit (no more may be recorded) or unknown (it is not known whether a handler matches)."},
 	}
 )

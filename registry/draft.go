@@ -39,7 +39,7 @@ func (d *draft) apply(reg *Registration) error {
 	if d.sidecar {
 		for name := range d.byConfig {
 			if name != reg.Name {
-				return fmt.Errorf("ExtensionConfig %q: the gateway answers only for %q", reg.Name, name)
+				return fmt.Errorf("ExtensionConfig %q: a sidecar serves only one extension, here %q", reg.Name, name)
 			}
 		}
 	} else if err := d.checkLabels(c); err != nil {

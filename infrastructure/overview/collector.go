@@ -24,16 +24,16 @@ type Description struct {
 var Descriptions = [...]Description{
 	{"hookgate_infrastructure_objects", "Objects of the provider. state is Ready, NotReady or Paused.",
 		[]string{"kind", "infrastructure_class", "state"}},
-	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "When the object that has been unready for " +
-		"the longest time stopped being Ready. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
+	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "When the object that has been unready " +
+		"longest stopped being Ready. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 	{"hookgate_infrastructure_failing_objects", "Objects whose last call to the extension failed.",
 		[]string{"kind", "infrastructure_class", "hook"}},
-	{"hookgate_infrastructure_instances", "Instances of Clusters: source is Backend for those that exist according to " +
-		"the extension's last answers, and Objects for the objects that stand for them.",
+	{"hookgate_infrastructure_instances", "Instances of Clusters. source is Backend (those that exist, by the " +
+		"extension's last answers) or Objects (the objects that represent them).",
 		[]string{"infrastructure_class", "source"}},
 	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "When this process first saw that the " +
-		"instances of the backend differ from those of the objects, for the Cluster or pool where this has lasted " +
-		"longest. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
+		"instances in the backend differ from the objects, for the Cluster or pool where this has lasted longest. " +
+		"Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 }
 
 // other is the class of the objects of all classes for which there is no room.

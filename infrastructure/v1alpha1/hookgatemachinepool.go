@@ -140,11 +140,11 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo is what the Node of an instance says about itself.
+	// nodeInfo is what the Node of an instance reports about itself.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitzero"`
 
-	// instances are the instances, for information: of more than 1,000, the first by name.
+	// instances lists the instances, for information. Beyond 1,000, only the first 1,000 by name are listed.
 	// +listType=map
 	// +listMapKey=instanceName
 	// +kubebuilder:validation:MaxItems=1000

@@ -104,8 +104,8 @@ func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecord
 			"or use --force", records.aborted.Spec.Message, of.Name))
 	}
 	if !force && len(p.held) > 0 {
-		errs = append(errs, fmt.Errorf("%s would change with differences that are not approved: run hookgate rollout "+
-			"approve %s; or use --force", text.Plural(len(p.held), "Cluster"), of.Name))
+		errs = append(errs, fmt.Errorf("the changes of %s are not approved: run hookgate rollout approve %s; or use "+
+			"--force", text.Plural(len(p.held), "Cluster"), of.Name))
 	}
 	if !force && (p.unknown > 0 || p.uncounted != nil && !errors.Is(p.uncounted, errNoClusters)) {
 		errs = append(errs, errors.New("not all Clusters have been compared: set spec.compare, and wait until Cluster API "+

@@ -11,10 +11,10 @@ import (
 	infrav1 "github.com/hookgate/hookgate/infrastructure/v1alpha1"
 )
 
-// ErrBusy reports that the class has its maximum number of calls in flight. Nothing was called: try again soon.
-var ErrBusy = errors.New("the class has its maximum number of calls in flight")
+// ErrBusy reports that the class has no place for another call. Nothing was called: try again soon.
+var ErrBusy = errors.New("too many calls of the class are in flight")
 
-// Error is a call without an answer that keeps the contract. It says nothing about what exists outside.
+// Error reports a call without a valid answer. Nothing follows from it about what exists in the backend.
 type Error struct {
 	// Reason is a reason of the condition Synced.
 	Reason string

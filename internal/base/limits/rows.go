@@ -84,7 +84,7 @@ func sizes() []Limit {
 		{"command", "indented JSON and YAML", size(IndentedBytes), "JSON is printed as it came; YAML is refused", "", ""},
 		{"command", "cell of a table, except the last one of a row", size(CellBytes), cut, "", ""},
 		{"command", "field of a form of `hookgate dashboard`; output of an action there", size(DashboardFormBytes) + "; " + size(DashboardOutputBytes), "refused; the text is cut", "", ""},
-		{"command", "file of a bug report, or the statuses of single extensions in it; all files", size(ReportFileBytes) + "; " + size(ReportBytes), "the file is cut; files are left out", "", ""},
+		{"command", "one file of a bug report; all statuses of single extensions in it; the whole report", size(ReportFileBytes) + "; " + size(ReportFileBytes) + "; " + size(ReportBytes), "the file is cut; further statuses are left out; the last files are cut", "", ""},
 	}
 }
 
@@ -139,7 +139,8 @@ func counts() []Limit {
 		{"process", "objects and lists that rules read; objects of a kind in memory for `self`, and their JSON", count(RuleWatches) + "; " + count(RuleSelfObjects) + ", " + size(RuleSelfBytes), "`NotReady`; `Policy`", "", ""},
 		{"rule", "length of a path to patch; length of the name of a class; size of the schema of a variable", count(RulePathBytes) + "; " + count(RuleClassBytes) + " bytes; " + size(RuleSchemaBytes), refused, "", ""},
 		{"HookJob", "size of the template as JSON", size(JobTemplateBytes), refused, "", ""},
-		{"HookJob", "deadline of a Job, at most; time before a Job whose success is recorded is deleted, at least", long(JobDeadline) + ", " + long(DefaultJobDeadline) + " by default; " + long(JobKept) + ", " + long(DefaultJobKept) + " by default", refused, "`deadline`, `jobTemplate.spec.ttlSecondsAfterFinished`", ""},
+		{"HookJob", "deadline of a Job", long(DefaultJobDeadline) + ", at most " + long(JobDeadline), refused, "`deadline`", ""},
+		{"HookJob", "time that a Job is kept after its success was recorded", long(DefaultJobKept) + ", at least " + long(JobKept), refused, "`jobTemplate.spec.ttlSecondsAfterFinished`", ""},
 		{"HookJob", "length of a value of `once`; size of a container's files; size of a container's settings", size(JobOnceBytes) + "; " + size(JobFilesBytes) + "; " + size(JobSettingsBytes), "the status of the answer is Failure", "", ""},
 		{"HookJob", "Jobs that have not ended", count(JobsUnfinished), "the Cluster or Machine is held; a hook that cannot hold gets `Unreachable`", "", ""},
 		{"HookJob", "recorded successes", count(JobRecords), "the status of the answer is Failure", "", ""},

@@ -26,7 +26,7 @@ var shownKind = kinds.Shown{
 	Long: "List the ExtensionPolicies of a gateway: what each is for, whether it is accepted, and why not.\n" +
 		"In a cluster, these are the verdicts of the process that answers; kubectl get extensionpolicies\n" +
 		"shows the leader's verdicts, from the condition Accepted.",
-	Wide: "the number of handlers that have the policy",
+	Wide: "the number of handlers that each policy applies to",
 }
 
 // writeTable writes a row for each ExtensionPolicy of a gateway. If wide, it counts the handlers that each is in effect

@@ -29,7 +29,7 @@ var shownKind = kinds.Shown{
 	Long: "List the HandlerChains of a gateway: the hook that each answers, whether it can be called, and\n" +
 		"why not. In a cluster, these are the verdicts of the process that answers; kubectl get\n" +
 		"handlerchains shows the leader's verdicts, from the condition Ready.",
-	Wide: "the names of the steps and the message of each chain",
+	Wide: "the names of the steps and all messages",
 	Ready: kinds.ReadyMetric{
 		Name: "hookgate_handler_chain_ready", Label: "handler",
 		Help: "1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was " +

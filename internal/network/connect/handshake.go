@@ -19,11 +19,10 @@ import (
 )
 
 var (
-	// errPlainText reports a server without TLS that answers in plain text: HTTP/1.1, perhaps. HTTP/2 begins with a
-	// zero.
-	errPlainText = errors.New("the server answers in plain text")
-	// errNoGreeting reports a server that hangs up, or sends an alert of TLS, when it is greeted in HTTP/2 without TLS.
-	errNoGreeting = errors.New("the server does not answer the greeting of HTTP/2")
+	// errPlainText reports a server without TLS that answers in text, perhaps HTTP/1.1. HTTP/2 begins with a zero byte.
+	errPlainText = errors.New("the server answers in text, not in HTTP/2")
+	// errNoGreeting reports a server that hangs up, or sends a TLS alert, after the preface of HTTP/2 without TLS.
+	errNoGreeting = errors.New("the server does not answer HTTP/2 without TLS")
 	// errCertificateRequired is the alert of servers that require a certificate. With TLS 1.3, they send it when the
 	// handshake is over for the client, and whether the client sees it depends on timing.
 	errCertificateRequired = errors.New("tls: certificate required")

@@ -57,7 +57,7 @@ func TestChartsOfEachRange(t *testing.T) {
 		for _, text := range []string{
 			`<h2 id="calls">` + want.heading + `</h2>`, ` aria-current="true">` + want.chosen + `</a>`, "Calls per minute",
 			">" + want.times + "</text>", "75 % succeeded", `<title id="latency-title">Latency</title>`,
-			`The longest 99th percentile is 150ms, at`, "&lt;b&gt;change 40", `<rect class="before" width="50.0%"`, "<span>200ms</span><span>100ms</span>",
+			`The 99th percentile peaked at 150ms, at`, "&lt;b&gt;change 40", `<rect class="before" width="50.0%"`, "<span>200ms</span><span>100ms</span>",
 		} {
 			if !strings.Contains(body, text) {
 				t.Errorf("%s: the page does not have %s", target, text)

@@ -54,7 +54,7 @@ func (c *charts) latency() plot {
 		Text: "No calls.",
 	}
 	if most > 0 {
-		p.Text = fmt.Sprintf("The longest 99th percentile is %s, at %s UTC; the scale ends at %s.",
+		p.Text = fmt.Sprintf("The 99th percentile peaked at %s, at %s UTC; the scale ends at %s.",
 			printers.Latency(most), c.At(at).UTC().Format("15:04"), p.Scale[0])
 	}
 	var b strings.Builder

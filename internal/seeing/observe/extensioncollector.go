@@ -31,22 +31,22 @@ var _ prometheus.Collector = (*extensionCollector)(nil)
 func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector {
 	c := &extensionCollector{snapshots: s}
 	c.state = d.described("gauge", "hookgate_circuit_state",
-		"The state of the circuit of the server of an extension that has been called: 0 is closed, 1 is half-open (the "+
-			"next call is a probe, or one is under way), 2 is open (calls are refused).", "extension")
+		"The circuit of an extension's server: 0 is closed, 1 is half-open (the next call is a probe, or a probe is under "+
+			"way), 2 is open (calls are refused). An extension that has never been called has no series.", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
-		"Changes of the circuit of an extension to a state: open, half_open or closed.", "extension", "state")
+		"How often the circuit of an extension's server has changed to a state: open, half_open or closed.", "extension", "state")
 	c.own = d.described("gauge", "hookgate_handler_circuit_state",
-		"The state of the circuit of a handler, as in hookgate_circuit_state. There is no series for a handler whose "+
-			"circuit has never opened.", "hook", "handler")
+		"The circuit of a handler, as in hookgate_circuit_state. A handler whose circuit has never opened has no series.",
+		"hook", "handler")
 	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
-		"Clusters whose calls to a handler are refused, except probes, because their calls fail while those of "+
-			"others succeed. There is no series for a handler that refuses none.", "hook", "handler")
+		"Clusters whose calls to a handler are refused, except for probes, because they fail while calls about other "+
+			"Clusters succeed. A handler without such Clusters has no series.", "hook", "handler")
 	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
-		"Calls to an extension that are in flight.", "extension")
+		"Calls to an extension that have no answer yet.", "extension")
 	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",
-		"Calls that wait because an extension has as many calls in flight as its limits allow.", "extension")
+		"Calls that wait because an extension already has as many calls in flight as its limits allow.", "extension")
 	c.refused = d.described("counter", "hookgate_extension_calls_refused_total",
-		"Calls that failed because an extension has as many calls in flight and waiting as its limits allow.",
+		"Calls that failed because an extension already has as many calls in flight and waiting as its limits allow.",
 		"extension")
 	d.registerer.MustRegister(c)
 	return c

@@ -21,7 +21,7 @@ var _ prometheus.Collector = (*leadingCollector)(nil)
 func newLeadingCollector(d *definer) *leadingCollector {
 	c := &leadingCollector{leading: d.described("gauge", "hookgate_leading",
 		"1 if this replica discovers the extensions of a cluster and writes their status, 0 if another one does. A gateway "+
-			"that reads a directory, or that only reads a cluster, has no series.")}
+			"that reads a directory, or runs with --read-only, has no series.")}
 	d.registerer.MustRegister(c)
 	return c
 }

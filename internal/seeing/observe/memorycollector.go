@@ -24,17 +24,17 @@ var _ prometheus.Collector = (*memoryCollector)(nil)
 // newMemoryCollector returns a collector that is registered with d.
 func newMemoryCollector(d *definer) *memoryCollector {
 	c := &memoryCollector{}
-	c.limit = d.described("gauge", "hookgate_memory_budget_bytes", "Memory for all calls together, in bytes.")
-	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Memory of the budget that calls have reserved, "+
+	c.limit = d.described("gauge", "hookgate_memory_budget_bytes", "The memory budget for all calls together, in bytes.")
+	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Part of the memory budget that calls have reserved, "+
 		"in bytes.")
 	c.waiting = d.described("gauge", "hookgate_memory_waiting_calls", "Calls that wait for memory.")
 	c.refused = d.described("counter", "hookgate_memory_refused_total",
-		"Reservations that were refused. reason is total (the memory is used up), caller or extension (the share of "+
-			"one is used up), or waiting (too many calls wait).", "reason")
+		"Reservations that were refused. reason is total (the memory is used up), caller or extension (its share is "+
+			"used up), or waiting (too many calls wait).", "reason")
 	c.turns = d.described("counter", "hookgate_heavy_work_waits_total",
-		"Pieces of work with large bodies that waited for their turn, because others used the processors.")
+		"How often work on a large body waited because other work used the processors.")
 	c.turnsTime = d.described("counter", "hookgate_heavy_work_wait_seconds_total",
-		"How long work with large bodies waited for its turn, in total, in seconds.")
+		"Total time that work on large bodies waited for the processors, in seconds.")
 	d.registerer.MustRegister(c)
 	return c
 }

@@ -126,8 +126,8 @@ func NewMetrics(
 		authentications: d.counter("hookgate_authentications_total",
 			"Decisions about who may call. method is none (no credentials, or none needed), certificate, token "+
 				"(from the file of callers, or unknown) or kubernetes. result is admitted, Unauthenticated, "+
-				"Forbidden, Overloaded (the caller makes too many calls) or error (there was no decision, and the "+
-				"call was refused).",
+				"Forbidden, Overloaded (the caller makes too many calls) or error (no decision was possible, so "+
+				"the call was refused).",
 			"method", "result"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",
@@ -146,22 +146,22 @@ func NewMetrics(
 		ignoredFailures: d.counter("hookgate_handler_ignored_failures_total",
 			"Errors of handlers that the failure policy Ignore hid.", "hook", "handler", "kind"),
 		lostMembers: d.counter("hookgate_conversion_lost_members_total",
-			"Members that could not be expressed when a request was converted for a handler, or its answer for "+
-				"the caller, counted once for each call and path. The log has the paths.",
+			"Members that were lost when a request was converted for a handler, or its answer for the caller. Each "+
+				"path counts once for each call. The log lists the paths.",
 			"hook", "handler"),
 		deprecatedCalls: d.counter("hookgate_deprecated_calls_total",
-			"Calls that use a deprecated version of a hook. side is caller (the call came in that version; "+
+			"Calls that use a deprecated version of a hook. side is caller (the caller uses that version; "+
 				"handler is empty) or handler (the handler implements it).",
 			"group", "version", "hook", "handler", "side"),
 		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
 			"Calls to handlers that took at least 80 % of the handler's timeout, answered or not.",
 			"hook", "handler"),
 		waits: d.counter("hookgate_handler_restart_waits_total",
-			"Calls to handlers that waited for an extension that accepted no connections, for example because it "+
-				"restarted. result is served (the calls were sent) or failed (the extension did not come back in time).",
+			"Calls to handlers that waited because the extension accepted no connections, for example during a "+
+				"restart. result is served (the call was sent) or failed (the extension did not come back in time).",
 			"hook", "handler", "result"),
 		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
-			"Calls to handlers whose policy has a cache. result is hit (a kept answer), shared (the answer to an "+
+			"Calls to handlers whose policy has a cache. result is hit (a cached answer), shared (the answer to an "+
 				"identical call in flight) or miss (the handler was called). Only misses count as calls to the "+
 				"handler.",
 			"hook", "handler", "result"),
@@ -170,24 +170,23 @@ func NewMetrics(
 				"error (an expression that could not be evaluated).",
 			"hook", "handler", "outcome"),
 		changedAnswers: d.counter("hookgate_handler_changed_answers_total",
-			"Answers that differ from an earlier answer to an equal request, of hooks whose answers depend only on "+
+			"Answers that differ from an earlier answer to an equal request, for hooks whose answers depend only on "+
 				"the request. Patches are compared by the objects that they produce.",
 			"hook", "handler"),
 		notCompared: d.counter("hookgate_answers_not_compared_total",
-			"Answers that should be compared with earlier ones, but were not, because they are too large or too "+
-				"many.").WithLabelValues(),
+			"Answers that were too large or too many to be compared with earlier ones.").WithLabelValues(),
 		changedMessages: d.counter("hookgate_handler_changed_messages_total",
-			"Answers that hold a Cluster or are a Failure, and that differ from the answer before about the "+
-				"same Cluster only in the message, and by more than progress such as 3 of 10. With messages: "+
-				"Steady, messages are compared as callers get them.",
+			"Holds and Failures that differ from the previous answer about the same Cluster only in the message, "+
+				"and by more than progress such as 3 of 10. With messages: Steady, messages are compared as callers "+
+				"get them.",
 			"hook", "handler"),
 		recorded: d.counter("hookgate_recording_calls_total",
-			"Calls to handlers that --record wrote.").WithLabelValues(),
+			"Calls to handlers that --record has written.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
 			"Calls to handlers that --record or hookgate record missed. reason is queue (calls come faster than "+
-				"they are written), memory (the budget has none to spare), too_large (the line), write (the file "+
-				"cannot be written), form (the texts cannot be written as JSON, or without their secrets) or reader "+
-				"(hookgate record reads too slowly).",
+				"they are written), memory (the budget is used up), too_large (the line is too long), write (the "+
+				"file cannot be written), form (the call cannot be written as JSON, or its secrets cannot be removed) "+
+				"or reader (hookgate record reads too slowly).",
 			"reason"),
 
 		discoveries: d.counter("hookgate_discoveries_total",

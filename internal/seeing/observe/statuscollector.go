@@ -41,30 +41,30 @@ var _ prometheus.Collector = (*statusCollector)(nil)
 func newStatusCollector(d *definer) *statusCollector {
 	c := &statusCollector{}
 	c.up = d.described("gauge", "hookgate_extension_up",
-		"1 if the server of an extension is there and its handlers answer, even slowly; 0 if the server is gone or "+
+		"1 if the server of an extension is up and its handlers answer, even slowly; 0 if the server is gone or "+
 			"its circuit is open (Down); 0.5 if its discovery or calls to some of its handlers fail (Failing). "+
-			"There is no series for an extension of which this process knows nothing.", "extension")
+			"An extension about which this process knows nothing has no series.", "extension")
 	c.state = d.described("gauge", "hookgate_extension_state",
-		"1 for the state of an extension: Up, Slow, Failing or Down, as the status has it.", "extension", "state")
+		"1 for the state of an extension: Up, Slow, Failing or Down, as in the status.", "extension", "state")
 	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
 		"When the state of an extension began, in seconds since the epoch.", "extension")
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
 		"When an extension last answered, even with Failure, in seconds since the epoch.", "extension")
 	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
-		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail because of "+
-			"that, and Ignore if they are answered without it.", "extension", "effect")
+		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail "+
+			"meanwhile, and Ignore if they are answered without the extension.", "extension", "effect")
 	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
-		"Handlers that are not served, because spec.hooks of their extension's policy does not list their hooks.",
+		"Handlers that are not served because spec.hooks of the extension's policy does not list their hooks.",
 		"extension")
 	c.certificate = d.described("gauge", "hookgate_extension_certificate_expiry_timestamp_seconds",
-		"When a certificate expires that calls to an extension depend on, in seconds since the epoch. certificate is leaf "+
-			"(the server's), chain (the first to expire of those that vouch for it) or caBundle (the last to expire there). "+
-			"leaf and chain are known once this process has connected.", "extension", "certificate")
+		"When a certificate that calls to an extension need expires, in seconds since the epoch. certificate is leaf (the "+
+			"server's), chain (the first to expire of those that vouch for it) or caBundle (the last of the bundle to "+
+			"expire). leaf and chain are known once this process has connected.", "extension", "certificate")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
 		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
 	c.held = d.described("gauge", "hookgate_held_clusters",
-		"Clusters that wait for a handler, which holds them, has answered Failure, or has not answered. There is no "+
-			"series for a handler without such Clusters. `hookgate get holds` names the Clusters.",
+		"Clusters that wait because a handler holds them, has answered Failure, or has not answered. A handler without "+
+			"such Clusters has no series. `hookgate get holds` names the Clusters.",
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
 		"When the Cluster that has waited longest for a handler began to wait, in seconds since the epoch.",
