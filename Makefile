@@ -243,7 +243,7 @@ test-autoscaler: build kubernetes-binaries e2e-binaries infrastructure-go fake-c
 	@cd test/e2e && $(E2E) HOOKGATE_AUTOSCALER=$(BIN)/cluster-autoscaler $(GO) test -vet=off -count=1 -v -timeout 30m -run '^TestAutoscaler$$' .
 # Take the pictures of the page in docs/pictures/ anew
 pictures: build browser
-	@mkdir -p docs/pictures && cd test/extra && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' ./openapi
+	@mkdir -p docs/pictures && cd test/extra && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^(TestConsoleShowsAStoppedExtension|TestChartsWithoutScripts)$$' ./openapi
 
 # Build what tests start
 

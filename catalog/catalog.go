@@ -277,7 +277,7 @@ func (c *Catalog) indexDiscoveries(groups []string) error {
 			}
 		}
 		if len(found) != 1 {
-			errs = append(errs, fmt.Errorf("group %s: has %d hooks in a DiscoveryService, and needs one, "+
+			errs = append(errs, fmt.Errorf("group %s: its DiscoveryService has %d hooks, and must have one, "+
 				"which lists the handlers of the group", group, len(found)))
 			continue
 		}

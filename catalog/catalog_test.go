@@ -226,18 +226,18 @@ func TestBuildRefuses(t *testing.T) {
 		},
 		"NoHooks": {
 			[]Source{source("v1", Lifetime{})},
-			"version hooks.runtime.cluster.x-k8s.io/v1: has no hooks, and was not removed",
+			"version hooks.runtime.cluster.x-k8s.io/v1: has no hooks, although it was not removed",
 		},
 		"RemovedWithHooks": {
 			[]Source{source("v1", Lifetime{Removed: "v0.2.0"}, files...)},
-			"version hooks.runtime.cluster.x-k8s.io/v1: has hooks, and was removed in v0.2.0",
+			"version hooks.runtime.cluster.x-k8s.io/v1: has hooks, although it was removed in v0.2.0",
 		},
 		"SameMessages": {
 			[]Source{source("v1", Lifetime{}, files...), source("v2", Lifetime{}, files...)},
 			"hook hooks.runtime.cluster.x-k8s.io/v1/Discovery: message hookgate.hooks.v1alpha1.DiscoveryRequest " +
-				"is that of hooks.runtime.cluster.x-k8s.io/v2/Discovery already\n" +
+				"already belongs to hooks.runtime.cluster.x-k8s.io/v2/Discovery\n" +
 				"hook hooks.runtime.cluster.x-k8s.io/v1/Discovery: message hookgate.hooks.v1alpha1.DiscoveryResponse " +
-				"is that of hooks.runtime.cluster.x-k8s.io/v2/Discovery already",
+				"already belongs to hooks.runtime.cluster.x-k8s.io/v2/Discovery",
 		},
 		"NoDiscovery": {
 			[]Source{
@@ -246,18 +246,18 @@ func TestBuildRefuses(t *testing.T) {
 					infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_machine_proto,
 				}},
 			},
-			"group b: has 0 hooks in a DiscoveryService, and needs one, which lists the handlers of the group",
+			"group b: its DiscoveryService has 0 hooks, and must have one, which lists the handlers of the group",
 		},
 		"TwoDiscoveries": {
 			[]Source{source("v1", Lifetime{}, append(
 				files, infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_discovery_proto)...)},
-			"group hooks.runtime.cluster.x-k8s.io: has 2 hooks in a DiscoveryService, and needs one, " +
+			"group hooks.runtime.cluster.x-k8s.io: its DiscoveryService has 2 hooks, and must have one, " +
 				"which lists the handlers of the group",
 		},
 		"Everything": {
 			[]Source{source("v1", Lifetime{}), source("v2", Lifetime{Removed: "v0.2.0"}, files...)},
-			"version hooks.runtime.cluster.x-k8s.io/v1: has no hooks, and was not removed\n" +
-				"version hooks.runtime.cluster.x-k8s.io/v2: has hooks, and was removed in v0.2.0",
+			"version hooks.runtime.cluster.x-k8s.io/v1: has no hooks, although it was not removed\n" +
+				"version hooks.runtime.cluster.x-k8s.io/v2: has hooks, although it was removed in v0.2.0",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

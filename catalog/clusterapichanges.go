@@ -108,8 +108,8 @@ var clusterAPIChanges = []ClusterAPIChange{
 	},
 	{
 		Release: "v1.13", Hooks: withCluster, Kind: RequestGains,
-		Text: "the topology of the Cluster may have taints, times after which to roll out, and health checks " +
-			"by conditions of Machines",
+		Text: "the topology of the Cluster may have taints, rollout.after, and health checks by conditions of " +
+			"Machines",
 		Members: []string{
 			"cluster.spec.topology.controlPlane.machineHealthCheck.unhealthyMachineConditions",
 			"cluster.spec.topology.controlPlane.rollout.after",
@@ -122,8 +122,8 @@ var clusterAPIChanges = []ClusterAPIChange{
 	},
 	{
 		Release: "v1.13", Hooks: []string{"GeneratePatches"}, Kind: AnswerCounts,
-		Text: "taints and the time after which to roll out that the topology has for the control plane win over " +
-			"those that a patch writes into its template",
+		Text: "taints and rollout.after that the topology sets for the control plane override those that a " +
+			"patch writes into its template",
 	},
 	{
 		Release: "v1.14", Hooks: withTemplates, Kind: RequestGains,
@@ -144,7 +144,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 	},
 	{
 		Release: "v1.14", Hooks: []string{"CanUpdateMachine"}, Kind: CallDiffers,
-		Text: "the hook is not called if the API server refuses the infrastructure machine as it would be",
+		Text: "the hook is not called if the API server would refuse the changed infrastructure machine",
 	},
 	{
 		Release: "v1.15", Hooks: canUpdate, Kind: AnswerCounts, Announced: true,

@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -70,6 +71,13 @@ func TestStatusOfAnswers(t *testing.T) {
 	SetStatus(m, Success, "")
 	if got, _ := StatusOf(m); got != Success || MessageOf(m) != "no" {
 		t.Errorf("got %v, %q: an empty message leaves the old one", got, MessageOf(m))
+	}
+	ChangeMessage(m, strings.ToUpper)
+	if MessageOf(m) != "NO" {
+		t.Errorf("got %q, want NO", MessageOf(m))
+	}
+	for _, without := range []proto.Message{nil, &hooksv1alpha1.BeforeClusterCreateResponse{}, &hooksv1alpha1.BeforeClusterCreateRequest{}} {
+		ChangeMessage(without, func(string) string { t.Error("there is no message to change"); return "" })
 	}
 	if got, ok := StatusOf(&hooksv1alpha1.BeforeClusterCreateRequest{}); ok || got != Unspecified {
 		t.Errorf("a request has the status %v", got)

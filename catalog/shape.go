@@ -40,7 +40,8 @@ func checkShape(h *Hook, m protoreflect.MethodDescriptor) error {
 	}
 	request, response := m.Input().Fields(), m.Output().Fields()
 	if fd := request.ByName("handler"); fd == nil && !h.Singleton() || fd != nil && !isText(fd) {
-		errs = append(errs, fmt.Errorf("message %s: a request has a string handler", m.Input().FullName()))
+		errs = append(errs, fmt.Errorf("message %s: a request must have the field string "+
+			"handler", m.Input().FullName()))
 	}
 	if fd := request.ByName("settings"); fd != nil && !isTextMap(fd) {
 		errs = append(errs, fmt.Errorf("field %s: want map<string, string>", fd.FullName()))
@@ -51,8 +52,8 @@ func checkShape(h *Hook, m protoreflect.MethodDescriptor) error {
 	}
 	if fd := response.ByName("handlers"); h.Singleton() &&
 		(fd == nil || !fd.IsList() || fd.Message() == nil || fd.Message().Fields().ByName("request_hook") == nil) {
-		errs = append(errs, fmt.Errorf("message %s: the answer of a DiscoveryService has repeated "+
-			"hookgate.hooks.v1alpha1.ExtensionHandler handlers", m.Output().FullName()))
+		errs = append(errs, fmt.Errorf("message %s: the answer of a DiscoveryService must have the field "+
+			"repeated hookgate.hooks.v1alpha1.ExtensionHandler handlers", m.Output().FullName()))
 	}
 	seen := map[protoreflect.FullName]bool{}
 	errs = append(errs, checkMessage(m.Input(), seen), checkMessage(m.Output(), seen))
@@ -86,7 +87,7 @@ func checkMessage(d protoreflect.MessageDescriptor, seen map[protoreflect.FullNa
 		}
 		names[name] = fd.Name()
 		if !hasForm(fd) {
-			errs = append(errs, fmt.Errorf("field %s: its type has no form in the JSON of hooks", fd.FullName()))
+			errs = append(errs, fmt.Errorf("field %s: the JSON of hooks cannot express its type", fd.FullName()))
 		} else if fd.Message() != nil && !fd.IsMap() {
 			errs = append(errs, checkMessage(fd.Message(), seen))
 		}

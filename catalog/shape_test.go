@@ -48,7 +48,7 @@ message_type { name: "A"
 }`
 
 func TestCheckShape(t *testing.T) {
-	const noForm = "field t.Q.number: its type has no form in the JSON of hooks"
+	const noForm = "field t.Q.number: the JSON of hooks cannot express its type"
 	number := `name: "number" number: 3 type: TYPE_INT32`
 	var many strings.Builder
 	for i := range 21 { // and the nine of Q
@@ -58,12 +58,12 @@ func TestCheckShape(t *testing.T) {
 		"EveryForm":        {"", "", ""},
 		"Stream":           {`output_type: ".t.A"`, `output_type: ".t.A" server_streaming: true`, "the rpc is a stream: a hook has one request and one answer"},
 		"StreamOfRequests": {`output_type: ".t.A"`, `output_type: ".t.A" client_streaming: true`, "the rpc is a stream: a hook has one request and one answer"},
-		"NoHandler":        {`name: "handler"`, `name: "target"`, "message t.Q: a request has a string handler"},
-		"HandlerIsANumber": {`"handler" number: 1 type: TYPE_STRING`, `"handler" number: 1 type: TYPE_INT32`, "message t.Q: a request has a string handler"},
+		"NoHandler":        {`name: "handler"`, `name: "target"`, "message t.Q: a request must have the field string handler"},
+		"HandlerIsANumber": {`"handler" number: 1 type: TYPE_STRING`, `"handler" number: 1 type: TYPE_INT32`, "message t.Q: a request must have the field string handler"},
 		"SettingsAreAList": {`label: LABEL_REPEATED type_name: ".t.Q.SettingsEntry"`, `type_name: ".t.A"`, "field t.Q.settings: want map<string, string>"},
 		"MapOfNumbers": {
 			`"value" number: 2 type: TYPE_STRING`, `"value" number: 2 type: TYPE_INT32`,
-			"field t.Q.settings: want map<string, string>\nfield t.Q.settings: its type has no form in the JSON of hooks",
+			"field t.Q.settings: want map<string, string>\nfield t.Q.settings: the JSON of hooks cannot express its type",
 		},
 		"RetryIsText": {`"retry_after_seconds" number: 3 type: TYPE_INT32`, `"retry_after_seconds" number: 3 type: TYPE_STRING`, "field t.A.retry_after_seconds: want int32"},
 		"NoUnknown": {
@@ -76,7 +76,7 @@ func TestCheckShape(t *testing.T) {
 		"Oneof":       {number + " }", number + ` oneof_index: 0 } oneof_decl { name: "choice" }`, noForm},
 		"MaybeText":   {number, `name: "number" number: 3 type: TYPE_STRING proto3_optional: true oneof_index: 0`, noForm},
 		"Objects":     {number, `name: "number" number: 3 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".hookgate.hooks.v1alpha1.RawExtension"`, noForm},
-		"GapInEnum":   {`"SIZE_BIG" number: 1`, `"SIZE_BIG" number: 2`, "field t.Q.size: its type has no form in the JSON of hooks"},
+		"GapInEnum":   {`"SIZE_BIG" number: 1`, `"SIZE_BIG" number: 2`, "field t.Q.size: the JSON of hooks cannot express its type"},
 		"OtherCase":   {number + " }", number + ` } field { name: "num_ber" number: 99 type: TYPE_STRING }`, "field t.Q.num_ber: its name in JSON differs from that of number only in case"},
 		"LongS":       {number + " }", number + ` } field { name: "other" number: 99 type: TYPE_STRING json_name: "ſettings" }`, "field t.Q.other: its name in JSON differs from that of settings only in case"},
 		"MostMembers": {`message_type { name: "Q"`, `message_type { name: "Q" ` + many.String(), ""},
@@ -118,7 +118,7 @@ func TestCheckShapeOfDiscovery(t *testing.T) {
 		t.Errorf("Discovery: %v", err)
 	}
 	method = infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_machine_proto.Services().Get(0).Methods().Get(0)
-	const want = "message hookgate.infrastructure.v1alpha1.ReconcileMachineResponse: the answer of a DiscoveryService has " +
+	const want = "message hookgate.infrastructure.v1alpha1.ReconcileMachineResponse: the answer of a DiscoveryService must have the field " +
 		"repeated hookgate.hooks.v1alpha1.ExtensionHandler handlers"
 	if err := checkShape(discovery, method); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

@@ -63,6 +63,18 @@ func MessageOf(m proto.Message) string {
 	return r.GetMessage()
 }
 
+// ChangeMessage sets the message of an answer to what change makes of it. An answer without one stays as it is.
+func ChangeMessage(m proto.Message, change func(message string) string) {
+	message := MessageOf(m)
+	if message == "" {
+		return
+	}
+	if changed := change(message); changed != message {
+		r := m.ProtoReflect()
+		r.Set(r.Descriptor().Fields().ByName("message"), protoreflect.ValueOfString(changed))
+	}
+}
+
 // SetStatus sets the status of an answer and, unless it is empty, its message.
 func SetStatus(m proto.Message, status Status, message string) {
 	r := m.ProtoReflect()
@@ -90,7 +102,7 @@ func checkResponse(d protoreflect.MessageDescriptor) error {
 	status, message := d.Fields().ByName("status"), d.Fields().ByName("message")
 	if status == nil || status.Kind() != protoreflect.EnumKind ||
 		message == nil || message.Kind() != protoreflect.StringKind {
-		return fmt.Errorf("message %s: an answer has an enum status and a string message", d.FullName())
+		return fmt.Errorf("message %s: an answer must have the fields enum status and string message", d.FullName())
 	}
 	want := hooksv1alpha1.ResponseStatus(0).Descriptor().Values()
 	have := status.Enum().Values()

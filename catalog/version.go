@@ -89,10 +89,11 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		switch {
 		case v.Removed() && len(v.hooks) > 0:
 			errs = append(
-				errs, fmt.Errorf("version %s: has hooks, and was removed in %s", v.APIVersion(), v.Lifetime.Removed),
+				errs, fmt.Errorf("version %s: has hooks, although it was removed in "+
+					"%s", v.APIVersion(), v.Lifetime.Removed),
 			)
 		case !v.Removed() && len(v.hooks) == 0:
-			errs = append(errs, fmt.Errorf("version %s: has no hooks, and was not removed", v.APIVersion()))
+			errs = append(errs, fmt.Errorf("version %s: has no hooks, although it was not removed", v.APIVersion()))
 		}
 		c.declared = append(c.declared, v.hooks...)
 		slices.SortFunc(v.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })
@@ -122,7 +123,8 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 			// kind and apiVersion are the message's.
 			if other, ok := messages[m.Descriptor().FullName()]; ok {
 				errs = append(
-					errs, fmt.Errorf("hook %s: message %s is that of %s already", h, m.Descriptor().FullName(), other),
+					errs, fmt.Errorf("hook %s: message %s already belongs to "+
+						"%s", h, m.Descriptor().FullName(), other),
 				)
 			}
 			messages[m.Descriptor().FullName()] = h

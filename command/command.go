@@ -38,6 +38,10 @@ func Main(groups ...gateway.Group) {
 	os.Exit(Run(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
 
+// signalEcho is how long a signal may be the first one again: timeout(1) and others send it to the process, and to its
+// group.
+const signalEcho = time.Second / 4
+
 // untilSignal returns a context that ends at SIGTERM or SIGINT. The second of them ends the program at once, also as
 // the first process of a container, to which the kernel does not apply the default action.
 func untilSignal() context.Context {
@@ -46,8 +50,12 @@ func untilSignal() context.Context {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
+		first := time.Now()
 		stop()
 		second := <-signals
+		for time.Since(first) < signalEcho {
+			second = <-signals
+		}
 		time.AfterFunc(time.Second, func() { os.Exit(cmdline.ExitFailed) }) // nothing may read what is printed
 		_, _ = fmt.Fprintf(os.Stderr, "hookgate: stopped at once by a second signal (%s)\n", second)
 		os.Exit(cmdline.ExitFailed)
@@ -123,9 +131,10 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		newServeCommand(hooks, versions), newMachinesCommand(hooks, versions),
 		ask.NewCallCommand(hooks), ask.NewExplainCommand(hooks, versions),
 		author.NewChainCommand(hooks, versions), author.NewRuleCommand(hooks, versions), operate.NewJobCommand(),
-		operate.NewRolloutCommand(),
+		operate.NewRolloutCommand(), operate.NewLiftCommand(hooks),
 		ask.NewGetCommand(hooks), ask.NewDescribeCommand(),
-		ask.NewDashboardCommand(), ask.NewBugReportCommand(), ask.NewRecordCommand(), ask.NewReplayCommand(hooks),
+		ask.NewDashboardCommand(hooks, operate.Actions(hooks)), ask.NewBugReportCommand(),
+		ask.NewRecordCommand(), ask.NewReplayCommand(hooks),
 		author.NewRenderCommand(),
 		author.NewCheckCommand(hooks), author.NewPreflightCommand(hooks, versions),
 		author.NewLintCommand(hooks), author.NewInitCommand(), operate.NewCallersCommand(),

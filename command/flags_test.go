@@ -135,7 +135,7 @@ func TestServeFlags(t *testing.T) {
 		"ReadOnlyJobs":         {cluster, []string{"--read-only", "--hook-jobs-namespace=jobs"}, "--read-only and --hook-jobs-namespace: ", cmdline.ExitUsage},
 		"JobsNamespace":        {cluster, []string{"--hook-jobs-namespace=Jobs"}, `--hook-jobs-namespace "Jobs": want Cluster or the name of a namespace: `, cmdline.ExitUsage},
 		"JobsPodSecurity":      {cluster, []string{"--hook-jobs-pod-security=strict"}, `--hook-jobs-pod-security: want restricted, baseline or privileged, got "strict"`, cmdline.ExitUsage},
-		"JobsOfDirectory":      {directory, []string{"--hook-jobs-namespace=jobs"}, "--hook-jobs-namespace: Jobs need a cluster", cmdline.ExitUsage},
+		"JobsOfDirectory":      {directory, []string{"--hook-jobs-namespace=jobs"}, "--hook-jobs-namespace: this gateway has no cluster", cmdline.ExitUsage},
 		"ReadOnlyLeader":       {cluster, []string{"--read-only", "--leader-elect"}, "--read-only and --leader-elect: ", cmdline.ExitUsage},
 		"Reader":               {cluster, []string{"--read-only"}, noCluster, cmdline.ExitFailed},
 		"LastPort":             {cluster, []string{"--webhook-port", "65535"}, noCluster, cmdline.ExitFailed},

@@ -41,15 +41,16 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 		return o.run(cmd.Context(), hooks, cmd.ErrOrStderr())
 	})
 	f := cmd.Flags()
-	o.leaderElection.addFlags(f, "let only one of several replicas work; needed with more than one")
+	o.leaderElection.addFlags(f, "let only one of several replicas work; needed with more than one replica")
 	o.diagnostics.addFlags(f)
-	f.Lookup("diagnostics-address").Usage = "address for /metrics: plain HTTP on loopback; anywhere else HTTPS, for " +
-		"callers with a token that the cluster allows to get /metrics"
-	f.Lookup("health-addr").Usage = "address for /healthz and /readyz in plain HTTP; empty serves none"
+	f.Lookup("diagnostics-address").Usage = "address for /metrics: plain HTTP on loopback; HTTPS on any other " +
+		"address, for clients with a token whose user may get /metrics in the cluster"
+	f.Lookup("health-addr").Usage = "address for /healthz and /readyz in plain HTTP; if empty, there is no such " +
+		"address"
 	o.tls.addFlags(f)
 	o.webhooks.addFlagsFor(f, "port of the webhooks that validate the kinds; 0 for none")
-	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long webhooks are still answered after SIGTERM, until the "+
-		"API server calls those of another replica")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long webhooks are still answered after SIGTERM, "+
+		"so that the API server can switch to another replica")
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "lowest level to log: debug, info, warn or error")
 	return cmd

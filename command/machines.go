@@ -44,11 +44,12 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 	cmd := &cobra.Command{
 		Use:   "machines",
 		Short: "Call the hooks of single Machines, without serving hooks",
-		Long: "Call the hooks of single Machines, of the group hooks.machines.hookgate.dev, for the Machines of a\n" +
-			"cluster: before a Machine is drained and terminated, once it has been provisioned, and to remediate\n" +
-			"it. It is hookgate serve --machines without the addresses for callers: it reads ExtensionConfigs,\n" +
-			"discovers the handlers of their extensions or, with --read-only, follows the gateway that does, and\n" +
-			"runs until SIGTERM or Ctrl-C. One of several replicas works at a time.\n\n" +
+		Long: "Call the hooks of single Machines, of the group hooks.machines.hookgate.dev, for the\n" +
+			"Machines of a cluster: before a Machine is drained and terminated, once it has been\n" +
+			"provisioned, and to remediate it. This is hookgate serve --machines without the addresses for\n" +
+			"callers. The command reads ExtensionConfigs, and discovers the handlers of their extensions;\n" +
+			"with --read-only, it uses the handlers that another gateway has discovered. It runs until\n" +
+			"SIGTERM or Ctrl-C. Of several replicas, one works at a time.\n\n" +
 			"The log goes to standard error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

@@ -116,7 +116,7 @@ func TestPluginWithAKubeconfigAlone(t *testing.T) {
 	installed, withoutAccount, ended := server(), server(), server()
 	withoutAccount.Tokens = nil
 	delete(ended.PortsOf, "b")
-	const others = "This is what hookgate-system/a knows; --gateway hookgate-system/POD asks another replica: b.\n"
+	const others = "This is what hookgate-system/a knows; --gateway hookgate-system/POD queries another replica: b.\n"
 	for name, tt := range map[string]struct {
 		server      *tunneltest.Server
 		args        []string
@@ -130,7 +130,7 @@ func TestPluginWithAKubeconfigAlone(t *testing.T) {
 		"Newest":     {installed, []string{"get", "holds", "-o", "json"}, cmdline.ExitDone, `"message": "no"`, "", "an older answer"},
 		"OneReplica": {ended, []string{"get", "holds"}, cmdline.ExitDone, "team-a", "A replica is left out: cluster: nothing listens on port 8443 of Pod b", ""},
 		"NoRight": {server("serviceaccounts/token"), []string{"get", "holds"}, cmdline.ExitFailed, "",
-			"cluster: you may not create serviceaccounts/token hookgate-viewer in namespace hookgate-system\nIt takes the Role hookgate-viewer", ""},
+			"cluster: you may not create serviceaccounts/token hookgate-viewer in namespace hookgate-system\nYou need the Role hookgate-viewer", ""},
 		"NoAccount": {withoutAccount, []string{"get", "extensions"}, cmdline.ExitFailed, "", "HTTP 401: Unauthorized\nUse --token-file FILE", ""},
 		"Untrusted": {installed, []string{"get", "extensions", "--token", "of-the-user"}, cmdline.ExitFailed, "", "Use --ca FILE", ""},
 	} {

@@ -12,9 +12,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -22,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/infrastructure"
 	"github.com/hookgate/hookgate/infrastructure/overview"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/recording"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/certs"
 	"github.com/hookgate/hookgate/internal/seeing/console"
@@ -36,21 +40,48 @@ type diagnosticsOptions struct {
 	health   string
 	profiler string
 	ui       bool
+	uiLink   string
 }
 
 func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
-		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a "+
-			"certificate that ca.crt in --cert-dir has signed, or with a token that the cluster allows to get /metrics")
+		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; HTTPS on any other address, for "+
+			"clients with a certificate signed by ca.crt in --cert-dir, or with a token whose user may get "+
+			"/metrics in the cluster")
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
 		"serve --diagnostics-address in plain HTTP to everyone, on any address")
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
-			"--diagnostics-address serves them, too; empty serves none")
+			"--diagnostics-address serves them, too; if empty, there is no such address")
 	f.BoolVar(&o.ui, "ui", true,
-		"serve a page about the extensions at / of --diagnostics-address, to those who may see the metrics")
+		"serve a page about the extensions at / of --diagnostics-address, to clients that may read the metrics")
+	f.StringVar(&o.uiLink, "ui-dashboard", "",
+		"URL of a dashboard of the metrics, such as Grafana's, to which the page of --ui links")
 	f.StringVar(&o.profiler, "profiler-address", "",
-		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
+		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; if empty, the "+
+			"profiler is off")
+}
+
+// diagnosticsHandlers is what the address of diagnostics serves. page is nil without --ui.
+type diagnosticsHandlers struct {
+	metrics, status, recording, page http.Handler
+}
+
+// diagnosticsHandlers returns what the address of diagnostics serves. callers holds the address for callers, once it is
+// known.
+func (o *serveOptions) diagnosticsHandlers(
+	metrics prometheus.Gatherer, r *observe.Reporter, calls *recording.Recorder, callers *atomic.Pointer[net.Addr],
+	in *inputs,
+) (h diagnosticsHandlers, err error) {
+	if h.metrics, err = in.guard(observe.Scrapes(metrics)); err != nil {
+		return h, err
+	}
+	h.status, h.page, err = o.diagnostics.statusHandlers(r, o.hooksPage(callers), in.cluster.rest, in.guard)
+	if err != nil {
+		return h, err
+	}
+	h.recording, err = o.diagnostics.recordings(calls, in.guard)
+	return h, err
 }
 
 // statusHandlers returns what serves the status to programs and to people; page is nil without --ui. hooks returns the
@@ -58,6 +89,11 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 func (o *diagnosticsOptions) statusHandlers(
 	r *observe.Reporter, hooks func() net.Addr, cluster *rest.Config, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {
+	if u, err := url.Parse(o.uiLink); o.uiLink != "" &&
+		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return nil, nil, cmdline.Usagef("--ui-dashboard %q: want a URL with http or https, such as "+
+			"https://grafana.example.com/d/hookgate", o.uiLink)
+	}
 	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
 		return programs, nil, err
 	}
@@ -71,7 +107,9 @@ func (o *diagnosticsOptions) statusHandlers(
 			return overview.Summarize(ctx, reader)
 		}
 	}
-	page, err = guard(console.New(r, hooks, objects))
+	pages := console.New(r, hooks, objects)
+	pages.Dashboard = o.uiLink
+	page, err = guard(pages)
 	return programs, page, err
 }
 

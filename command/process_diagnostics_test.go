@@ -5,11 +5,13 @@ package command
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/seeing/observe"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -45,5 +47,18 @@ func TestProfilerRefusesAForeignHost(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestDashboardIsAnAddress(t *testing.T) {
+	open := func(h http.Handler) (http.Handler, error) { return h, nil }
+	for link, valid := range map[string]bool{
+		"": true, "https://grafana.example/d/hookgate": true, "http://127.0.0.1:3000": true,
+		"javascript:alert(1)": false, "grafana.example": false, "https:///d": false, "http://[::1": false,
+	} {
+		o := diagnosticsOptions{ui: true, uiLink: link}
+		if _, _, err := o.statusHandlers(new(observe.Reporter), func() net.Addr { return nil }, nil, open); (err == nil) != valid {
+			t.Errorf("%q: %v", link, err)
+		}
 	}
 }

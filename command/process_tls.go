@@ -26,7 +26,8 @@ func (o *tlsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.minVersion, "tls-min-version", "VersionTLS12",
 		"lowest version of TLS to serve: "+strings.Join(tlsVersionNames(), " or "))
 	f.StringSliceVar(&o.cipherSuites, "tls-cipher-suites", nil,
-		"cipher suites to serve with TLS 1.2, separated by commas; Go's choice by default. TLS 1.3 has its own")
+		"cipher suites to serve with TLS 1.2, separated by commas; by default, Go chooses them; those of TLS "+
+			"1.3 are fixed")
 }
 
 func (o *tlsOptions) settings() (s certs.Settings, err error) {

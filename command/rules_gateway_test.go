@@ -4,8 +4,10 @@
 package command
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -123,5 +125,37 @@ func TestRulesAreListed(t *testing.T) {
 	}
 	if strings.Contains(string(metrics), `extension="approved"`) {
 		t.Errorf("a rule has metrics of an extension:\n%s", metrics)
+	}
+}
+
+// TestChainStopsWhileARuleHolds calls a gateway with a chain whose first step keeps the second from being called until
+// the Cluster is approved.
+func TestChainStopsWhileARuleHolds(t *testing.T) {
+	request, err := os.ReadFile(filepath.Join("..", "examples", "requests", "before-cluster-upgrade.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	approved := strings.Replace(string(request), "environment: production", "environment: test", 1)
+	waits := strings.Replace(heldRule, `"true"`, `request.cluster.metadata.labels["environment"] == "production"`, 1)
+	chain := strings.Replace(commandtest.LintChain("gates", "BeforeClusterUpgrade", "rule.approved", "rule.backup"),
+		"rule.approved}", "rule.approved, onHold: Stop}", 1)
+	g := commandtest.NewClusterGateway(t, waits+"---\n"+commandtest.LintRule("backup", "BeforeClusterUpgrade", `"no room for a backup"`)+"---\n"+chain)
+	for in, want := range map[string]string{
+		string(request): `waits for approval of v1.34.0, not called while handler "rule.approved" holds: "rule.backup"`,
+		approved:        `handler "gates": handler "rule.backup": no room for a backup`,
+	} {
+		got := commandtest.Hookgate(t, in, "call", "BeforeClusterUpgrade", "--kubeconfig", g.Kubeconfig, "--ca", g.CA, "-f", "-", "-o", "json")
+		var answer struct{ Message string }
+		if err := json.Unmarshal([]byte(got.Out), &answer); err != nil || answer.Message != want {
+			t.Errorf("got %+v, %v; want %s", got, err, want)
+		}
+	}
+	explained := commandtest.Hookgate(t, string(request), "explain", "BeforeClusterUpgrade", "-f", "-", "--kubeconfig", g.Kubeconfig, "--ca", g.CA)
+	if want := "STOPS WHILE IT HOLDS: rule.approved"; !strings.Contains(explained.Out, want) {
+		t.Errorf("the explanation lacks %q: %+v", want, explained)
+	}
+	shown := commandtest.Hookgate(t, "", "describe", "chain", "gates", "--diagnostics", "http://"+g.Address)
+	if want := "while it holds, the steps after it are not called"; !strings.Contains(shown.Out, want) {
+		t.Errorf("the description lacks %q: %+v", want, shown)
 	}
 }

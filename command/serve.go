@@ -81,39 +81,42 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for "+
 			"their labels); reloaded when they change")
 	f.StringVar(&o.stateDir, "state-dir", "",
-		"directory in which the gateway records, with --extension-configs, the handlers of extensions, so that it "+
-			"knows them if it restarts while an extension is down; created if missing; not for sharing between gateways")
+		"with --extension-configs, directory in which the gateway records the handlers of extensions, so that "+
+			"it knows them if it restarts while an extension is down; created if missing; each gateway needs "+
+			"its own directory")
 	f.StringVar(&o.sidecar, "sidecar", "",
-		"URL of the one extension that the gateway runs beside and serves alone, over gRPC: grpc://127.0.0.1:9090, or "+
-			"unix:///run/extension.sock; its handlers keep their names")
+		"URL of the only extension that the gateway serves, which runs beside it and speaks gRPC: "+
+			"grpc://127.0.0.1:9090, or unix:///run/extension.sock; its handlers keep their names")
 	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
 	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090",
-		"address for gRPC with TLS; port 0 chooses one; empty, the default with --sidecar, serves no gRPC")
+		"address for gRPC with TLS; port 0 chooses one; if empty, the default with --sidecar, gRPC is not served")
 	f.StringVar(&o.certDir, "cert-dir", "",
-		"directory with tls.crt and tls.key; with ca.crt, too, callers must show a certificate that it has signed, "+
-			"or a token if the gateway checks tokens; reloaded when they change")
+		"directory with tls.crt and tls.key; if it also has ca.crt, callers must show a certificate signed by "+
+			"that CA, or a token if the gateway checks tokens; the files are reloaded when they change")
 	f.StringSliceVar(&o.selfCertificates, "self-certificates", nil,
-		"make and renew certificates without cert-manager, in Secrets of the gateway's namespace, and write them to "+
-			"--cert-dir and --webhook-cert-dir: "+selfServers+" for the gateway's own and the caBundle of its webhooks, "+
-			selfCallers+" for the CA of callers and their certificates, too; without it, you put that CA into the Secret "+
+		"make and renew certificates without cert-manager, in Secrets of the gateway's namespace, and write "+
+			"them to --cert-dir and --webhook-cert-dir; the value "+selfServers+" makes the gateway's own "+
+			"certificates and sets the caBundle of its webhooks; "+selfCallers+" also makes the CA of "+
+			"callers and their certificates; without "+selfCallers+", you put that CA into the Secret "+
 			"hookgate-callers-ca")
 	f.DurationVar(&o.resync, "resync", time.Minute,
 		"how often the handlers of extensions are discovered again; 5s by default with --sidecar")
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
-		"call extensions over HTTP/2 if they speak it; by default, only extensions without HTTP/1.1, because HTTP/1.1 "+
-			"is faster here")
+		"call extensions over HTTP/2 if they speak it; by default, HTTP/2 is used only for extensions without "+
+			"HTTP/1.1, because HTTP/1.1 is faster here")
 	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
-		"the only extensions that the gateway calls: host names, suffixes of them such as .svc, addresses, networks "+
-			"such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for a directory; a "+
-			"proxy counts, too; by default all, except for link-local and multicast addresses, which are never called")
+		"the only hosts that the gateway may call: host names, suffixes of host names such as .svc, addresses, "+
+			"networks such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for "+
+			"all sockets in a directory; if a proxy is used, it must be listed, too; by default, all hosts are "+
+			"allowed, except for link-local and multicast addresses, which are never called")
 	f.StringVar(&o.gatewayID, "gateway-id", "",
-		"id by which the gateway recognizes calls and handlers that come back to it, the same for all its replicas, and "+
-			"different from any other gateway's; by default, replicas with one Lease share an id, and any other process "+
-			"has its own")
+		"id by which the gateway recognizes calls and handlers that come back to it; all replicas of a gateway "+
+			"must have the same id, and other gateways another one; by default, replicas that share a Lease "+
+			"share an id, and any other process has an id of its own")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
-		"how long the gateway still accepts calls after /readyz has failed, for load balancers to notice")
+		"how long the gateway still accepts calls after /readyz has begun to fail, so that load balancers notice")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", limits.DefaultShutdown,
 		"how long calls in flight may take when the gateway stops")
 	f.BoolVar(&o.openapi, "openapi", true,

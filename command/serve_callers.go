@@ -48,8 +48,8 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 		"most calls in flight from one authenticated caller, or from one host if callers are not authenticated; 0 means "+
 			"no limit")
 	f.BoolVar(&o.anonymous, "allow-anonymous-callers", false,
-		"start on an address that is not loopback even if nothing authenticates callers: everyone who can connect "+
-			"can then read what extensions answer, and have them act on any Cluster that the request names")
+		"start on an address that is not loopback even if nothing authenticates callers: everyone who can "+
+			"connect can then read the answers of extensions, and make them act on any Cluster")
 }
 
 // check returns a usage error unless the flags fit together and suit the source of registrations.

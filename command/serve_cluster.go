@@ -22,7 +22,6 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
-	"github.com/hookgate/hookgate/internal/contract/convert"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/internal/network/via"
@@ -142,7 +141,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
 	f.StringVar(&o.namespace, "namespace", "",
-		"the only namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; all by default")
+		"namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; by default, all "+
+			"namespaces")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"watch only ExtensionConfigs, objects of hookgate.dev and Machines whose label cluster.x-k8s.io/watch-filter has "+
 			"this value")
@@ -155,7 +155,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 			"ExtensionConfigs that point there are refused; may be repeated")
 	o.hookJobs.addFlags(f)
 	o.leaderElection.addFlags(f,
-		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
+		"let only one of several replicas discover extensions and write to the cluster; needed with more than "+
+			"one replica")
 }
 
 func (o *clusterOptions) check() error {
@@ -276,28 +277,25 @@ func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 
 // newSource returns the source of registrations that the flags name.
 func (o *serveOptions) newSource(
-	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer,
-	endpoints *controllers.Endpoints, references *convert.References, losses *convert.Losses,
-	observer discoveries, circuits discovery.Circuits, logger *slog.Logger,
+	at connection, hooks *catalog.Catalog, reg *registry.Registry, endpoints *controllers.Endpoints,
+	observer discoveries, shared discovery.Shared, logger *slog.Logger,
 ) (source, error) {
+	shared.Observer = observer
 	switch {
 	case o.sidecar != "":
 		return sidecar.New(sidecar.Config{
-			URL: o.sidecar, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+			URL: o.sidecar, Registry: reg, Discoverer: shared.Discoverer, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
-			Dir: o.extensionConfigs, StateDir: o.stateDir, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
-			Losses: losses,
-			Logger: logger, Resync: o.resync, Observer: observer, Compared: observer.Compared,
+			Dir: o.extensionConfigs, StateDir: o.stateDir, Catalog: hooks, Registry: reg, Logger: logger, Resync: o.resync,
+			Discoverer: shared.Discoverer, References: shared.References, Losses: shared.Losses,
+			Observer: observer, Compared: observer.Compared,
 		})
 	default:
 		return o.cluster.newSource(at, controllers.Config{
 			Catalog: hooks, Registry: reg, Endpoints: endpoints, Logger: logger, Resync: o.resync,
-			RolloutCompared: observer.Compared,
-			Shared: discovery.Shared{
-				Discoverer: d, References: references, Losses: losses, Observer: observer, Circuits: circuits,
-			},
+			RolloutCompared: observer.Compared, Shared: shared,
 		})
 	}
 }
@@ -311,8 +309,8 @@ func (o *serveOptions) wantsCluster() bool {
 func (o *serveOptions) checkSource() error {
 	switch {
 	case len(o.cluster.hookJobs.namespaces) > 0 && !o.wantsCluster():
-		return cmdline.Usagef("--hook-jobs-namespace: Jobs need a cluster, and these registrations come from elsewhere; " +
-			"leave it out")
+		return cmdline.Usagef("--hook-jobs-namespace: this gateway has no cluster to run Jobs in; leave the " +
+			"flag out, or give --kubeconfig")
 	case o.stateDir != "" && o.extensionConfigs == "":
 		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the status of the " +
 			"ExtensionConfigs is the state, and with --sidecar the gateway waits for its extension; leave it out")

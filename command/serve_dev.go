@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
@@ -48,10 +45,10 @@ func (o *devOptions) addFlags(f *pflag.FlagSet) {
 			"certificates are in --cert-dir, by default hookgate/dev in the user's cache directory, and the next "+
 			"start uses them again; gRPC is then on "+devGRPCAddress+" by default, and --resync is "+devResync.String())
 	f.StringArrayVar(&o.extensions, "extension", nil,
-		"URL of an extension to serve with --dev, instead of a directory: https://HOST:PORT for REST; grpcs://HOST:PORT, "+
-			"grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL gives it the name that an ExtensionConfig "+
-			"would; with TLS, it must have a certificate that "+devcert.CAFile+" in --cert-dir has signed; may be given "+
-			"several times")
+		"URL of an extension to serve with --dev, instead of a directory: https://HOST:PORT for REST; "+
+			"grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL names it, as "+
+			"an ExtensionConfig would; with TLS, its certificate must be signed by "+devcert.CAFile+
+			" in --cert-dir; may be given several times")
 }
 
 // setDefaults changes the defaults of unset flags where --dev needs other ones.
@@ -187,27 +184,4 @@ func (o *serveOptions) openDev() (remove func(), err error) {
 	}
 	o.extensionConfigs = dir
 	return remove, nil
-}
-
-// printDev prints where the certificates are, and commands to copy.
-func (o *serveOptions) printDev(w io.Writer, https, diagnostics net.Addr) {
-	if !o.dev.enabled {
-		return
-	}
-	ca := cmdline.ShellWord(filepath.Join(o.certDir, devcert.CAFile))
-	server := ""
-	if https.String() != "127.0.0.1:9443" {
-		server = " --server https://" + https.String()
-	}
-	discovery := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: hook.Discovery}
-	_, _ = fmt.Fprintf(w, `
-The certificates are in %s; the next start uses them again. Commands to copy:
-
-  curl --cacert %s https://%s%s -H 'Content-Type: application/json' -d '{}'
-  hookgate get handlers --diagnostics http://%[6]s
-  hookgate call BeforeClusterCreate --example | hookgate call BeforeClusterCreate -f - --ca %[2]s%[5]s
-`, cmdline.ShellWord(o.certDir), ca, https, discovery.Path(""), server, diagnostics)
-	if o.diagnostics.ui {
-		_, _ = fmt.Fprintf(w, "\nThe page about the extensions is at http://%s/.\n", diagnostics)
-	}
 }

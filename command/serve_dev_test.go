@@ -6,6 +6,8 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,10 +15,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
+	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -68,6 +74,49 @@ func TestServeDev(t *testing.T) {
 	_, ca = start()
 	if again, err := os.ReadFile(ca); err != nil || string(again) != string(made) {
 		t.Errorf("the next start has made another certificate, %v", err)
+	}
+}
+
+// Without a handler, serve --dev offers no call, and offers one as soon as there is a handler.
+func TestServeDevOffersACallLater(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--dev", "--extension-configs", dir, "--cert-dir", t.TempDir(),
+		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1")
+	g := process.RunGateway(t, cmd)
+	g.Expect(t, `No handler is known yet`)
+	if strings.Contains(g.Output(), "hookgate call") {
+		t.Errorf("offers a call that no handler answers:\n%s", g.Output())
+	}
+	rule := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"HookRule","metadata":{"name":"keep"},"spec":{"hook":"BeforeClusterDelete","hold":[{"if":"true","message":"'no'"}]}}`
+	if err := os.WriteFile(filepath.Join(dir, "rule.json"), []byte(rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.Expect(t, `There is a handler now:\n\n  hookgate call BeforeClusterDelete --example \| hookgate call BeforeClusterDelete -f - --ca `)
+	g.EndWell(t)
+}
+
+// TestDevCall checks that the call that is offered names a handler where a hook takes one, and leaves out hooks that
+// there is no example of.
+func TestDevCall(t *testing.T) {
+	r := registry.New()
+	d := newDevHints(&serveOptions{certDir: "c"}, io.Discard, catalog.New(), r)
+	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}
+	for _, step := range []struct{ hook, want string }{
+		{"", ""},
+		{"GeneratePatches", "hookgate call GeneratePatches --example | hookgate call GeneratePatches -f - --handler h.acme --ca c/dev-ca.crt"},
+		{"AfterClusterUpgrade", "hookgate call AfterClusterUpgrade --example | hookgate call AfterClusterUpgrade -f - --ca c/dev-ca.crt"},
+	} {
+		if step.hook != "" {
+			h := registry.Handler{Name: "h", Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: step.hook}, Timeout: time.Second, FailurePolicy: hook.Fail}
+			err := r.Apply(registry.Registration{Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://127.0.0.1:1"}, Handlers: []registry.Handler{h}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := d.call(address); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.hook, got, step.want)
+		}
 	}
 }
 
@@ -135,7 +184,7 @@ func TestServeDevRefuses(t *testing.T) {
 		"Diagnostics":       {append(dev, "--diagnostics-address", "192.0.2.1:1"), "--dev and --diagnostics-address 192.0.2.1:1: "},
 		"OpenDiagnostics":   {append(dev, "--insecure-diagnostics"), "--dev and --insecure-diagnostics: "},
 		"Webhooks":          {append(dev, "--webhook-port", "9444"), "--webhook-port"},
-		"Jobs":              {append(dev, "--hook-jobs-namespace", "jobs"), "--hook-jobs-namespace: Jobs need a cluster"},
+		"Jobs":              {append(dev, "--hook-jobs-namespace", "jobs"), "--hook-jobs-namespace: this gateway has no cluster"},
 		"State":             {append(dev, "--state-dir", configs), "--state-dir is for --extension-configs"},
 		"NoName":            {append(dev, "--extension", "Acme=grpc://127.0.0.1:1"), `--extension "Acme": the name `},
 		"OneName":           {append(dev, "--extension", "extension=grpc://127.0.0.1:1"), "--extension: two extensions have the name extension"},

@@ -36,6 +36,10 @@ func newFollowed(logger *slog.Logger) *followed {
 func (f *followed) add(in *inputs, s source, metrics *observe.Metrics) {
 	f.reloads = append(f.reloads, in.certificates.Reload)
 	f.observe("serving", in.certificates.Pair(), metrics)
+	f.notices = append(f.notices, func() status.Notice {
+		return status.Notice{Name: "certificate/callers", Text: in.certificates.AuthoritiesWarning(time.Now())}
+	})
+	metrics.Certificate("callers", in.certificates.AuthoritiesNotAfter)
 	if in.issuer != nil {
 		f.notices = append(f.notices, func() status.Notice {
 			return status.Notice{Name: "self-certificates", Text: in.issuer.Warning()}
@@ -68,14 +72,16 @@ func (f *followed) observe(name string, pair *certs.Pair, metrics *observe.Metri
 func (f *followed) source(s source) {
 	files, ok := s.(interface {
 		Reload()
-		Warning() string
+		Warning() status.Notice
 	})
 	if !ok {
 		return
 	}
 	f.reloads = append(f.reloads, files.Reload)
 	f.notices = append(f.notices, func() status.Notice {
-		return status.Notice{Name: "manifests", Text: files.Warning()}
+		notice := files.Warning()
+		notice.Name = "manifests"
+		return notice
 	})
 }
 

@@ -49,8 +49,8 @@ var serveGroups = []cmdline.FlagGroup{
 		"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name",
 	}},
 	{Title: "Health, metrics and traces", Flags: []string{
-		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "otlp-endpoint",
-		"otlp-insecure", "trace-ratio",
+		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "ui-dashboard", "profiler-address",
+		"otlp-endpoint", "otlp-insecure", "trace-ratio",
 	}},
 	{Title: "Recording of calls", Flags: []string{"record", "record-max-bytes", "record-redact"}},
 	{Title: "The process", Flags: []string{

@@ -23,10 +23,10 @@ func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 		"namespace in which Jobs of HookJobs may run; the word "+hookjob.BesideCluster+" allows the namespace of each "+
 			"Cluster; may be repeated, and the first is the default; without it, HookJobs are not served")
 	f.StringSliceVar(&o.serviceAccounts, "hook-jobs-service-account", nil,
-		"service account that Jobs of HookJobs may have; may be repeated; without it, they have no credentials of the "+
-			"cluster")
+		"service account that Jobs of HookJobs may use; may be repeated; without it, Jobs have no credentials "+
+			"for the cluster")
 	f.StringVar(&o.podSecurity, "hook-jobs-pod-security", string(podsecurity.LevelRestricted),
-		"level of the Pod Security Standards that Jobs of HookJobs meet: restricted, baseline or privileged")
+		"level of the Pod Security Standards that Jobs of HookJobs must meet: restricted, baseline or privileged")
 }
 
 // check returns an error of usage unless the flags are right.

@@ -34,14 +34,16 @@ type recordingOptions struct {
 func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.dir, "record", "",
 		"directory into which the gateway writes the requests and answers of handlers, for hookgate replay, "+
-			"without the secrets that it recognizes; created if missing; not for sharing between gateways; "+
-			"empty records nothing")
+			"without the secrets that it recognizes; created if missing; each gateway needs its own directory; "+
+			"if empty, nothing is recorded")
 	f.StringVar(&o.limit, "record-max-bytes", fmt.Sprintf("%dMi", limits.DefaultRecordBytes>>20),
-		fmt.Sprintf("size of the files of --record together, such as 512Mi, at least %dMi; the oldest are removed",
+		fmt.Sprintf("total size of the files of --record, such as 512Mi, at least %dMi; beyond it, the oldest "+
+			"files are removed",
 			limits.LeastRecordBytes>>20))
 	f.StringArrayVar(&o.redact, "record-redact", nil,
 		"JSON pointer to values that recordings leave out, in addition to what looks like a secret, such as "+
-			"/items/*/object/spec/**/pin; * is any one token, ** any number; may be given several times")
+			"/items/*/object/spec/**/pin; * stands for any one token, ** for any number of tokens; may be given "+
+			"several times")
 }
 
 // check returns an error of usage unless the flags make sense.
@@ -74,7 +76,7 @@ func (o *recordingOptions) open(
 	if config.Files, err = recording.OpenFiles(o.dir, o.bytes); err != nil {
 		return nil, fmt.Errorf("--record %s: %w", o.dir, err)
 	}
-	logger.Warn("Calls are recorded: the files have what handlers are asked and answer", "record", o.dir,
+	logger.Warn("Calls are recorded: the files contain the requests and answers of handlers", "record", o.dir,
 		"recordMaxBytes", o.limit)
 	return recording.New(config), nil
 }
@@ -85,7 +87,8 @@ func (o *diagnosticsOptions) recordings(
 ) (http.Handler, error) {
 	if o.insecure && !cmdline.IsLoopback(o.address) {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "calls are not recorded for everyone: the gateway has --insecure-diagnostics", http.StatusForbidden)
+			http.Error(w, "calls are not recorded on request, because everyone could read them: the gateway "+
+				"runs with --insecure-diagnostics", http.StatusForbidden)
 		}), nil
 	}
 	return guard(r)

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -88,8 +89,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		ClientCertificate:  certificateOf(in.clientCertificate), Propagator: gateway.Propagator(), Gateway: self,
 	})
 	defer transports.Close()
-	source, err := o.newSource(in.cluster, hooks, reg, transports, endpoints, references, losses,
-		discoveries{metrics, observer}, observer.Extensions(), logger)
+	source, err := o.newSource(in.cluster, hooks, reg, endpoints, discoveries{metrics, observer}, discovery.Shared{
+		Discoverer: transports, References: references, Losses: losses, Circuits: observer.Extensions(),
+	}, logger)
 	if err != nil {
 		return err
 	}
@@ -112,25 +114,18 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	metricsHandler, err := in.guard(observe.Scrapes(prometheusRegistry))
-	if err != nil {
-		return err
-	}
 	files.notices = append(files.notices, func() status.Notice { return observe.Closed(reg.Snapshot()) })
 	reporter := &observe.Reporter{
 		ID: self, Version: cmdline.CurrentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
-		Observer: observer, Namespaces: source, Notices: files.all,
+		Observer: observer, Namespaces: source, Notices: files.all, Certificates: transports.Certificates,
 	}
 	o.report(metrics, reporter, source)
 	var callers atomic.Pointer[net.Addr] // the address for them, which has the page of the hooks
-	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, o.hooksPage(&callers), in.cluster.rest, in.guard)
+	diagnostics, err := o.diagnosticsHandlers(prometheusRegistry, reporter, recorder, &callers, in)
 	if err != nil {
 		return err
 	}
-	recordings, err := o.diagnostics.recordings(recorder, in.guard)
-	if err != nil {
-		return err
-	}
+	dev := newDevHints(o, out, hooks, reg)
 	server := servers.NewServer(servers.Config{
 		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
 		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
@@ -139,13 +134,13 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Register: func(server grpc.ServiceRegistrar) {
 			gateway.RegisterGRPC(server, dispatcher, services)
 		},
-		Metrics: metricsHandler, Status: statusHandler, Recording: recordings, Console: page, Ready: reg.Ready(),
-		Notices: files.all,
+		Metrics: diagnostics.metrics, Status: diagnostics.status, Recording: diagnostics.recording,
+		Console: diagnostics.page, Ready: reg.Ready(), Notices: files.all,
 		Unready: o.unready(reg, source),
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			callers.Store(&http)
 			printAddresses(out, http, grpc, diagnostics, health)
-			o.printDev(out, http, diagnostics)
+			dev.listen(http, diagnostics)
 		},
 		Logger: logger, ShutdownDelay: o.shutdownDelay, ShutdownTimeout: o.shutdownTimeout,
 	})
@@ -159,8 +154,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	background = append(background, ofMachines...)
-	return runAll(ctx, server, append(background, recorder, changes, source)...)
+	more := []runner{recorder, changes, source, dev, reporter}
+	return runAll(ctx, server, slices.Concat(background, ofMachines, more)...)
 }
 
 // unready returns why the gateway is not ready. If the API server needs its webhook before it can list what makes it
@@ -192,7 +187,7 @@ func (o *serveOptions) openLog(errOut io.Writer) (*logs.Writer, *slog.Logger, er
 		return nil, nil, errors.Join(err, lines.Close())
 	}
 	lines.OnDropped(func(n int) {
-		logger.Error("lines of the log were dropped: what reads the log had stopped, or is too slow", "lines", n)
+		logger.Error("lines of the log were dropped: the reader of the log had stopped, or is too slow", "lines", n)
 	})
 	logLibraries(logger)
 	return lines, logger, nil

@@ -28,10 +28,10 @@ type tracingOptions struct {
 
 func (o *tracingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.endpoint, "otlp-endpoint", "",
-		"host:port of an OpenTelemetry collector (OTLP over gRPC) to send traces to; empty sends none")
+		"host:port of an OpenTelemetry collector (OTLP over gRPC) to send traces to; if empty, no traces are sent")
 	f.BoolVar(&o.insecure, "otlp-insecure", false, "send traces without TLS")
 	f.Float64Var(&o.ratio, "trace-ratio", 1,
-		"share of the calls, from 0 to 1, that start a trace; the caller's own decision wins")
+		"share of the calls, from 0 to 1, that start a trace, unless the caller has decided whether to trace")
 }
 
 func (o *tracingOptions) check() error {

@@ -46,7 +46,7 @@ var beyondLimits = []broken{
 	{"discovery.names", "has no name", "", func(s *stub) { s.handlers[0].Name = "" }, `name "" is not a DNS-1123 label`},
 	{"discovery.hooks", "announces Discovery", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "Discovery" }, `there is no hook "Discovery"`},
 	{"discovery.hooks", "spells a hook in lower case", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "beforeclustercreate" }, `there is no hook "beforeclustercreate"`},
-	{"discovery.hooks", "leaves out the version", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "" }, `of apiVersion ""`},
+	{"discovery.hooks", "leaves out the version", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "" }, `in apiVersion ""`},
 	{"discovery.sole", "has two handlers of CanUpdateMachine", "", twice("CanUpdateMachine"), `CanUpdateMachine has the handler "canupdatemachine" already`},
 	{"discovery.sole", "has two handlers of CanUpdateMachineSet", "", twice("CanUpdateMachineSet"), `CanUpdateMachineSet has the handler "canupdatemachineset" already`},
 	{"discovery.objects", "understands v1beta3", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1beta3" }, `cluster_api_version "v1beta3"`},
@@ -94,7 +94,7 @@ var beyondLimits = []broken{
 			}
 			next(w, r)
 		}
-	}, "that is a failure of the server's"},
+	}, "this reports a failure of the server"},
 }
 
 // twice announces a second handler of a hook.
@@ -144,7 +144,7 @@ var brokenExtensions = []broken{
 	{"discovery.names", "has a name with an underscore", "", func(s *stub) { s.handlers[0].Name = "after_cluster" }, `name "after_cluster" is not a DNS-1123 label`},
 	{"discovery.names", "has a name twice", "", func(s *stub) { s.handlers[1].Name = s.handlers[0].GetName() }, "is there twice"},
 	{"discovery.hooks", "has a hook that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "BeforeCoffee" }, `there is no hook "BeforeCoffee"`},
-	{"discovery.hooks", "has a version that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "hooks.runtime.cluster.x-k8s.io/v9" }, `of apiVersion "hooks.runtime.cluster.x-k8s.io/v9"`},
+	{"discovery.hooks", "has a version that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "hooks.runtime.cluster.x-k8s.io/v9" }, `in apiVersion "hooks.runtime.cluster.x-k8s.io/v9"`},
 	{"discovery.timeouts", "wants 31 seconds", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(31) }, "timeoutSeconds is 31"},
 	{"discovery.timeouts", "wants less than none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(-1) }, "timeoutSeconds is -1"},
 	{"discovery.objects", "understands an unknown version", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1" }, `cluster_api_version "v1" is neither "v1beta1" nor "v1beta2"`},
@@ -158,7 +158,7 @@ var brokenExtensions = []broken{
 				out.Handlers = out.Handlers[1:]
 			}
 		}
-	}, "the handlers are others than the first time"},
+	}, "the handlers differ from the first time"},
 	{"discovery.content", "answers Failure at times", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			if n%4 == 0 {
@@ -172,7 +172,7 @@ var brokenExtensions = []broken{
 				out.Handlers[1].TimeoutSeconds = proto.Int32(9)
 			}
 		}
-	}, "is announced with other values than the first time"},
+	}, "differ from the first time"},
 	{"discovery.order", "announces in the order of a map", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			n %= len(out.Handlers)
@@ -267,7 +267,7 @@ var brokenExtensions = []broken{
 	{"patches.uid", "makes up a uid", "", patches("made-up", jsonPatch, `[]`), `no item of the request has the uid "made-up"`},
 	{"patches.type", "forgets the type", "", patches("", 0, `[]`), `patchType is ""`},
 	{"patches.type", "has a type of its own", GRPC, patches("", 9, `[]`), `patchType is "9"`},
-	{"patches.decode", "sends an empty JSON patch", "", patches("", jsonPatch, ``), "not a JSONPatch: it is empty: where nothing changes, "},
+	{"patches.decode", "sends an empty JSON patch", "", patches("", jsonPatch, ``), "not a JSONPatch: it is empty: if nothing changes, "},
 	{"patches.decode", "sends an object as JSON patch", "", patches("", jsonPatch, `{"spec":{}}`), "not a JSONPatch: "},
 	{"patches.decode", "sends a list as merge patch", "", patches("", jsonPatch+1, `[{"op":"add"}]`), "not a JSONMergePatch: a merge patch is a JSON object, not a list"},
 	{"patches.apply", "replaces what is not there", "", patches("", jsonPatch, `[{"op":"replace","path":"/spec/template/spec/nothing/here","value":1}]`), "it does not apply: "},
@@ -297,7 +297,7 @@ var brokenExtensions = []broken{
 	{"variables.values", "has an example that is not allowed", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string","minLength":3,"example":"x"}}}`)), `properties[b].example: Invalid value`},
 
 	{"in-place.type", "forgets the type", "", machinePatch(0, `{"spec":{"version":"v1.33.4"}}`), `patchType is ""`},
-	{"in-place.apply", "sends a type alone", "", machinePatch(jsonPatch, ``), "it is empty: where nothing changes, leave the patch with its type out, or write []"},
+	{"in-place.apply", "sends a type alone", "", machinePatch(jsonPatch, ``), "it is empty: if nothing changes, leave out the patch and its type, or write []"},
 	{"in-place.apply", "sends half of a patch", "", machinePatch(jsonPatch, `[{"op":`), "it does not apply to the current object"},
 	{"in-place.apply", "removes what is not there", "", machinePatch(jsonPatch, `[{"op":"remove","path":"/spec/nothing"}]`), "it does not apply to the current object"},
 	{"in-place.scope", "changes labels", "", machinePatch(jsonPatch, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`), "it changes /metadata/labels/a, which Cluster API drops"},
@@ -317,7 +317,7 @@ var brokenExtensions = []broken{
 			out.(*hooksv1alpha1.CanUpdateMachineResponse).MachinePatch = patch
 		}
 	}, "it does not apply to the current object"},
-	{"in-place.desired", "sets an undesired version", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "it sets /spec/version to something else than is desired"},
+	{"in-place.desired", "sets an undesired version", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "it sets /spec/version to a value other than the desired one"},
 	{"in-place.update-failure", "fails and goes on", "", func(s *stub) {
 		s.only("UpdateMachine")
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
@@ -325,12 +325,12 @@ var brokenExtensions = []broken{
 		}
 	}, "the status is Failure and retryAfterSeconds is 10"},
 
-	{"plan.control-plane", "leaves out a minor version", "", plan(steps("v1.31.0", "v1.33.4"), nil), "from v1.31.0 to v1.33.4 it leaves out minor versions"},
+	{"plan.control-plane", "leaves out a minor version", "", plan(steps("v1.31.0", "v1.33.4"), nil), "the step from v1.31.0 to v1.33.4 skips minor versions"},
 	{"plan.control-plane", "does not arrive", "", plan(steps("v1.31.0", "v1.32.0"), nil), "ends with v1.32.0, not with v1.33.4"},
 	{"plan.control-plane", "goes back", "", plan(steps("v1.31.0", "v1.30.0"), nil), "version v1.30.0 is not greater than v1.31.0"},
 	{"plan.control-plane", "is no plan", "", plan(nil, nil), "controlPlaneUpgrades is empty"},
 	{"plan.control-plane", "names a version that is none", "", plan(steps("latest"), nil), `"latest" is not a version`},
-	{"plan.workers", "takes workers where the control plane does not get", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.7", "v1.33.4")), `the control plane does not get to version "v1.32.7"`},
+	{"plan.workers", "takes workers where the control plane does not get", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.7", "v1.33.4")), `the control plane never has version "v1.32.7"`},
 	{"plan.workers", "leaves workers behind", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.0")), "workersUpgrades ends with v1.32.0, not with v1.33.4"},
 
 	{"envelope.settings", "throws at settings that it does not know", "", throws(func(settings map[string]string) bool { return len(settings) >= 100 }),
@@ -351,14 +351,14 @@ var brokenExtensions = []broken{
 			}
 			return nil, nil
 		}
-	}, `the same call again: the status is "Failure", and Success otherwise`},
+	}, `the same call again: the status is "Failure", although the realistic request got Success`},
 	{"determinism.answers", "counts its answers", "", func(s *stub) {
 		s.only("GeneratePatches")
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
 			item := out.(*hooksv1alpha1.GeneratePatchesResponse).GetItems()[0]
 			item.Patch = bytes.Replace(item.GetPatch(), []byte("registry.example.com"), fmt.Appendf(nil, "registry-%d", s.count()), 1)
 		}
-	}, "the answer before was another"},
+	}, "the answer differs from the one before"},
 	{"determinism.errors", "says when it failed", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.before = func(_ context.Context, h *catalog.Hook, in proto.Message) (proto.Message, error) {
@@ -367,16 +367,16 @@ var brokenExtensions = []broken{
 			}
 			return nil, nil
 		}
-	}, "objects are 7: the text before was another: Failure: failed at "},
+	}, "objects are 7: the text differs from the one before: Failure: failed at "},
 	{"determinism.messages", "says when it was asked", "", says("BeforeClusterCreate", func(s *stub) string {
 		return "waits since " + time.Unix(int64(s.count()), 0).UTC().Format(time.RFC3339)
-	}), "the message before was another: waits since 1970-01-01T"},
+	}), "the message differs from the one before: waits since 1970-01-01T"},
 	{"determinism.messages", "says it by the second", "", says("BeforeClusterUpgrade", func(*stub) string {
 		return "asked at " + time.Now().UTC().Format(time.TimeOnly)
-	}), "the message before was another: asked at "},
+	}), "the message differs from the one before: asked at "},
 	{"determinism.messages", "says it in another order", "", says("BeforeClusterDelete", func(s *stub) string {
 		return []string{"a, b", "b, a"}[s.count()%2]
-	}), "the message before was another: "},
+	}), "the message differs from the one before: "},
 
 	{"malformed.refused", "takes anything for a request", "", func(s *stub) { s.readsAll = true }, "the answer does not say Failure"},
 	{"malformed.refused", "fails at what it cannot read", REST, func(s *stub) {
@@ -387,7 +387,7 @@ var brokenExtensions = []broken{
 			}
 			next(w, r)
 		}
-	}, "that is a failure of the server's, and the mistake was the caller's"},
+	}, "this reports a failure of the server, but the mistake was the caller's"},
 	{"malformed.objects", "throws at a Cluster that is none", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.before = func(_ context.Context, _ *catalog.Hook, in proto.Message) (proto.Message, error) {
@@ -409,7 +409,7 @@ var brokenExtensions = []broken{
 			}
 			return nil, nil
 		}
-	}, `after requests that are wrong the status is "Failure", and Success otherwise`},
+	}, `after wrong requests: the status is "Failure", although the realistic request got Success`},
 
 	{"load.large", "has gRPC's default limit", "", sizeLimit(4 << 20), "with a request of 6 MiB there is no answer of the hook"},
 	{"load.limit", "has a limit of 10 MiB", "", sizeLimit(10 << 20), "with a request of nearly 20 MiB there is no answer of the hook"},
@@ -434,7 +434,7 @@ var brokenExtensions = []broken{
 			}
 			return nil, nil
 		}
-	}, `with 16 calls at the same time the status is "Failure"`},
+	}, `with 16 calls at the same time: the status is "Failure"`},
 	{"load.deadline", "never recovers from a caller that left", "", func(s *stub) {
 		var stuck atomic.Bool
 		s.only("ValidateTopology")

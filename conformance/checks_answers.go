@@ -83,8 +83,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.members", Level: Must,
-		Rule: "No member of an answer, or of Discovery, is a misspelt member of the hook: retry_after_seconds is " +
-			"ignored, and the caller does not wait.",
+		Rule: "No member of an answer, or of Discovery, is a misspelt member of the hook: for example, " +
+			"retry_after_seconds is ignored, and the caller does not wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
@@ -96,7 +96,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.status", Level: Must,
-		Rule:   "The status of an answer is Success or Failure; one without it is an error.",
+		Rule:   "The status of an answer is Success or Failure; an answer without a status is an error.",
 		Source: runtimeClient + "validateResponseStatus",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.parsed == nil || x.outcome != answered || x.status() == success || x.status() == failure {
@@ -112,7 +112,7 @@ var answerChecks = []Check{
 		Source: guidelines + "Blocking Hooks",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure {
-				return "the status is Failure; if it is right to be, send a request of your own for this hook"
+				return "the status is Failure; if that is correct, give a request of your own for this hook"
 			}
 			return ""
 		}),

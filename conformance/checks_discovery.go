@@ -28,9 +28,9 @@ var discoveryChecks = []Check{
 			case s.reflected:
 				v.skipf("Discovery is not implemented; server reflection stands in for it")
 			case x.outcome != answered && s.provider.answers():
-				v.skipf("the extension has no hooks of Cluster API, but those of infrastructure")
+				v.skipf("the extension has no hooks of Cluster API, only hooks of infrastructure")
 			case x.outcome != answered && s.servesAdded():
-				v.skipf("the extension has no hooks of Cluster API, but those of another group")
+				v.skipf("the extension has no hooks of Cluster API, only hooks of another group")
 			case x.outcome != answered:
 				v.failf(x, "there is no answer of Discovery")
 			case x.parsed == nil:
@@ -46,7 +46,7 @@ var discoveryChecks = []Check{
 		Source: contract + "discovery.proto",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if s.discovered(v) && len(s.announced) == 0 && len(s.provider.handlers) == 0 {
-				v.failf(s.first, "there are no handlers, so that the extension is never called")
+				v.failf(s.first, "there are no handlers, so the extension is never called")
 			}
 		},
 	},
@@ -85,7 +85,7 @@ var discoveryChecks = []Check{
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachAnnounced(func(a announced) string {
 				if _, ok := s.hookOf(a); !ok {
-					return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s",
+					return fmt.Sprintf("there is no hook %q with handlers in apiVersion %q; want apiVersion %s",
 						a.RequestHook.Hook, a.RequestHook.APIVersion, hook.APIVersion)
 				}
 				return ""
@@ -118,7 +118,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.timeout-zero", Level: Should,
-		Rule:   "timeoutSeconds is not 0, which callers treat like the default of 10.",
+		Rule:   "timeoutSeconds is not 0, because callers treat 0 like the default of 10.",
 		Source: runtimeClient + "CallExtension",
 		run: eachAnnounced(func(a announced) string {
 			if a.TimeoutSeconds != nil && *a.TimeoutSeconds == 0 {
@@ -232,11 +232,11 @@ func (s *session) rediscover(ctx context.Context, v *verdict, check func([]annou
 func otherHandlers(first, again []announced) string {
 	was, is := settled(first), settled(again)
 	if namesOf(was) != namesOf(is) {
-		return "the handlers are others than the first time: " + namesOf(is) + " after " + namesOf(was)
+		return "the handlers differ from the first time: " + namesOf(is) + " after " + namesOf(was)
 	}
 	for i := range was {
 		if !reflect.DeepEqual(was[i], is[i]) {
-			return fmt.Sprintf("the handler %q is announced with other values than the first time", is[i].Name)
+			return fmt.Sprintf("the values of the handler %q differ from the first time", is[i].Name)
 		}
 	}
 	return ""

@@ -14,8 +14,8 @@ import (
 var envelopeChecks = []Check{
 	{
 		ID: "envelope.settings", Level: Must,
-		Rule: "A request without settings, or with unknown ones, is answered, with Failure if the handler " +
-			"needs other settings, or refused as a mistake (HTTP 4xx, INVALID_ARGUMENT).",
+		Rule: "A request without settings, or with unknown ones, is answered (with Failure if the handler needs " +
+			"other settings), or refused as the caller's mistake (HTTP 4xx, INVALID_ARGUMENT).",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unusual := map[string]string{
@@ -62,7 +62,7 @@ func (s *session) differs(ctx context.Context, h *handler, x *exchange) string {
 	case x.outcome != answered || x.message == nil:
 		return "there is no answer of the hook"
 	case base.status() == success && x.status() != success:
-		return fmt.Sprintf("the status is %q, and Success otherwise", x.status())
+		return fmt.Sprintf("the status is %q, although the realistic request got Success", x.status())
 	}
 	return ""
 }

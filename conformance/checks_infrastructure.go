@@ -84,7 +84,7 @@ var infrastructureChecks = []Check{
 		run: ofProvider(func(p *provider, v *verdict) {
 			for _, kind := range []string{"Cluster", "Machine", "MachinePool"} {
 				if makes, deletes := p.handlers["Reconcile"+kind], p.handlers["Delete"+kind]; (makes == nil) != (deletes == nil) {
-					v.failf(p.first, "of Reconcile%s and Delete%[1]s, there is only one", kind)
+					v.failf(p.first, "there is only one of Reconcile%s and Delete%[1]s", kind)
 				}
 			}
 			if p.handlers["ReconcileMachine"] == nil && p.handlers["ReconcileMachinePool"] == nil {
@@ -129,7 +129,7 @@ var infrastructureChecks = []Check{
 	{
 		ID: "infrastructure.capacities", Level: Must,
 		Rule: "Announced capacities of machines are resources with quantities of Kubernetes, architectures or " +
-			"operating systems, at most 500 with 256 KiB together: otherwise, none of them is used.",
+			"operating systems. At most 500 are announced, with 256 KiB in all; otherwise, none of them is used.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: ofProvider(func(p *provider, v *verdict) {
 			if list, ok := p.capacities(v); ok {
@@ -141,8 +141,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
-		Rule: "Each announced capacity matches some machines: its parameters are in the schema of " +
-			"machines, and none before it has the same or no parameters.",
+		Rule: "Each announced capacity matches some machines: its parameters are in the schema of machines, and " +
+			"no capacity before it has the same parameters or none.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {
@@ -167,8 +167,8 @@ var infrastructureChecks = []Check{
 	ofTrial(checkRemove, "The machines named in remove are deleted, and no others.", "machine_pool.proto"),
 	ofTrial(checkSecrets, "Credentials do not occur in answers, such as in messages, conditions and outputs.",
 		"common.proto, Subject"),
-	ofTrial(checkAgain, "A machine that was recorded with a provider ID and is gone is Failed with the reason "+
-		"InstanceGone, and not made again.", "machine.proto"),
+	ofTrial(checkAgain, "A machine that is gone after it was recorded with a provider ID is Failed with the "+
+		"reason InstanceGone, and is not made again.", "machine.proto"),
 	ofTrial(checkDeleted, "A deleted object becomes Gone, stays so, and no longer exists.",
 		"common.proto, DeletionState"),
 }
@@ -204,7 +204,7 @@ func ofTrial(id, rule, source string) Check {
 			case t == nil:
 				v.skipf("%s", why)
 			case t.found[id] == nil:
-				v.skipf("the extension has nothing to try it with")
+				v.skipf("the extension has no handlers to try this with")
 			default:
 				*v = *t.found[id]
 			}
@@ -223,7 +223,7 @@ func (s *session) wrongHandler(a announced, of hook.GroupVersionHook, seen map[s
 	case seen[a.Name]:
 		return fmt.Sprintf("name %q is the name of another handler, too", a.Name)
 	case err != nil, !known, h.Group != of.Group, h.Singleton():
-		return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s",
+		return fmt.Sprintf("there is no hook %q with handlers in apiVersion %q; want apiVersion %s",
 			a.RequestHook.Hook, a.RequestHook.APIVersion, of.APIVersion())
 	case a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())):
 		return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)

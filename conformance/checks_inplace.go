@@ -56,7 +56,7 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.desired", Level: Should,
-		Rule: "If a patch changes an object, the result is the desired object: only then can Cluster API " +
+		Rule: "If a patch changes an object, the result is the desired object: otherwise, Cluster API cannot " +
 			"update in place.",
 		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, " +
 			"matchesMachine",
@@ -69,7 +69,7 @@ var inPlaceChecks = []Check{
 			for _, at := range p.changed {
 				// A member that is null is as good as none: a merge patch cannot set it.
 				if at.within(p.scope) && !reflect.DeepEqual(lookup(after, at), lookup(desired, at)) {
-					return fmt.Sprintf("it sets %s to something else than is desired", at)
+					return fmt.Sprintf("it sets %s to a value other than the desired one", at)
 				}
 			}
 			return ""

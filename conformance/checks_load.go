@@ -19,8 +19,8 @@ const concurrentCalls = 16
 var loadChecks = []Check{
 	{
 		ID: "load.large", Level: Must,
-		Rule: "A request of 6 MiB is answered like a small one, if its hook can have one, such as a " +
-			"topology with many templates: gRPC's own limit is 4 MiB.",
+		Rule: "A request of 6 MiB is answered like a small one, if the hook's requests can be that large, such " +
+			"as those with many templates: gRPC's default limit is 4 MiB.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 3, 6<<20) {
@@ -30,7 +30,8 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.limit", Level: Must,
-		Rule:   "A request of nearly 20 MiB is answered like a small one, if its hook can have one.",
+		Rule: "A request of nearly 20 MiB is answered like a small one, if the hook's requests can be that " +
+			"large.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, limits.BodyBytes-64<<10) {
@@ -87,11 +88,11 @@ var loadChecks = []Check{
 			for _, c := range calls {
 				problem := s.differs(ctx, c.h, c.x)
 				if problem == "" && c.h.hook.Deterministic() && s.meaning(c.h, c.x) != s.meaning(c.h, s.base(ctx, c.h)) {
-					problem = "the answer is another one"
+					problem = "the answer differs"
 				}
 				if problem != "" && !told[c.h] {
 					told[c.h] = true
-					v.failf(c.x, "with %d calls at the same time %s", concurrentCalls, problem)
+					v.failf(c.x, "with %d calls at the same time: %s", concurrentCalls, problem)
 				}
 			}
 		},

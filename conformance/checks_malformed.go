@@ -23,7 +23,7 @@ var malformedChecks = []Check{
 					case x.outcome == lost, x.outcome == late:
 						v.failf(x, "there is no answer")
 					case x.outcome == failed && s.endpoint.protocol == REST:
-						v.failf(x, "that is a failure of the server's, and the mistake was the caller's")
+						v.failf(x, "this reports a failure of the server, but the mistake was the caller's")
 					default:
 						continue
 					}
@@ -62,7 +62,7 @@ var malformedChecks = []Check{
 				}
 				x := s.ask(ctx, h, s.request(h))
 				if problem := s.differs(ctx, h, x); problem != "" {
-					v.failf(x, "after requests that are wrong %s", problem)
+					v.failf(x, "after wrong requests: %s", problem)
 				}
 			}
 			if v.notFor != "" || s.reflected || s.first.status() != success {
@@ -70,7 +70,7 @@ var malformedChecks = []Check{
 			}
 			x := s.askDiscovery(ctx)
 			if x.status() != success || otherHandlers(s.announced, x.parsed.Handlers) != "" {
-				v.failf(x, "after requests that are wrong Discovery answers otherwise than before")
+				v.failf(x, "after wrong requests, Discovery answers differently than before")
 			}
 		},
 	},

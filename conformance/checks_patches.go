@@ -48,7 +48,8 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.decode", Level: Must,
-		Rule:   "A patch is what its patchType says: a list of operations of RFC 6902, or an object of RFC 7386.",
+		Rule: "A patch has the form that its patchType says: a list of operations (RFC 6902), or an object " +
+			"(RFC 7386).",
 		Source: patchEngine + "applyPatchToRequest",
 		run: eachPatch(func(p appliedPatch) string {
 			if err := p.decode(); p.known() && err != nil {
@@ -90,8 +91,8 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.idempotent", Level: Should,
-		Rule: "Patches do not change templates that already have them. Cluster API sends the templates of " +
-			"the class, so appending works.",
+		Rule: "Patches do not change templates that are already patched. Cluster API always sends the unpatched " +
+			"templates of the class, so patches that append work, too.",
 		Source: topologyBook + "Patch extension guidelines: Idempotence",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches") {
@@ -106,7 +107,7 @@ var patchChecks = []Check{
 				again, ok := proto.Clone(req).(*hooksv1alpha1.GeneratePatchesRequest)
 				if !ok || x.status() != success || !patchAll(again, x) {
 					if x.status() != s.base(ctx, h).status() {
-						v.failf(x, "to the patched templates it does not answer as to the others")
+						v.failf(x, "it answers differently for templates that are already patched")
 					}
 					continue
 				}
@@ -163,10 +164,10 @@ func eachPatch(check func(appliedPatch) string) runFunc {
 		case handlers == 0:
 			v.skipf("there is no handler of GeneratePatches")
 		case patches == 0:
-			v.skipf("the realistic request got no patches: send one of your own, for which there are some")
+			v.skipf("the realistic request got no patches: give a request of your own that gets patches")
 		case patched < handlers:
-			v.partly = fmt.Sprintf("%d of %d handlers answered with patches, which are checked: for the others, send a "+
-				"request of your own", patched, handlers)
+			v.partly = fmt.Sprintf("the patches of %d of %d handlers were checked: for the others, give a "+
+				"request of your own that gets patches", patched, handlers)
 		}
 	}
 }

@@ -37,7 +37,7 @@ var planChecks = []Check{
 			for i, step := range d.WorkersUpgrades {
 				if len(d.ControlPlaneUpgrades) > 0 && step.Version != q.GetFromControlPlaneKubernetesVersion() &&
 					!slices.Contains(d.ControlPlaneUpgrades, step) {
-					return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q",
+					return fmt.Sprintf("workersUpgrades[%d]: the control plane never has version %q",
 						i, step.Version)
 				}
 			}
@@ -91,7 +91,8 @@ func checkSteps(member, from, to string, steps []step, most uint64) string {
 		case next.Compare(current) < 0, next.Compare(current) == 0 && slices.Equal(next.Build, current.Build):
 			return fmt.Sprintf("%s[%d]: version %s is not greater than v%s", member, i, step.Version, current)
 		case next.Minor > current.Minor+most:
-			return fmt.Sprintf("%s[%d]: from v%s to %s it leaves out minor versions", member, i, current, step.Version)
+			return fmt.Sprintf("%s[%d]: the step from v%s to %s skips minor "+
+				"versions", member, i, current, step.Version)
 		}
 		current = next
 	}

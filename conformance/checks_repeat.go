@@ -25,7 +25,7 @@ const repeats = 5
 var repeatChecks = []Check{
 	{
 		ID: "idempotence.again", Level: Must,
-		Rule:   "A call that succeeded succeeds when it is made again.",
+		Rule:   "A call that succeeded also succeeds when it is repeated.",
 		Source: guidelines + "Idempotence",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
@@ -49,7 +49,7 @@ var repeatChecks = []Check{
 				want := s.base(ctx, h)
 				for range repeats {
 					if x := s.ask(ctx, h, s.request(h)); s.meaning(h, x) != s.meaning(h, want) {
-						v.failf(x, "the answer before was another: %s", excerpt(want.body))
+						v.failf(x, "the answer differs from the one before: %s", excerpt(want.body))
 						break
 					}
 				}
@@ -58,8 +58,8 @@ var repeatChecks = []Check{
 	},
 	{
 		ID: "determinism.errors", Level: Must,
-		Rule: "The same mistake always gets the same text, without times, identifiers or counters: " +
-			"conditions contain it, and would never settle.",
+		Rule: "The same mistake always gets the same text, without times, identifiers or counters: conditions " +
+			"contain the text, and would otherwise never settle.",
 		Source: guidelines + "Error messages",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			complaints := 0
@@ -72,7 +72,7 @@ var repeatChecks = []Check{
 				complaints++
 				for range repeats {
 					if x := ask(); x.complaint() != first.complaint() {
-						v.failf(x, "%s: the text before was another: %s", what, excerpt(first.complaint()))
+						v.failf(x, "%s: the text differs from the one before: %s", what, excerpt(first.complaint()))
 						return
 					}
 				}
@@ -90,14 +90,15 @@ var repeatChecks = []Check{
 				}
 			}
 			if complaints == 0 && v.notFor == "" {
-				v.skipf("no request that was tried is turned down")
+				v.skipf("no request that was tried is refused")
 			}
 		},
 	},
 	{
 		ID: "determinism.messages", Level: Should,
-		Rule: "The same request of a hook that may hold Clusters gets the same message each time, but for progress such as " +
-			"\"3 of 10\": callers put it into conditions, and write these again for each new text.",
+		Rule: "The same request of a hook that may hold Clusters gets the same message each time, except for " +
+			"progress such as \"3 of 10\": callers put the message into conditions, and each new text makes " +
+			"them write the condition again.",
 		Source: guidelines + "Error messages",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
@@ -105,7 +106,7 @@ var repeatChecks = []Check{
 					continue
 				}
 				if c, before, now := s.changes(ctx, h); c >= steady.Maskable {
-					v.failf(now, "the message before was another: %s", excerpt(before.said()))
+					v.failf(now, "the message differs from the one before: %s", excerpt(before.said()))
 				}
 			}
 		},

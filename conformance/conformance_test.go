@@ -269,7 +269,7 @@ func TestPatchesOfSomeHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "1 of 2 handlers answered with patches"
+	const want = "the patches of 1 of 2 handlers were checked"
 	if r := report.Results[0]; r.Status != Pass || !strings.HasPrefix(r.Reason, want) {
 		t.Errorf("got %+v", r)
 	}

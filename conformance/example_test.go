@@ -48,7 +48,7 @@ func ExampleRun() {
 	}
 	fmt.Println("conforms:", report.Conforms(false))
 	// Output:
-	// answers.success (SHOULD), handler approve: the status is Failure; if it is right to be, send a request of your own for this hook
+	// answers.success (SHOULD), handler approve: the status is Failure; if that is correct, give a request of your own for this hook
 	// answers.message (SHOULD), handler approve: the message is empty
 	// conforms: true
 }

@@ -92,8 +92,9 @@ func (s *session) servesAdded() bool {
 var groupChecks = []Check{
 	{
 		ID: "groups.discovery", Level: Must,
-		Rule: "The discovery of a group of hooks that a program adds answers with status Success, and lists 512 " +
-			"handlers at most: of its own group, with names that no other handler has, and with timeouts from 0 to 30.",
+		Rule: "The discovery of an additional group of hooks answers with status Success. It lists at most 512 " +
+			"handlers, which belong to this group, and have names that no other handler has and timeouts from 0 " +
+			"to 30.",
 		Source: contract + "discovery.proto",
 		run: eachAdded(func(_ context.Context, s *session, v *verdict, g *addedGroup) {
 			if !g.answers() {
@@ -121,7 +122,7 @@ var groupChecks = []Check{
 	},
 	{
 		ID: "groups.content", Level: Must,
-		Rule:   "The discovery of a group of hooks that a program adds always announces the same handlers.",
+		Rule:   "The discovery of an additional group of hooks always announces the same handlers.",
 		Source: guidelines + "Deterministic result",
 		run: eachAdded(func(ctx context.Context, s *session, v *verdict, g *addedGroup) {
 			if !g.answers() {
@@ -169,7 +170,7 @@ func (s *session) wrongPolicy(a announced) string {
 	}
 	if gvh, err := hook.Parse(a.RequestHook.APIVersion, a.RequestHook.Hook); err == nil {
 		if h, ok := s.catalog.Lookup(gvh); ok && h.FailOnly {
-			return "failurePolicy is \"Ignore\", and errors of this hook are never ignored"
+			return "failurePolicy is \"Ignore\", but errors of this hook are never ignored"
 		}
 	}
 	return ""

@@ -135,7 +135,7 @@ var brokenGroups = map[string]struct {
 	"name twice": {func(int32) (int, string) { return 200, goodDNS + "," + goodDNS }, "groups.discovery", "another handler"},
 	"hook of Cluster API": {func(int32) (int, string) {
 		return 200, `{"name":"a","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterCreate"}}`
-	}, "groups.discovery", "apiVersion is dns.acme.example/v1alpha1"},
+	}, "groups.discovery", "want apiVersion dns.acme.example/v1alpha1"},
 	"discovery itself": {func(int32) (int, string) { return 200, dnsHandler("a", "DiscoverDNS", "") },
 		"groups.discovery", "no hook"},
 	"31 seconds": {func(int32) (int, string) { return 200, dnsHandler("a", "EnsureRecord", `,"timeoutSeconds":31`) },

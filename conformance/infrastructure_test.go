@@ -404,9 +404,9 @@ var brokenProviders = []struct {
 	{"infrastructure.failure-policies", "wants failures to be ignored", announcing(func(out discoverResponse) {
 		out.Handlers[1].FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
 	}), `handlers[1]: failurePolicy is "Ignore"`},
-	{"infrastructure.pairs", "never deletes clusters", announcing(func(out discoverResponse) { out.Handlers = out.Handlers[1:] }), "of ReconcileCluster and DeleteCluster, there is only one"},
-	{"infrastructure.pairs", "never deletes machines", announcing(func(out discoverResponse) { out.Handlers = slices.Delete(out.Handlers, 1, 2) }), "of ReconcileMachine and DeleteMachine, there is only one"},
-	{"infrastructure.pairs", "makes no pools", announcing(func(out discoverResponse) { out.Handlers = out.Handlers[:5] }), "of ReconcileMachinePool and DeleteMachinePool, there is only one"},
+	{"infrastructure.pairs", "never deletes clusters", announcing(func(out discoverResponse) { out.Handlers = out.Handlers[1:] }), "there is only one of ReconcileCluster and DeleteCluster"},
+	{"infrastructure.pairs", "never deletes machines", announcing(func(out discoverResponse) { out.Handlers = slices.Delete(out.Handlers, 1, 2) }), "there is only one of ReconcileMachine and DeleteMachine"},
+	{"infrastructure.pairs", "makes no pools", announcing(func(out discoverResponse) { out.Handlers = out.Handlers[:5] }), "there is only one of ReconcileMachinePool and DeleteMachinePool"},
 	{"infrastructure.pairs", "makes no machines", announcing(func(out discoverResponse) {
 		out.Handlers = []*hooksv1alpha1.ExtensionHandler{out.Handlers[0], out.Handlers[3]}
 	}), "no handler that makes machines"},
@@ -451,7 +451,7 @@ var brokenProviders = []struct {
 			n++
 			out.ControlPlaneEndpoint = &infrastructurev1alpha1.Endpoint{Host: "a", Port: n}
 		})(b)
-	}, "the answer before, to the same request, was another"},
+	}, "the answer differs from the one before, to the same request"},
 	{"infrastructure.same", "has another address of a machine each time", func(b *backend) {
 		n := 0
 		altering(func(out machineResponse) {
@@ -460,7 +460,7 @@ var brokenProviders = []struct {
 				a.Address = fmt.Sprint("10.0.0.", n)
 			}
 		})(b)
-	}, "the answer before, to the same request, was another"},
+	}, "the answer differs from the one before, to the same request"},
 	{"infrastructure.same", "moves the machines of a pool each time", func(b *backend) {
 		n := 0
 		altering(func(out poolResponse) {
@@ -469,7 +469,7 @@ var brokenProviders = []struct {
 				i.FailureDomain = strconv.Itoa(n)
 			}
 		})(b)
-	}, "the answer before, to the same request, was another"},
+	}, "the answer differs from the one before, to the same request"},
 	{"infrastructure.sole", "makes a machine for each request", func(b *backend) { b.forgets = true }, "requests with one external ID made two machines"},
 	{"infrastructure.provider-ids", "has no provider ID", altering(func(out machineResponse) { out.ProviderId = "" }), "has no provider ID"},
 	{"infrastructure.provider-ids", "has a prefix alone", altering(func(out machineResponse) { out.ProviderId = "acme://" }), "is the prefix alone"},
@@ -539,9 +539,9 @@ var brokenProviders = []struct {
 				out.State = deleting
 			}
 		})(b)
-	}, "what was Gone no longer is"},
+	}, "an object that was Gone exists again"},
 	{"infrastructure.deleted", "says Gone and deletes nothing", func(b *backend) { b.keeps = true }, "is said to be Gone, and is still Ready"},
-	{"infrastructure.again", "makes a machine again that is gone", func(b *backend) { b.remakes = true }, "is not Failed with the reason InstanceGone"},
+	{"infrastructure.again", "makes a machine again that is gone", func(b *backend) { b.remakes = true }, "is gone, but is not Failed with the reason InstanceGone"},
 	{"infrastructure.deleted", "is never gone", func(b *backend) {
 		altering(func(out *infrastructurev1alpha1.DeleteClusterResponse) { out.State = deleting })(b)
 	}, "is not Gone after 1s, and may be left behind"},

@@ -196,7 +196,8 @@ func (t *trial) same(ctx context.Context, x *exchange, name, id string, change f
 	if ctx.Err() == nil && !ok {
 		t.failf(checkSame, again, "the same request again is not answered")
 	} else if ctx.Err() == nil && !proto.Equal(lasting(x.message), lasting(again.message)) {
-		t.failf(checkSame, again, "the answer before, to the same request, was another: %s", excerpt(t.masked(x).body))
+		t.failf(checkSame, again, "the answer differs from the one before, to the same request: "+
+			"%s", excerpt(t.masked(x).body))
 	}
 }
 
@@ -241,7 +242,8 @@ func (t *trial) remakeMachine(ctx context.Context, id string) {
 	}
 	if ctx.Err() == nil && x.status() == success &&
 		(!ok || a.GetPhase() != infrastructurev1alpha1.Phase_PHASE_FAILED || a.GetReason() != "InstanceGone") {
-		t.failf(checkAgain, x, "a machine that was recorded as %s and is gone is not Failed with the reason InstanceGone", id)
+		t.failf(checkAgain, x, "the machine that was recorded as %s is gone, but is not Failed with the reason "+
+			"InstanceGone", id)
 	}
 }
 
@@ -257,7 +259,7 @@ func (t *trial) remove(ctx context.Context, name, id string) bool {
 		return false
 	}
 	if again := t.asked(ctx, name, id, nil); ctx.Err() == nil && again.status() == success && !gone(again.message) {
-		t.failf(checkDeleted, again, "what was Gone no longer is")
+		t.failf(checkDeleted, again, "an object that was Gone exists again")
 	}
 	return true
 }

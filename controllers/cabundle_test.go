@@ -151,7 +151,7 @@ func TestMissingSecretKeepsWhatIsServed(t *testing.T) {
 		discovered,
 		metav1.ConditionFalse,
 		"annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret system/ca does not exist; create it, or remove the annotation"+
-			"; its last known handlers stay served: 1",
+			"; its last known handlers are still served: 1",
 	)
 	r.awaitServed(t, "a.acme https://acme.example.com")
 	if got := r.registry.Snapshot().All()[0].Registration.Settings["k"]; got != "v" {

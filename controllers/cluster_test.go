@@ -127,7 +127,7 @@ func TestNewErrors(t *testing.T) {
 					RenewDeadline: time.Second,
 				}
 			},
-			want: "cluster source: leader election: LeaseDuration must be more than RenewDeadline, and that more than 1.2 times RetryPeriod",
+			want: "cluster source: leader election: LeaseDuration must be more than RenewDeadline, and RenewDeadline more than 1.2 times RetryPeriod",
 		},
 	}
 	for name, tc := range cases {

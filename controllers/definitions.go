@@ -157,8 +157,8 @@ func (d *definitions) watchFailed(_ context.Context, _ *toolscache.Reflector, er
 	if refused {
 		reason = "refused"
 		advice = "allow the gateway's service account to list and watch customresourcedefinitions of " +
-			convert.CRDKind.Group +
-			"; until then, objects that are converted may refer to kinds of Cluster API's own providers alone"
+			convert.CRDKind.Group + "; until then, objects to convert may refer only to kinds of Cluster API's " +
+			"own providers"
 	}
 	d.mu.Lock()
 	before := d.logged

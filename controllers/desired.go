@@ -146,7 +146,7 @@ func (o *observation) setDiscovered(
 // unasked says what becomes of calls while no handlers are known.
 var unasked = map[hook.FailurePolicy]string{
 	hook.Fail:   "; calls to all handlers of a hook fail until its handlers are known",
-	hook.Ignore: "; it was never discovered, so that calls to all handlers of a hook are answered without it",
+	hook.Ignore: "; it was never discovered, so calls to all handlers of a hook are answered without it",
 }
 
 // The condition Withheld lists the handlers that wait for a policy that allows them.
@@ -163,7 +163,7 @@ func (o *observation) withheldMessage() string {
 	for i, h := range o.withheld {
 		names[i] = fmt.Sprintf("%s (%s)", h.Name, h.Hook.Hook)
 	}
-	return fmt.Sprintf("not served, because spec.hooks of %s does not have their hooks: %s",
+	return fmt.Sprintf("not served, because spec.hooks of %s does not list their hooks: %s",
 		o.policy, text.Join(names, ", ", maxListed))
 }
 
@@ -183,7 +183,7 @@ func (o *observation) withLastKnown(n int) string {
 	if o.called != nil && o.called.Pending != nil {
 		where = " " + extensionconfig.PreviousClient(o.called)
 	}
-	served := fmt.Sprintf("; its last known handlers stay served%s: %d", where, n)
+	served := fmt.Sprintf("; its last known handlers are still served%s: %d", where, n)
 	return text.Cut(o.problem, limits.ConditionMessageBytes-len(served)) + served
 }
 

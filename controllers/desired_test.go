@@ -149,9 +149,9 @@ func TestDesired(t *testing.T) {
 			"the handlers and what they state stay",
 			observation{config: later, problem: "connection refused", retry: true},
 			[]string{
-				stated, handlerA, handlerB, "Paused False of 5 since 10: NotPaused ", "Discovered False of 5 since 20: NotDiscovered connection refused; its last known handlers stay served: 2",
+				stated, handlerA, handlerB, "Paused False of 5 since 10: NotPaused ", "Discovered False of 5 since 20: NotDiscovered connection refused; its last known handlers are still served: 2",
 				"Served True of 5 since 10: REST 2 last known",
-				"v1beta1 Discovered False since 20: Error DiscoveryFailed connection refused; its last known handlers stay served: 2",
+				"v1beta1 Discovered False since 20: Error DiscoveryFailed connection refused; its last known handlers are still served: 2",
 			},
 		},
 		"over gRPC, without handlers": {
@@ -295,7 +295,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	config.Status.Handlers = make([]runtimev1.ExtensionHandler, 3)
 	if got := message(
 		observation{problem: strings.Repeat("x", limits.ConditionMessageBytes)},
-	); len(got) != limits.ConditionMessageBytes || !strings.HasSuffix(got, "x…; its last known handlers stay served: 3") {
+	); len(got) != limits.ConditionMessageBytes || !strings.HasSuffix(got, "x…; its last known handlers are still served: 3") {
 		t.Errorf("a message with handlers is cut to %d bytes, and ends with %q", len(got), got[len(got)-60:])
 	}
 	config.Status.Handlers = nil

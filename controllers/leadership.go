@@ -46,8 +46,8 @@ func (e LeaderElection) check() error {
 	const factor = leaderelection.JitterFactor
 	least := time.Duration(factor * float64(d.RetryPeriod))
 	if d.LeaseDuration <= d.RenewDeadline || d.RenewDeadline <= least || d.RetryPeriod <= 0 {
-		return fmt.Errorf("leader election: LeaseDuration must be more than RenewDeadline, "+
-			"and that more than %g times RetryPeriod", factor)
+		return fmt.Errorf("leader election: LeaseDuration must be more than RenewDeadline, and RenewDeadline "+
+			"more than %g times RetryPeriod", factor)
 	}
 	return nil
 }

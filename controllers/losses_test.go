@@ -65,7 +65,7 @@ func TestLeaderTellsLosses(t *testing.T) {
 	}
 	// A failure and a pause leave it as it is.
 	again.extensions.fail("connection refused")
-	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused; its last known handlers stay served: 3")
+	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused; its last known handlers are still served: 3")
 	api.awaitLossy(t, "acme", all)
 	api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Annotations[clusterv1.PausedAnnotation] = "" })
 	api.awaitCondition(t, "acme", paused, metav1.ConditionTrue, "annotation cluster.x-k8s.io/paused is set")

@@ -396,7 +396,7 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	api.awaitDiscovered(t, "good")
 	api.awaitCondition(t, "odd", discovered, metav1.ConditionTrue, fmt.Sprintf(shared, "twin"))
 	api.awaitCondition(t, "twin", discovered, metav1.ConditionTrue, fmt.Sprintf(shared, "odd"))
-	api.awaitCondition(t, "down", discovered, metav1.ConditionFalse, "connection refused; it was never discovered, so that calls to all handlers of a hook are answered without it")
+	api.awaitCondition(t, "down", discovered, metav1.ConditionFalse, "connection refused; it was never discovered, so calls to all handlers of a hook are answered without it")
 	api.awaitCondition(t, "idle", paused, metav1.ConditionTrue, "annotation cluster.x-k8s.io/paused is set")
 	eventually(t, "the others have a status", func() (string, bool) {
 		return "", len(api.get("self").Status.Conditions) == 3 && len(api.get("no-ca").Status.Conditions) == 3
@@ -421,7 +421,7 @@ func TestFailureKeepsTheHandlers(t *testing.T) {
 	api.register("acme", nil)
 	api.awaitDiscovered(t, "acme")
 	r.extensions.fail("connection refused")
-	const refused = "connection refused; its last known handlers stay served: 1"
+	const refused = "connection refused; its last known handlers are still served: 1"
 	config := api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, refused)
 	if len(config.Status.Handlers) != 1 ||
 		config.Annotations[extensionconfig.StatedVersionsAnnotation] != `{"a":"v1beta1"}` {
@@ -489,7 +489,7 @@ func TestNewURLWaitsForDiscovery(t *testing.T) {
 		c.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	})
 	config := api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse,
-		"connection refused; its last known handlers stay served at the previous URL https://acme.example.com: 1")
+		"connection refused; its last known handlers are still served at the previous URL https://acme.example.com: 1")
 	at, errs := extensionconfig.DiscoveredAt(config)
 	if len(errs) > 0 || at == nil || at.URL != "https://acme.example.com" || at.Since.IsZero() {
 		t.Errorf("the annotation has %v, %v", at, errs)
@@ -697,7 +697,7 @@ func TestDeprecatedVersionsAreACondition(t *testing.T) {
 	api.awaitCondition(t, "acme", "DeprecatedHookVersions", metav1.ConditionTrue, message)
 	// A failure, and a pause, leave it as it is.
 	r.extensions.fail("connection refused")
-	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused; its last known handlers stay served: 1")
+	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused; its last known handlers are still served: 1")
 	api.awaitCondition(t, "acme", "DeprecatedHookVersions", metav1.ConditionTrue, message)
 	r.extensions.serve(implementing("v1"))
 	api.awaitNone(t, "acme", "DeprecatedHookVersions")

@@ -197,7 +197,7 @@ func (p *rulePlaces) write(ctx context.Context, rule, lock string, step func() (
 			return recordsFail(rule, err)
 		}
 	}
-	return recordsFail(rule, cmp.Or(err, errors.New("others write them all the time")))
+	return recordsFail(rule, cmp.Or(err, errors.New("other writers change them all the time")))
 }
 
 // recordsFail returns the error of a call, which is err if that says itself what is wrong.

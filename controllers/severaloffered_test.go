@@ -26,7 +26,7 @@ func TestSeveralOffered(t *testing.T) {
 	api.awaitNone(t, "acme", several)
 
 	api.register("other", nil)
-	const message = "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: disks--acme, disks--other; put them into one HandlerChain"
+	const message = "Cluster API accepts only one handler of CanUpdateMachine, but 2 are offered: disks--acme, disks--other; put them into one HandlerChain"
 	api.awaitCondition(t, "acme", several, metav1.ConditionTrue, message)
 	api.awaitCondition(t, "other", several, metav1.ConditionTrue, message)
 	api.awaitDiscovered(t, "acme")
@@ -42,6 +42,6 @@ func TestSeveralOffered(t *testing.T) {
 
 	api.change("both", func(c *v1alpha1.HandlerChainSpec) { c.Steps = c.Steps[:1] })
 	api.awaitNone(t, "acme", several)
-	api.awaitCondition(t, "other", several, metav1.ConditionTrue, "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: both, disks--other; put them into one HandlerChain")
+	api.awaitCondition(t, "other", several, metav1.ConditionTrue, "Cluster API accepts only one handler of CanUpdateMachine, but 2 are offered: both, disks--other; put them into one HandlerChain")
 	api.awaitReady(t, "both", v1alpha1.SeveralOfferedReason, "")
 }

@@ -248,8 +248,9 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	switch {
 	case strings.Contains(r.TypeDescription(), revisionKind) && isLacking(err):
 		reason = "forbidden"
-		advice = "apply the Role " + lastValidRole + " of this release in the gateway's namespace, and its binding: " +
-			"without it, an object that has a mistake when the gateway starts closes what it names, even if it was valid before"
+		advice = "apply the Role " + lastValidRole + " of this release in the gateway's namespace, and its " +
+			"binding: without it, if an object has a mistake when the gateway starts, calls to which it may " +
+			"apply fail, even if it was valid before"
 		p.missing(revisionKind)
 	case apierrors.IsNotFound(err) && i >= 0:
 		reason = "missing"

@@ -45,7 +45,7 @@ func wouldSay(answer any, err error) *extension.Audited {
 	if message, failed := catalog.FailureOf(m); failed {
 		return &extension.Audited{Outcome: extension.AuditedFailure, Message: message}
 	}
-	if held, ok := m.(outcome.Blocking); ok && held.GetRetryAfterSeconds() > 0 {
+	if outcome.Holds(m) {
 		return &extension.Audited{Outcome: extension.AuditedHold, Message: catalog.MessageOf(m)}
 	}
 	if patches, ok := m.(*hooksv1alpha1.GeneratePatchesResponse); ok && len(patches.GetItems()) > 0 {

@@ -22,7 +22,7 @@ import (
 )
 
 // auditLine is in each line about what a rule would have answered.
-const auditLine = "the rule would have answered, if its action was not Audit"
+const auditLine = "the rule would have answered if its action were not Audit"
 
 // newAudit is newRuled with a rule that only audits.
 func newAudit(t *testing.T, hookName, spec string) *fixture {

@@ -6,27 +6,22 @@ package gateway
 import (
 	"context"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/extension"
-	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
 // boundMessage cuts the message of an answer to what a condition has room for, and masks secrets in it, because callers
-// show it to all who may read their objects. The rest of the answer stays as it is.
+// show it to all who may read their objects. The rest of the answer, which belongs to the call, stays as it is.
 func boundMessage(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		result, err := next(ctx, c)
-		r, ok := result.Response.(outcome.Response)
-		if err != nil || !ok || r.GetMessage() == "" {
-			return result, err
+		if err == nil {
+			catalog.ChangeMessage(result.Response, func(message string) string {
+				return redact.Bounded(message, limits.MessageBytes)
+			})
 		}
-		if bounded := redact.Bounded(r.GetMessage(), limits.MessageBytes); bounded != r.GetMessage() {
-			m := r.ProtoReflect()
-			m.Set(m.Descriptor().Fields().ByName("message"), protoreflect.ValueOfString(bounded))
-		}
-		return result, nil
+		return result, err
 	}
 }

@@ -131,7 +131,7 @@ func wait(k *answercache.Request, f *answercache.Flight) extension.Caller {
 func keptResult(k *answercache.Request, c extension.Call, a *answercache.Answer) (extension.Result, error) {
 	response := c.Hook.Response.New().Interface()
 	if err := k.Decode(a.Text, response); err != nil {
-		return extension.Result{}, hook.Errorf(hook.Internal, "kept answer cannot be read").WithCause(err)
+		return extension.Result{}, hook.Errorf(hook.Internal, "cached answer cannot be read").WithCause(err)
 	}
 	return extension.Result{Response: response, Lost: a.Lost}, nil
 }

@@ -43,7 +43,8 @@ type call struct {
 	body   []byte
 	guard  codec.Guard // of decoding body
 
-	warnings hookversion.Warnings
+	warnings  hookversion.Warnings
+	unhandled bool // no handler is for the request
 }
 
 // begin begins a call. h is nil if no hook has the name asked; callID is the id that the caller proposes.
@@ -84,6 +85,10 @@ func callFrom(ctx context.Context) *call {
 // CallIDHeader carries the id of a call: in every answer, and in the log line of a call that failed. A caller may
 // choose it.
 const CallIDHeader = "Hookgate-Call-Id"
+
+// HandlersHeader is in the answer to a call that no handler is for, and 0: the gateway has answered it alone. Over
+// gRPC, it is metadata.
+const HandlersHeader = "Hookgate-Handlers"
 
 // maxCallID is the longest id that a caller may choose.
 const maxCallID = 64

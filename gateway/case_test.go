@@ -207,7 +207,7 @@ func TestPatchesOfStepsInAnyCase(t *testing.T) {
 				`{"status":"Success","`+member+`":{"PatchType":"JSONMergePatch","PATCH":"eyJzcGVjIjp7ImZhaWx1cmVEb21haW4iOiJiIn19"}}`)
 			got := f.post(t, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/canupdatemachine/chain", request)
 			r := readBoth[runtimehooksv1.CanUpdateMachineResponse](t, got)
-			const want = `handler "a.acme": patch of machine: it changes /machine/spec/failureDomain, which the chain does not allow the step`
+			const want = `handler "a.acme": patch of machine: it changes /machine/spec/failureDomain, which the chain does not allow the step to change`
 			if r.Message != want || r.MachinePatch.IsDefined() {
 				t.Errorf("got %s", got.body)
 			}

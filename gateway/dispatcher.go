@@ -141,6 +141,9 @@ func (d *Dispatcher) dispatchIn(
 	case isOne:
 		return d.call(ctx, r, one)
 	case r.Hook.Mergeable:
+		if in := callFrom(ctx); in != nil {
+			in.unhandled = len(targets) == 0
+		}
 		return outcome.Merge(r.Hook, selection.NamesOf(targets), d.callAll(ctx, r, targets))
 	case len(targets) != 1:
 		return nil, selection.WantOne(r.Hook, targets)

@@ -18,7 +18,6 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
-	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/calls/selection"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 	"github.com/hookgate/hookgate/internal/contract/subject"
@@ -272,9 +271,7 @@ func (e *explainer) describe(ctx context.Context, x *ExplainedHandler, h *regist
 	}
 	if h.Policy != nil {
 		x.Policy, x.Order = text.Cut(h.Policy.String(), limits.QuotedBytes), h.Policy.Order
-		if h.Policy.Messages == policy.Steady {
-			x.Messages = string(policy.Steady)
-		}
+		x.Messages = string(h.Policy.Masking())
 		x.LiftedBy = liftedBy(&extension.Call{Hook: e.r.Hook, Handler: h, Request: e.r.Message, Partial: e.m.Message})
 	}
 	if x.Excluded == nil {
@@ -304,10 +301,10 @@ func (e *explainer) fails(h *registry.Entry, v selection.Verdict) string {
 		return fmt.Sprintf("the circuit of %s is open, because its server is down", h.Registration.Describe())
 	}
 	if state.HandlerCircuit(h.Name).State == circuit.Open {
-		return "its circuit is open, because its calls have failed"
+		return "the handler's circuit is open, because its calls have failed"
 	}
 	if e.x.Cluster != "" && slices.Contains(state.RefusedClusters(h.Name), e.x.Cluster) {
-		return "its circuit for this Cluster is open, because the calls for it have failed"
+		return "the handler's circuit for this Cluster is open, because the calls for it have failed"
 	}
 	return ""
 }
@@ -319,12 +316,14 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 		x.Excluded = excludedBy("name", "its name is "+taken+", too")
 		return x
 	}
-	x.TimeoutSeconds, x.FailurePolicy = limits.Timeout.Seconds(), string(hook.Fail)
+	x.FailurePolicy = string(hook.Fail)
+	var timeout time.Duration // of all steps, as discovery announces it
 	ctx, cancel := context.WithTimeout(e.ctx, limits.Timeout)
 	defer cancel()
 	together, turn := e.r.Hook.InParallel(), 0
 	for i := range c.Steps {
 		step := e.step(ctx, c, i)
+		timeout += time.Duration(step.TimeoutSeconds * float64(time.Second))
 		if step.Excluded == nil && x.Turn > 0 {
 			if !together || turn == 0 {
 				turn++
@@ -333,6 +332,7 @@ func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 		}
 		x.Steps = append(x.Steps, step)
 	}
+	x.TimeoutSeconds = timeoutWithin(e.ctx, &registry.Entry{Handler: registry.Handler{Timeout: timeout}})
 	if x.Turn == 0 {
 		if x.Excluded = e.unlessFailed(); x.Excluded == nil {
 			x.Excluded = excludedBy("steps", "none of its steps is for this request")
@@ -359,7 +359,7 @@ func (e *explainer) step(ctx context.Context, c *registry.Chain, i int) Explaine
 	v := e.m.JudgeStep(e.ctx, c, h)
 	x.Excluded = e.exclusion(v, h)
 	e.describe(ctx, &x, h, v)
-	x.Order = nil // which chains do not follow
+	x.Order, x.OnHold = nil, c.Steps[i].OnHold // chains do not follow the order
 	return x
 }
 
@@ -387,7 +387,7 @@ func (e *explainer) unserved() {
 				x.Excluded.Message += " " + e.r.Hook.Hook
 			case e.notCalled(u.Name):
 				x.Excluded = excludedBy("member",
-					"it is of an "+registry.RolloutKind+", in which another one answers for the Cluster")
+					"it belongs to an "+registry.RolloutKind+" in which another ExtensionConfig answers for the Cluster")
 			case !v.Excluded():
 				x.Excluded = excludedBy("undiscovered", "its handlers are not known yet, and calls wait for them")
 			}

@@ -111,11 +111,11 @@ func TestExplain(t *testing.T) {
 	const others = `
 0 away namespaceSelector: namespaceSelector of ExtensionConfig "away", team=blue, does not match namespace "n" with the labels team=red
 0 ignored onUndiscovered: its handlers are not known yet, and calls are answered without them
-0 other hooks: spec.hooks of ExtensionPolicy "o" does not have BeforeClusterDelete
+0 other hooks: spec.hooks of ExtensionPolicy "o" does not list the hook BeforeClusterDelete
 0 v.a namespaceSelector: namespaceSelector of ExtensionConfig "a", team=blue, does not match namespace "n" with the labels team=red
 0 v.b objectSelector: objectSelector of ExtensionPolicy "p", tier in (gold,silver), does not match the labels a=b,tier=iron
 0 v.c matchCondition: match condition "c1" of ExtensionPolicy "p" is false: request.cluster .metadata.name == 'd'
-0 v.withheld hooks: spec.hooks of ExtensionPolicy "w" does not have BeforeClusterDelete
+0 v.withheld hooks: spec.hooks of ExtensionPolicy "w" does not list the hook BeforeClusterDelete
 `
 	x := explains(t, "all", d, "BeforeClusterDelete", "", request, `
 1 v.e
@@ -206,8 +206,11 @@ NotReady: HandlerChain "chain" cannot be called: steps[0]: no handler "y.gone" i
   0 z.gone optional: no handler of this name is registered, and the step is optional
 `)
 	all := newChain(t, "ValidateTopology", &hooksv1alpha1.ValidateTopologyResponse{}, &hooksv1alpha1.ValidateTopologyResponse{})
-	explains(t, "at the same time", all.Dispatcher, "ValidateTopology", "chain", &hooksv1alpha1.ValidateTopologyRequest{},
+	x := explains(t, "at the same time", all.Dispatcher, "ValidateTopology", "chain", &hooksv1alpha1.ValidateTopologyRequest{},
 		"1 chain\n  1 a.e\n  1 b.e\n")
+	if c := x.Handlers[0]; c.TimeoutSeconds != c.Steps[0].TimeoutSeconds+c.Steps[1].TimeoutSeconds {
+		t.Errorf("the chain has %v s, want those of its steps together, as discovery announces: %v s and %v s", c.TimeoutSeconds, c.Steps[0].TimeoutSeconds, c.Steps[1].TimeoutSeconds)
+	}
 }
 
 // A call shows the answer of each step, and the objects after it.
@@ -238,7 +241,7 @@ func TestExplainCall(t *testing.T) {
 
 	up := newChain(t, "UpdateMachine", &hooksv1alpha1.UpdateMachineResponse{})
 	_, err = up.ExplainCall(t.Context(), Request{Hook: hookOf(t, "UpdateMachine"), Message: &hooksv1alpha1.UpdateMachineRequest{}})
-	if hook.KindOf(err) != hook.InvalidRequest || !strings.Contains(err.Error(), "handlers of UpdateMachine act") || len(up.called) > 0 {
+	if hook.KindOf(err) != hook.InvalidRequest || !strings.Contains(err.Error(), "handlers of UpdateMachine have side effects") || len(up.called) > 0 {
 		t.Errorf("an acting hook: got %v, and %v were called", err, up.called)
 	}
 }
@@ -278,7 +281,7 @@ func TestExplainOverREST(t *testing.T) {
 		"Explained":    {"the extension of the fixture does not exist", ExplainPrefix + createPath, createToken, createBody, 200, `{"hook":"BeforeClusterCreate","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","cluster":"`},
 		"ByName":       {"", ExplainPrefix + createPath + "/v.a", createToken, createBody, 200, `"handler":"v.a"`},
 		"Called":       {"its error is in the answer", ExplainPrefix + patches + "/g.a?call=true", everyToken, `{}`, 200, `"answer":{"error":{"kind":"Unreachable"`},
-		"Acts":         {"the hook acts", ExplainPrefix + createPath + "?call=true", createToken, createBody, 400, "handlers of BeforeClusterCreate act"},
+		"Acts":         {"the hook acts", ExplainPrefix + createPath + "?call=true", createToken, createBody, 400, "handlers of BeforeClusterCreate have side effects"},
 		"BadQuery":     {"", ExplainPrefix + createPath + "?call=perhaps", createToken, createBody, 400, `query parameter call: want true or false, got \"perhaps\"`},
 		"NoToken":      {"", ExplainPrefix + createPath, "", createBody, 401, ""},
 		"OtherHook":    {"the token is for another hook", ExplainPrefix + patches, createToken, `{}`, 403, ""},

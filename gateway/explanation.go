@@ -66,6 +66,8 @@ type ExplainedHandler struct {
 	Messages string `json:"messages,omitempty"`
 	// LiftedBy is the ExtensionPolicy that lets the Cluster go on if the handler holds it.
 	LiftedBy string `json:"liftedBy,omitempty"`
+	// OnHold is Stop for a step of a chain while whose hold the steps after it are not called.
+	OnHold string `json:"onHold,omitempty"`
 	// CacheSeconds is how long an answer is kept.
 	CacheSeconds int64 `json:"cacheSeconds,omitempty"`
 	// Policy names the ExtensionPolicy that applies.

@@ -95,6 +95,9 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		}
 		in.via = via.Of(md.Get(via.Header))
 		resp, err = next(service, ctx, func(m any) error { return f.receive(in, m, receive) }, interceptor)
+		if err == nil && in.unhandled {
+			err = grpc.SetHeader(ctx, metadata.Pairs(HandlersHeader, "0"))
+		}
 		if err == nil {
 			resp, err = f.send(in, resp)
 		}
@@ -160,7 +163,9 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 		return receiveError(in.ctx, message.Err)
 	}
 	in.Received = int64(proto.Size(m))
-	err = f.check(in, m)
+	if err = f.check(in, m); err != nil {
+		in.About(m)
+	}
 	if refused := bounds.Refused(err); refused != nil {
 		return refused
 	}

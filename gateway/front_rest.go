@@ -77,9 +77,10 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(path, ExplainPrefix+"/") {
 		path, protocol = path[len(ExplainPrefix):], protocolExplain
 	}
-	h, asked, routeErr := f.route(path)
+	h, asked, handler, routeErr := f.route(path)
 	carrier := propagation.HeaderCarrier(r.Header)
 	ctx, in := begin(r.Context(), f.config.Observer, protocol, asked, h, carrier, r.Header.Get(CallIDHeader))
+	in.Handler = handler
 	w := &restWriter{ResponseWriter: rw, in: in, answer: servers.NewAnswerWriter(rw, r)}
 	w.Header().Set(CallIDHeader, in.ID)
 	f.lingeringClose.Prepare(rw, r)
@@ -198,6 +199,9 @@ func (w *restWriter) Write(p []byte) (int, error) {
 }
 
 func (w *restWriter) addWarnings() {
+	if w.in.unhandled {
+		w.Header().Set(HandlersHeader, "0")
+	}
 	if values := w.in.warnings.Values(); values != nil {
 		w.Header()[WarningHeader] = values
 	}
@@ -280,21 +284,21 @@ const ExplainPrefix = "/explain"
 const protocolExplain = "explain"
 
 // explain answers a request for an explanation. An error means that nothing has been written.
-func (f *REST) explain(ctx context.Context, w http.ResponseWriter, r *http.Request, in *call) error {
+func (f *REST) explain(ctx context.Context, w http.ResponseWriter, r *http.Request, in *call) (err error) {
 	calls := false
 	if asked := r.URL.Query().Get("call"); asked != "" {
-		var err error
 		if calls, err = strconv.ParseBool(asked); err != nil {
 			return hook.Errorf(hook.InvalidRequest, "query parameter call: want true or false, got %q",
 				text.Cut(asked, limits.QuotedBytes))
 		}
 	}
-	_, handler, _ := f.config.Catalog.ByPath(r.URL.Path[len(ExplainPrefix):])
-	if handler != "" {
-		handler = handler[1:] // behind the slash
-	}
-	request, err := in.request(f.config.Codec, catalog.WithHandler(in.Hook.Request.New().Interface(), handler),
-		func(string) reading { return readWhole })
+	req := catalog.WithHandler(in.Hook.Request.New().Interface(), in.Handler)
+	defer func() {
+		if err != nil {
+			in.About(req) // before its body is released
+		}
+	}()
+	request, err := in.request(f.config.Codec, req, func(string) reading { return readWhole })
 	if err != nil {
 		return err
 	}

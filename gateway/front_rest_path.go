@@ -13,19 +13,19 @@ import (
 )
 
 // route returns the hook that a path is for. If no hook has this path, the error suggests a correction, and h is the
-// near miss, or nil. asked is the name of the hook in the path.
-func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
+// near miss, or nil. asked is the name of the hook in the path, and handler that of the handler.
+func (f *REST) route(path string) (h *catalog.Hook, asked, handler string, err error) {
 	h, rest, ok := f.config.Catalog.ByPath(path)
 	switch {
 	case ok && validHandler(h, rest):
-		return h, h.Hook, nil
+		return h, h.Hook, strings.TrimPrefix(rest, "/"), nil
 	case h != nil:
-		return h, h.Hook, noHookAt(path, h)
+		return h, h.Hook, "", noHookAt(path, h)
 	}
 	v, asked := f.versionInPath(path)
 	switch {
 	case v != nil && v.Removed():
-		err = hook.Errorf(hook.UnknownHook, "no hooks of %s any more, which %s of the gateway has removed: call %s",
+		err = hook.Errorf(hook.UnknownHook, "no hooks of %s any more: %s of the gateway has removed them: call %s",
 			v.APIVersion(), v.Lifetime.Removed, v.Instead())
 	case asked != "":
 		err = noHook(asked, v)
@@ -33,7 +33,7 @@ func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
 		err = hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s",
 			text.Cut(path, limits.QuotedBytes), f.wantPath(path))
 	}
-	return nil, asked, err
+	return nil, asked, "", err
 }
 
 // noHookAt returns the error of a path that nearly is one of h.

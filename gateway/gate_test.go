@@ -445,7 +445,7 @@ func TestGateLooksAtConnectionsThatStay(t *testing.T) {
 	}
 	g.write(t, certs.CAFile, string(next.PEM))
 	g.authorities.Reload()
-	want := answerOf{"Unauthenticated", "the gateway no longer trusts the authority that signed the client certificate: show one of another"}
+	want := answerOf{"Unauthenticated", "the gateway no longer trusts the authority that signed the client certificate: show a certificate of another authority"}
 	if got := call(); got != want {
 		t.Errorf("under another authority: %+v, want %+v", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -16,6 +17,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/outcome"
 	"github.com/hookgate/hookgate/internal/calls/selection"
@@ -34,10 +36,7 @@ func (d *Dispatcher) callChain(ctx context.Context, r Request, t selection.Targe
 	case *hooksv1alpha1.CanUpdateMachineRequest, *hooksv1alpha1.CanUpdateMachineSetRequest:
 		return d.chainInPlace(ctx, r, t)
 	case *hooksv1alpha1.UpdateMachineRequest:
-		return d.chainUntil(ctx, r, t, func(answer proto.Message) bool {
-			held, ok := answer.(outcome.Blocking)
-			return ok && held.GetRetryAfterSeconds() > 0 // not done yet
-		})
+		return d.chainUntil(ctx, r, t, outcome.Holds) // the work of a step is not done yet
 	case *hooksv1alpha1.GenerateUpgradePlanRequest:
 		return d.chainUntil(ctx, r, t, func(answer proto.Message) bool {
 			plan, ok := answer.(*hooksv1alpha1.GenerateUpgradePlanResponse)
@@ -70,7 +69,8 @@ func (d *Dispatcher) callTogether(ctx context.Context, r Request, steps []select
 	return answers
 }
 
-// callInTurn calls the steps one after the other, until one fails.
+// callInTurn calls the steps one after the other, until one fails, or holds and says onHold: Stop. Then the last answer
+// says which steps wait for it.
 func (d *Dispatcher) callInTurn(ctx context.Context, r Request, steps []selection.Target) []outcome.Answer {
 	answers := make([]outcome.Answer, len(steps))
 	for i, step := range steps {
@@ -78,8 +78,21 @@ func (d *Dispatcher) callInTurn(ctx context.Context, r Request, steps []selectio
 		if answers[i].Failed() {
 			break
 		}
+		if waiting := steps[i+1:]; step.Stops && len(waiting) > 0 && outcome.Holds(answers[i].Response) {
+			answers[i+1].Response = outcome.New(r.Hook, catalog.Success, stopped(step, waiting))
+			return answers[:i+2]
+		}
 	}
 	return answers
+}
+
+// stopped says that a step holds, and which steps are not called meanwhile.
+func stopped(step selection.Target, waiting []selection.Target) string {
+	names := make([]string, len(waiting))
+	for i, t := range waiting {
+		names[i] = strconv.Quote(t.Seen())
+	}
+	return fmt.Sprintf("not called while handler %q holds: %s", step.Seen(), text.Join(names, ", ", selection.MaxNames))
 }
 
 // stepAnswer returns the answer of a step. ended is the answer of the whole chain, if it is one: a Failure.

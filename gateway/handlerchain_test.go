@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,10 +19,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
 	"github.com/hookgate/hookgate/internal/serving/shared"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -34,6 +39,8 @@ type chainFixture struct {
 	called   []string                        // in order, for hooks that call one step after the other
 	requests map[string]proto.Message        // by step
 	answers  map[string]func() proto.Message // by step
+	mu       sync.Mutex                      // of called and requests
+	fails    string                          // the step that cannot be reached
 }
 
 // newChain returns a fixture in which each step gives an answer, in order.
@@ -60,8 +67,13 @@ func (f *chainFixture) build(t testing.TB) *chainFixture {
 	f.registry.SetChains([]registry.Chain{f.chain})
 	f.Dispatcher = newDispatcher(f.registry, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 		if c.Hook.Mergeable || !slices.Contains([]string{"ValidateTopology", "DiscoverVariables"}, c.Hook.Hook) {
+			f.mu.Lock()
 			f.called = append(f.called, c.Handler.Name)
 			f.requests[c.Handler.Name] = c.Request
+			f.mu.Unlock()
+		}
+		if f.fails == c.Handler.Name {
+			return nil, hook.Errorf(hook.Unreachable, "connection refused")
 		}
 		return f.answers[c.Handler.Name](), nil
 	}))
@@ -262,7 +274,7 @@ func TestChainOfCanUpdateMachine(t *testing.T) {
 	f.chain.Steps[0].Allow = []string{"/machine/spec/b"}
 	f.build(t)
 	f.wants(t, "not allowed", updateRequest(`{}`, `{"a":1}`),
-		`BadResponse: handler "a.e": patch of machine: it changes /machine/spec/a, which the chain does not allow the step`, "a.e")
+		`BadResponse: handler "a.e": patch of machine: it changes /machine/spec/a, which the chain does not allow the step to change`, "a.e")
 }
 
 // UpdateMachine calls the steps from the first each time, until one is not done; without a step, nothing is done.
@@ -344,6 +356,102 @@ func TestChainStandsForItsSteps(t *testing.T) {
 	if _, err := f.dispatch(t.Context(), hookOf(t, "CanUpdateMachine"), "", updateRequest(`{}`, `{"a":1}`)); err == nil ||
 		err.Error() != "CanUpdateMachine needs one handler, but 2 match; name one of: chain, other" {
 		t.Errorf("two chains: got %v", err)
+	}
+}
+
+// With onHold: Stop, the steps after one that holds wait until it lets the Cluster go on, or its hold is lifted.
+func TestChainStopsAtAHold(t *testing.T) {
+	upgrade := func(state hooksv1alpha1.ResponseStatus, message string, retry int32) *hooksv1alpha1.BeforeClusterUpgradeResponse {
+		return &hooksv1alpha1.BeforeClusterUpgradeResponse{Status: state, Message: message, RetryAfterSeconds: retry}
+	}
+	waits, fine := upgrade(success, "waits since 22:22:00", 60), upgrade(success, "", 0)
+	passage := policy.Passage{Handler: "a", Hook: "BeforeClusterUpgrade", Namespace: "n", Cluster: "c", UID: "u", Version: "v1.34.0"}
+	const backs = `, backs up" retry_after_seconds: 5`
+	for name, tc := range map[string]struct {
+		reason string
+		stops  string // the steps with onHold: Stop
+		a, b   proto.Message
+		policy policy.Policy // of a
+		want   string
+		called string
+	}{
+		"Continue":     {"it is the default", "", waits, nil, policy.Policy{}, `message: "waits since 22:22:00` + backs, "a.e b.e c.e"},
+		"Stop":         {"the others wait", "a", waits, nil, policy.Policy{}, `message: "waits since 22:22:00, not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
+		"second":       {"the first has let go", "ab", fine, waits, policy.Policy{}, `message: "waits since 22:22:00, not called while handler \"b.e\" holds: \"c.e\"" retry_after_seconds: 60`, "a.e b.e"},
+		"both":         {"the least time is of those that were called", "b", upgrade(success, "soon", 90), waits, policy.Policy{}, `message: "soon, waits since 22:22:00, not called while handler \"b.e\" holds: \"c.e\"" retry_after_seconds: 60`, "a.e b.e"},
+		"no hold":      {"all are called", "abc", fine, nil, policy.Policy{}, `message: "backs up" retry_after_seconds: 5`, "a.e b.e c.e"},
+		"no message":   {"the handler is named", "a", upgrade(success, "", 60), nil, policy.Policy{}, `message: "handler \"a.e\" holds, and does not say why, not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
+		"Failure":      {"it ends the chain without onHold", "a", upgrade(failure, "no", 60), nil, policy.Policy{}, "", "a.e"},
+		"lifted":       {"the hold is none", "a", waits, nil, policy.Policy{Name: "on-call", Lifted: &policy.LiftedHolds{By: "on-call", Of: []policy.Passage{passage}}}, `message: "hold lifted by liftedHolds of ExtensionPolicy \"on-call\": waits since 22:22:00` + backs, "a.e b.e c.e"},
+		"steady":       {"the text does not change from call to call", "a", waits, nil, policy.Policy{Messages: policy.Steady}, `message: "waits since <time>, not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
+		"not selected": {"a step that is not for the Cluster does not hold it", "a", waits, nil, policy.Policy{ObjectSelector: selector(t, "x=y")}, `message: "backs up" retry_after_seconds: 5`, "b.e c.e"},
+		"Ignore":       {"a failure that is ignored is no hold", "a", nil, nil, policy.Policy{FailurePolicy: hook.Ignore}, `message: "ignored: handler \"a.e\": Unreachable` + backs, "a.e b.e c.e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.b == nil {
+				tc.b = fine
+			}
+			f := newChain(t, "BeforeClusterUpgrade", fine, tc.b, upgrade(success, "backs up", 5))
+			for i := range f.chain.Steps {
+				if strings.Contains(tc.stops, f.chain.Steps[i].Handler[:1]) {
+					f.chain.Steps[i].OnHold = registry.StopOnHold
+				}
+			}
+			f.build(t)
+			if f.answers["a.e"] = func() proto.Message { return proto.Clone(tc.a) }; tc.a == nil {
+				f.fails = "a.e"
+			}
+			f.registry.SetPolicies("e", forHandler("a", tc.policy))
+			want := "status: RESPONSE_STATUS_SUCCESS " + tc.want
+			if tc.want == "" {
+				want = `status: RESPONSE_STATUS_FAILURE message: "handler \"a.e\": no"`
+			}
+			cluster := &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n","name":"c","uid":"u"}}`)}
+			req := &hooksv1alpha1.BeforeClusterUpgradeRequest{Cluster: cluster, ToKubernetesVersion: "v1.34.0"}
+			f.wants(t, tc.reason, req, want, tc.called)
+		})
+	}
+}
+
+// The schema refuses onHold for the hooks that the rules refuse it for: those whose steps cannot hold.
+func TestHooksWithoutHolds(t *testing.T) {
+	var hooks []string
+	for _, h := range allHooks.Hubs() {
+		c := &v1alpha1.HandlerChain{}
+		c.Name, c.Spec.Hook, c.Spec.Steps = "c", h.Hook, []v1alpha1.HandlerChainStep{{Handler: "a.x", OnHold: v1alpha1.OnHoldStop}}
+		if _, errs := handlerchain.Compile(c, allHooks); h.Chainable() && len(errs) > 0 {
+			hooks = append(hooks, "'"+h.Hook+"'")
+		}
+	}
+	slices.Sort(hooks)
+	crd, err := os.ReadFile("../deploy/crd/hookgate.dev_handlerchains.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := "!(self.hook in [" + strings.Join(hooks, ", ") + "]) || !self.steps.exists(s, has(s.onHold))"
+	if text := strings.ReplaceAll(strings.Join(strings.Fields(string(crd)), " "), "''", "'"); !strings.Contains(text, rule) {
+		t.Errorf("the schema lacks the rule %s", rule)
+	}
+}
+
+// A chain that stops keeps no other chain of the hook from being called.
+func TestChainStopsAlone(t *testing.T) {
+	waits := &hooksv1alpha1.BeforeClusterDeleteResponse{Status: success, Message: "waits", RetryAfterSeconds: 5}
+	f := newChain(t, "BeforeClusterDelete", waits, waits, waits)
+	f.chain.Steps[0].OnHold = registry.StopOnHold
+	other := f.chain
+	other.Name, other.Steps = "other", f.chain.Steps[2:]
+	f.chain.Steps = f.chain.Steps[:2]
+	f.build(t)
+	f.registry.SetChains([]registry.Chain{f.chain, other})
+	m, err := f.dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
+	const want = `waits, not called while handler "a.e" holds: "b.e", waits`
+	if got := catalog.MessageOf(m); err != nil || got != want || !slices.Equal(slices.Sorted(slices.Values(f.called)), []string{"a.e", "c.e"}) {
+		t.Errorf("%v were called: got %q, %v; want %q", f.called, got, err, want)
+	}
+	x, err := f.Explain(t.Context(), Request{Hook: hookOf(t, "BeforeClusterDelete"), Message: &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")}})
+	if err != nil || x.Handlers[0].Steps[0].OnHold != "Stop" || x.Handlers[0].Steps[1].OnHold != "" {
+		t.Errorf("explained as %+v, %v", x, err)
 	}
 }
 

@@ -72,11 +72,8 @@ func (p *InProcess) Call(
 
 // holds reports whether an answer does not let the caller go on.
 func holds(answer proto.Message) bool {
-	if _, refused := catalog.FailureOf(answer); refused {
-		return true
-	}
-	blocking, ok := answer.(outcome.Blocking)
-	return ok && blocking.GetRetryAfterSeconds() > 0
+	_, refused := catalog.FailureOf(answer)
+	return refused || outcome.Holds(answer)
 }
 
 // Targets returns the names of the handlers, and of the chains, that Call would call with the request, which names

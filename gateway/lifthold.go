@@ -26,24 +26,18 @@ func liftHold(lifted func(policy, handler, namespace, cluster, message string)) 
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			result, err := next(ctx, c)
-			if err != nil || !mayLift(&c) {
+			if err != nil || !mayLift(&c) || !outcome.Holds(result.Response) {
 				return result, err
-			}
-			held, ok := result.Response.(outcome.Blocking)
-			if status, _ := catalog.StatusOf(result.Response); !ok || status != catalog.Success ||
-				held.GetRetryAfterSeconds() == 0 {
-				return result, nil
 			}
 			if result.LiftedBy = liftedBy(&c); result.LiftedBy == "" {
 				return result, nil
 			}
 			namespace, cluster := c.Cluster()
-			message := cmp.Or(held.GetMessage(), "it does not say why")
+			message := cmp.Or(catalog.MessageOf(result.Response), "it does not say why")
 			if lifted != nil {
 				lifted(result.LiftedBy, c.Handler.Name, namespace, cluster, message)
 			}
-			result.Response = goesOn(held, fmt.Sprintf("hold lifted by liftedHolds of ExtensionPolicy %q: %s",
-				result.LiftedBy, message))
+			lift(result.Response, fmt.Sprintf("hold lifted by liftedHolds of ExtensionPolicy %q: %s", result.LiftedBy, message))
 			return result, nil
 		}
 	}
@@ -64,13 +58,11 @@ func liftedBy(c *extension.Call) string {
 	return c.Handler.Policy.Lifted.By
 }
 
-// goesOn returns an answer without its hold.
-func goesOn(held proto.Message, message string) proto.Message {
-	passes := proto.Clone(held) // which others may have, too
-	catalog.SetStatus(passes, catalog.Success, redact.Bounded(message, limits.MessageBytes))
-	m := passes.ProtoReflect()
+// lift takes the hold off an answer, which belongs to the call.
+func lift(held proto.Message, message string) {
+	catalog.SetStatus(held, catalog.Success, redact.Bounded(message, limits.MessageBytes))
+	m := held.ProtoReflect()
 	m.Clear(m.Descriptor().Fields().ByName("retry_after_seconds"))
-	return passes
 }
 
 // passageOf returns the passage of a Cluster that a call is about. What the request lacks is empty there, and no policy

@@ -18,18 +18,14 @@ import (
 // callers show the message to those who wait, and do not know which of several handlers holds. What is recorded,
 // compared and cached is the answer as it was.
 func nameHold(h *catalog.Hook, handler string, answer proto.Message) proto.Message {
-	r, ok := answer.(outcome.Blocking)
-	if !ok || h.Group != hook.Group || r.GetRetryAfterSeconds() == 0 || strings.TrimSpace(r.GetMessage()) != "" {
+	if h.Group != hook.Group || !outcome.Holds(answer) || strings.TrimSpace(catalog.MessageOf(answer)) != "" {
 		return answer
-	}
-	if status, _ := catalog.StatusOf(answer); status != catalog.Success {
-		return answer // a Failure is no hold
 	}
 	text := "handler %q is at work"
 	if h.Mergeable {
 		text = "handler %q holds, and does not say why"
 	}
-	named := proto.Clone(answer) // which others may have, too
+	named := proto.Clone(answer) // which a comparison or a chain may have, too
 	catalog.SetStatus(named, catalog.Success, fmt.Sprintf(text, handler))
 	return named
 }

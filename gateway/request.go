@@ -63,6 +63,7 @@ func (in *call) request(c *codec.Codec, m proto.Message, wanted func(handler str
 	r := Request{Hook: in.Hook, Message: m, via: in.via}
 	if named, ok := m.(interface{ GetHandler() string }); ok {
 		r.Handler = named.GetHandler()
+		in.Handler = r.Handler
 	}
 	if !in.isJSON {
 		return r, nil

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/alloctest"
@@ -349,8 +350,8 @@ func TestExplainRollout(t *testing.T) {
 			Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster),
 		}}
 	}
-	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6", which answers for it as ` +
-		`a member of ExtensionRollout "acme", does not have it`
+	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6", which answers for it ` +
+		`in ExtensionRollout "acme", does not have this handler`
 	for _, tc := range []struct {
 		hook    string
 		request proto.Message
@@ -381,6 +382,34 @@ func TestExplainRollout(t *testing.T) {
 	a.unreadable = true
 	if got := explain("GeneratePatches", templateOf("stays")); !strings.Contains(got, "0 patch.acme ExtensionRollout") {
 		t.Errorf("records that are not read: %s", got)
+	}
+}
+
+// A chain stops if the member that answers for the Cluster holds, and names the handler as the chain does.
+func TestChainStopsAtAMember(t *testing.T) {
+	r := filled(t, members(handlerOf("create", "BeforeClusterCreate", hook.Fail))...)
+	r.SetRollouts([]registry.Rollout{{Name: "acme", Stable: "v6", Candidate: "v7", Assignment: &assigned{candidates: []string{"moved"}}}})
+	h := hookOf(t, "BeforeClusterCreate")
+	r.SetChains([]registry.Chain{{
+		Name: "gates", Hook: h.GroupHook(), Steps: []registry.ChainStep{{Handler: "create.acme", OnHold: registry.StopOnHold}, {Handler: "create.other"}},
+	}})
+	d := newDispatcher(r, fixedNamespaces{}, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
+		answer := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: c.Handler.Name}
+		if c.Handler.Registration.Name == "v6" {
+			answer.RetryAfterSeconds = 5
+		}
+		return answer, nil
+	}))
+	for cluster, want := range map[string]string{
+		"stays": `create.v6, not called while handler "create.acme" holds: "create.other"`, "moved": "create.v7, create.other",
+	} {
+		request := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{
+			Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster),
+		}}
+		m, err := d.dispatch(t.Context(), h, "gates", request)
+		if got := catalog.MessageOf(m); err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", cluster, got, err, want)
+		}
 	}
 }
 

@@ -135,11 +135,16 @@ func (s *Services) answerREST(
 // answer answers a request that a front has received. ctx comes from the front. Over REST, it has the body, which is
 // decoded into req here. The errors are those of Dispatcher.Dispatch, and one of kind Loop for a request that has been
 // here before.
-func (s *Services) answer(ctx context.Context, req proto.Message) (proto.Message, error) {
+func (s *Services) answer(ctx context.Context, req proto.Message) (answer proto.Message, err error) {
 	d, in := s.dispatcher, callFrom(ctx)
 	if in == nil {
 		return nil, outcome.Internal(fmt.Errorf("%T did not come through a front", req))
 	}
+	defer func() {
+		if answer == nil { // of an error or a panic
+			in.About(req) // before the front releases the body
+		}
+	}()
 	snapshot := d.config.Registry.Snapshot()
 	r, err := in.request(d.config.Codec, req, func(handler string) reading {
 		return readingOf(snapshot, in.Hook, handler, d.config.Objects)

@@ -49,7 +49,7 @@ func newReportedChains(t *testing.T, spans *tracetest.SpanRecorder) (*Dispatcher
 			Name: "patches", Hook: hookOf(t, "GeneratePatches").GroupHook(),
 			Steps: []registry.ChainStep{{Handler: "q.e", Settings: map[string]string{"b": "1", "a": "2"}}, {Handler: "p.e"}, {Handler: "x.none", Optional: true}},
 		},
-		{Name: "gates", Hook: hookOf(t, "BeforeClusterCreate").GroupHook(), Steps: []registry.ChainStep{{Handler: "g.e"}, {Handler: "y.none"}}},
+		{Name: "gates", Hook: hookOf(t, "BeforeClusterCreate").GroupHook(), Steps: []registry.ChainStep{{Handler: "g.e", OnHold: registry.StopOnHold}, {Handler: "y.none"}}},
 	} {
 		items = append(items, kinds.Item{Name: c.Name, Compiled: c})
 	}
@@ -91,10 +91,10 @@ func TestStatusOfChains(t *testing.T) {
 		g.Chains[i].Calls = status.Calls{}
 	}
 	want := []status.Chain{
-		{Name: "gates", Hook: "BeforeClusterCreate", OfferedAs: "beforeclustercreate", Reason: "StepMissing", Message: `Calls fail: steps[1]: no handler "y.none" is registered`, Steps: []status.ChainStep{{Handler: "g.e", Registered: true}, {Handler: "y.none"}}},
+		{Name: "gates", Hook: "BeforeClusterCreate", OfferedAs: "beforeclustercreate", Reason: "StepMissing", Message: `Calls fail: steps[1]: no handler "y.none" is registered`, Steps: []status.ChainStep{{Handler: "g.e", Registered: true, OnHold: "Stop"}, {Handler: "y.none"}}},
 		{Name: "patches", Hook: "GeneratePatches", OfferedAs: "patches", Ready: true, Reason: "Ready", Message: "Calls go to 2 handlers, and pass over 1 that are not registered", Steps: []status.ChainStep{{Handler: "q.e", Registered: true}, {Handler: "p.e", Registered: true}, {Handler: "x.none", Optional: true}}},
 		{Name: "typo", Reason: "Invalid", Message: "spec.hook: Required value"},
-		{Name: "updates", Hook: "CanUpdateMachine", OfferedAs: "updates", Ready: true, Reason: "SeveralOffered", Message: "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: b--e, updates; put them into one HandlerChain", OnPartialCoverage: "Block", Steps: []status.ChainStep{{Handler: "a.e", Registered: true}}},
+		{Name: "updates", Hook: "CanUpdateMachine", OfferedAs: "updates", Ready: true, Reason: "SeveralOffered", Message: "Cluster API accepts only one handler of CanUpdateMachine, but 2 are offered: b--e, updates; put them into one HandlerChain", OnPartialCoverage: "Block", Steps: []status.ChainStep{{Handler: "a.e", Registered: true}}},
 	}
 	if diff := cmp.Diff(want, g.Chains); diff != "" {
 		t.Errorf("chains (-want +got):\n%s", diff)
@@ -183,7 +183,7 @@ func TestRoutesOfACluster(t *testing.T) {
 func TestStatusOfOneChain(t *testing.T) {
 	_, r := newReportedChains(t, tracetest.NewSpanRecorder())
 	for name, want := range map[string][]status.ChainStep{
-		"gates":   {{Handler: "g.e", Registered: true}, {Handler: "y.none", Problem: `no handler "y.none" is registered`}},
+		"gates":   {{Handler: "g.e", Registered: true, OnHold: "Stop"}, {Handler: "y.none", Problem: `no handler "y.none" is registered`}},
 		"patches": {{Handler: "q.e", Registered: true, Settings: []string{"a", "b"}}, {Handler: "p.e", Registered: true}, {Handler: "x.none", Optional: true}},
 		"updates": {{Handler: "a.e", Registered: true, Allow: []string{"/machine/spec"}}},
 		"typo":    nil,

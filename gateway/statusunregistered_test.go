@@ -28,9 +28,9 @@ func TestStatusOfWhatIsNotServed(t *testing.T) {
 	f.observed.metrics.Report(&f.Reporter)
 	f.Observer.Discovered("down", "https://down.example", "Unreachable", false, errors.New("connection refused"))
 	messages := map[string]string{
-		"acme": "2 handlers are not served, because its policy does not have their hooks",
+		"acme": "2 handlers are not served, because its policy does not allow their hooks",
 		"down": "connection refused; calls to all handlers of a hook fail until its handlers are known",
-		"new":  "it was never discovered: calls to all handlers of a hook are answered without it",
+		"new":  "it was never discovered, and calls to all handlers of a hook are answered without it",
 	}
 	got := map[string]string{}
 	g := f.Gateway()

@@ -167,7 +167,7 @@ func TestWithheldHandlers(t *testing.T) {
 	d := newDispatcher(r, fixedNamespaces{}, answers{})
 	for _, handler := range []string{"p.acme", "p--acme"} {
 		_, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), handler, &hooksv1alpha1.GeneratePatchesRequest{})
-		want := `handler "` + handler + `" is not served: spec.hooks of ExtensionPolicy "vetted" does not have GeneratePatches`
+		want := `handler "` + handler + `" is not served: spec.hooks of ExtensionPolicy "vetted" does not list the hook GeneratePatches`
 		if hook.KindOf(err) != hook.UnknownHandler || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -55,29 +55,31 @@ var kinds = [...]struct {
 	Unauthenticated: {"Unauthenticated", false, http.StatusUnauthorized, codes.Unauthenticated,
 		"The caller did not prove its identity."},
 	Forbidden: {"Forbidden", false, http.StatusForbidden, codes.PermissionDenied,
-		"The caller may not call this hook, or is a browser with a web page of another site."},
+		"The caller may not call this hook, or the call comes from a web page of another site in a browser."},
 	UnknownHook: {"UnknownHook", false, http.StatusNotFound, codes.NotFound,
-		"There is no such hook, or not at this path."},
+		"There is no such hook, or the path is wrong."},
 	UnknownHandler: {"UnknownHandler", false, http.StatusNotFound, codes.NotFound,
 		"There is no such handler, it belongs to another hook, or the request does not match the namespaceSelector " +
 			"of its ExtensionConfig, or the objectSelector or matchConditions of its ExtensionPolicy."},
 	Ambiguous: {"Ambiguous", false, http.StatusConflict, codes.FailedPrecondition,
-		"Several handlers match a hook whose answers cannot be merged. The text lists them: name one."},
+		"Several handlers match a hook whose answers cannot be merged. The text lists the handlers: name one of " +
+			"them."},
 	TooLarge: {"TooLarge", false, http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
 		"The decompressed request is larger than 20 MiB, or has more elements or longer names than the limits " +
 			"allow. The text names the limit."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
-		"The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it has not " +
-			"answered yet. Or the call goes to all handlers of a hook, and not all of them are known, or it names a " +
-			"handler of an ExtensionConfig that has not been discovered: the text names the ExtensionConfig and the " +
-			"reason. Or the API server does not answer to check the caller's token. Try again."},
+		"The gateway cannot answer yet: try again. Either it has just started, and has not read its " +
+			"ExtensionConfigs yet, or the extension beside it has not answered yet. Or the call is for all " +
+			"handlers of a hook, and not all of them are known, or it is for a handler of an ExtensionConfig " +
+			"that has not been discovered: the text names the ExtensionConfig and the reason. Or the API server " +
+			"did not check the caller's token in time."},
 	Conversion: {"Conversion", false, http.StatusInternalServerError, codes.Internal,
 		"An object in the request or in the answer has a version that cannot be converted to the one that the " +
 			"handler or the caller understands; or the handler implements a version of the hook that the gateway " +
 			"does not serve; or one version of the hook cannot express a request of another. The text names it."},
 	Unreachable: {"Unreachable", true, http.StatusServiceUnavailable, codes.Unavailable,
 		"The gateway could not connect to the extension, the connection broke, or a circuit is open because too " +
-			"many calls failed: the extension's, the handler's, or that of the Cluster at the handler."},
+			"many calls failed: calls to the extension, to the handler, or to the handler about this Cluster."},
 	Timeout: {"Timeout", true, http.StatusGatewayTimeout, codes.DeadlineExceeded,
 		"The extension did not answer within its timeout, or before the caller's deadline."},
 	BadResponse: {"BadResponse", true, http.StatusBadGateway, codes.Unavailable,
@@ -94,8 +96,8 @@ var kinds = [...]struct {
 			"or its answer not read. The text names what is used up. Try again after the time in the header Retry-After " +
 			"(gRPC: the google.rpc.RetryInfo in the status details)."},
 	Loop: {"Loop", false, http.StatusLoopDetected, codes.FailedPrecondition,
-		"The call has come back to a gateway that it has already passed, or has passed more than 8 gateways. The " +
-			"text names the handlers on its way: one of their ExtensionConfigs leads back."},
+		"The call has come back to a gateway that it has already passed, or has passed more than 8 gateways. " +
+			"The text names the handlers that it has passed: the ExtensionConfig of one of them leads back."},
 }
 
 // Kinds returns all kinds, for tables and documentation.

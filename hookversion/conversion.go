@@ -41,7 +41,7 @@ func (c *Conversion) check(what string) error {
 	case c.err != nil:
 		return fmt.Errorf("conversion of %s: %w", what, c.err)
 	case c.Up == nil || c.Down == nil:
-		return fmt.Errorf("conversion of %s: wants both directions", what)
+		return fmt.Errorf("conversion of %s: needs both directions", what)
 	}
 	return nil
 }

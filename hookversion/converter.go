@@ -52,7 +52,7 @@ func Build(hooks *catalog.Catalog, spokes Spokes) (*Converter, error) {
 	})
 	slices.SortFunc(unknown, func(a, b hook.GroupVersionHook) int { return strings.Compare(a.String(), b.String()) })
 	for _, gvh := range unknown {
-		errs = append(errs, fmt.Errorf("hook %s: has a conversion, and is not in the catalog", gvh))
+		errs = append(errs, fmt.Errorf("hook %s: has a conversion, but is not in the catalog", gvh))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func checkSpoke(h *catalog.Hook, spokes Spokes) error {
 	spoke, ok := spokes[h.GroupVersionHook]
 	switch {
 	case h.Hub() == h && ok:
-		return errors.New("has a conversion, and is the newest version")
+		return errors.New("has a conversion, although it is the newest version")
 	case h.Hub() == h:
 		return nil
 	case !ok:

@@ -33,7 +33,7 @@ func Derive(spoke, hub proto.Message, d Differences) Conversion {
 	b := &deriver{Differences: d, used: map[string]bool{}}
 	p := b.plan(from.Descriptor(), to.Descriptor(), "", "")
 	if unused := b.unused(); len(unused) > 0 {
-		b.wrongf("declared, and not a difference: %v", unused)
+		b.wrongf("declared, but not a difference: %v", unused)
 	}
 	if err := errors.Join(b.errs...); err != nil {
 		names := p.types
@@ -130,7 +130,7 @@ func (b *deriver) plan(spoke, hub protoreflect.MessageDescriptor, spokePath, hub
 		case target == nil:
 			b.wrongf("%s: the newer version has no %s", path, name)
 		case seen[target.Name()]:
-			b.wrongf("%s: %s is another member's already", path, name)
+			b.wrongf("%s: %s belongs to another member already", path, name)
 		default:
 			seen[target.Name()] = true
 			p.common = append(p.common, b.common(f, target, path, join(hubPath, name)))
@@ -218,7 +218,7 @@ func (b *deriver) value(f protoreflect.FieldDescriptor, path string, v any) prot
 		kind = protoreflect.BoolKind
 	}
 	if f.IsList() || f.Kind() != kind {
-		b.wrongf("%s: %T is not what it has", path, v)
+		b.wrongf("%s: its type is not %T", path, v)
 		return protoreflect.Value{}
 	}
 	return protoreflect.ValueOf(v)

@@ -144,7 +144,7 @@ func TestDeriveComparesDefaults(t *testing.T) {
 		message(t, "h", strings.Replace(field("a", "type: TYPE_STRING"), "OPTIONAL", "REPEATED", 1)),
 		Differences{Added: map[string]any{"a": "x"}},
 	)
-	if want := "derive s.Entry from h.Entry: a: string is not what it has"; c.err == nil || c.err.Error() != want {
+	if want := "derive s.Entry from h.Entry: a: its type is not string"; c.err == nil || c.err.Error() != want {
 		t.Errorf("a list: got %v, want %s", c.err, want)
 	}
 }

@@ -116,13 +116,13 @@ func readReleases(releases []catalog.Release, today time.Time) (map[string]relea
 				continue
 			}
 		case i != len(releases)-1:
-			errs = append(errs, fmt.Errorf("release %s: has no date, and is not the last", r.Version))
+			errs = append(errs, fmt.Errorf("release %s: has no date, but is not the last", r.Version))
 			continue
 		}
 		next := release{version: v, date: date}
 		if last.version != nil {
 			if !last.version.LessThan(v) || date.Before(last.date) {
-				errs = append(errs, fmt.Errorf("release %s: comes after %s in the table, and is not newer",
+				errs = append(errs, fmt.Errorf("release %s: comes after %s in the table, but is not newer",
 					r.Version, releases[i-1].Version))
 			}
 			next.minor = last.minor
@@ -170,12 +170,13 @@ func (v lifetime) checkPeriod(deprecated, removed release) error {
 	t := trackOf(v.name)
 	p := periods[t]
 	if n := removed.minor - deprecated.minor; n < p.releases {
-		return fmt.Errorf("rule #4: %s stays for %d releases after its deprecation in %s, and %s comes %d after it",
+		return fmt.Errorf("rule #4: %s must stay for %d releases after its deprecation in %s, but %s comes only "+
+			"%d after it",
 			t, p.releases, v.Deprecated, v.Removed, n)
 	}
 	if end := deprecated.date.AddDate(0, p.months, 0); removed.date.Before(end) {
-		return fmt.Errorf("rule #4: %s stays for %d months after its deprecation in %s, until %s, "+
-			"and %s comes before that", t, p.months, v.Deprecated, end.Format(time.DateOnly), v.Removed)
+		return fmt.Errorf("rule #4: %s must stay for %d months after its deprecation in %s, until %s, but %s "+
+			"comes before that", t, p.months, v.Deprecated, end.Format(time.DateOnly), v.Removed)
 	}
 	return nil
 }

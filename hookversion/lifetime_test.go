@@ -205,22 +205,22 @@ func TestCheckLifetimes(t *testing.T) {
 			reason:   "a patch is no release: there is one minor release between them",
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.1.1", "2026-05-01"}, {"v0.2.0", "2026-09-01"}},
 			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v0.2.0")), versionOf("v1", first, "H")},
-			want: "version g.example/v1beta1: rule #4: beta stays for 2 releases after its " +
-				"deprecation in v0.1.0, and v0.2.0 comes 1 after it",
+			want: "version g.example/v1beta1: rule #4: beta must stay for 2 releases after its " +
+				"deprecation in v0.1.0, but v0.2.0 comes only 1 after it",
 		},
 		"Rule4BetaMonths": {
 			reason:   "two releases that come quickly are not six months",
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-06-30"}},
 			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v0.3.0")), versionOf("v1", first, "H")},
-			want: "version g.example/v1beta1: rule #4: beta stays for 6 months after its " +
-				"deprecation in v0.1.0, until 2026-07-01, and v0.3.0 comes before that",
+			want: "version g.example/v1beta1: rule #4: beta must stay for 6 months after its " +
+				"deprecation in v0.1.0, until 2026-07-01, but v0.3.0 comes before that",
 		},
 		"Rule4GAReleases": {
 			reason:   "two releases in two years",
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2027-01-01"}, {"v0.3.0", "2028-01-01"}},
 			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.1.0", "v0.3.0")), versionOf("v2", first, "H")},
-			want: "version g.example/v1: rule #4: GA stays for 3 releases after its deprecation in " +
-				"v0.1.0, and v0.3.0 comes 2 after it",
+			want: "version g.example/v1: rule #4: GA must stay for 3 releases after its deprecation in " +
+				"v0.1.0, but v0.3.0 comes only 2 after it",
 		},
 		"Rule4GAMonths": {
 			reason: "three releases in nine months",
@@ -228,14 +228,14 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1", life("v0.1.0", "v0.2.0", "v0.5.0")),
 				versionOf("v2", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
 			},
-			want: "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in " +
-				"v0.2.0, until 2027-04-01, and v0.5.0 comes before that",
+			want: "version g.example/v1: rule #4: GA must stay for 12 months after its deprecation in " +
+				"v0.2.0, until 2027-04-01, but v0.5.0 comes before that",
 		},
 		"Rule4ReleaseToCome": {
 			reason:   "a release without a date comes out today, which is too early",
 			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.4.0", "v0.7.0")), versionOf("v2", first, "H")},
-			want: "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in " +
-				"v0.4.0, until 2027-10-01, and v0.7.0 comes before that",
+			want: "version g.example/v1: rule #4: GA must stay for 12 months after its deprecation in " +
+				"v0.4.0, until 2027-10-01, but v0.7.0 comes before that",
 		},
 		"Rule3DeprecatedLater": {
 			reason: "a successor that is deprecated in a later release was one",
@@ -304,8 +304,8 @@ func TestCheckLifetimes(t *testing.T) {
 				{"v0.4.0", "2026-12-31"},
 			},
 			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.1.0", "v0.4.0")), versionOf("v2", first, "H")},
-			want: "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in " +
-				"v0.1.0, until 2027-01-01, and v0.4.0 comes before that",
+			want: "version g.example/v1: rule #4: GA must stay for 12 months after its deprecation in " +
+				"v0.1.0, until 2027-01-01, but v0.4.0 comes before that",
 		},
 		"Rule4MajorIsARelease": {
 			reason: "v1.0.0 is the release after v0.9.0, and v1.0.1 is none",
@@ -349,12 +349,12 @@ func TestCheckLifetimes(t *testing.T) {
 		"ReleaseTwice": {
 			reason:   "but each only once",
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.1.0", "2026-02-01"}},
-			want:     "release v0.1.0: comes after v0.1.0 in the table, and is not newer",
+			want:     "release v0.1.0: comes after v0.1.0 in the table, but is not newer",
 		},
 		"ToComeBeforeTheLast": {
 			reason:   "a release to come is not older than the last one",
 			releases: [][2]string{{"v0.1.0", "2027-07-02"}, {"v0.2.0", ""}},
-			want:     "release v0.2.0: comes after v0.1.0 in the table, and is not newer",
+			want:     "release v0.2.0: comes after v0.1.0 in the table, but is not newer",
 		},
 		"Everything": {
 			reason:   "every fault is reported",
@@ -388,8 +388,8 @@ func TestCheckLifetimes(t *testing.T) {
 			reason:   "releases before the deprecation do not count",
 			releases: [][2]string{{"v0.1.0", "2024-01-01"}, {"v0.2.0", "2025-01-01"}, {"v0.3.0", "2026-01-01"}},
 			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.2.0", "v0.3.0")), versionOf("v1", first, "H")},
-			want: "version g.example/v1beta1: rule #4: beta stays for 2 releases after its deprecation in v0.2.0, " +
-				"and v0.3.0 comes 1 after it",
+			want: "version g.example/v1beta1: rule #4: beta must stay for 2 releases after its deprecation in v0.2.0, " +
+				"but v0.3.0 comes only 1 after it",
 		},
 		"FaultyReleases": {
 			reason: "a faulty release does not hide the next one",
@@ -399,8 +399,8 @@ func TestCheckLifetimes(t *testing.T) {
 			},
 			want: "release \"first\": is not of the form v1.2.3\n" +
 				"release v0.2.0: date \"January\" is not of the form 2006-01-02\n" +
-				"release v0.3.0: has no date, and is not the last\n" +
-				"release v0.3.1: comes after v0.4.0 in the table, and is not newer",
+				"release v0.3.0: has no date, but is not the last\n" +
+				"release v0.3.1: comes after v0.4.0 in the table, but is not newer",
 		},
 		"NotIntroduced": {
 			reason:   "everything was released once",
@@ -433,17 +433,17 @@ func TestCheckLifetimes(t *testing.T) {
 		"ReleasesOutOfOrder": {
 			reason:   "releases are counted, so their order matters",
 			releases: [][2]string{{"v0.2.0", "2026-01-01"}, {"v0.1.0", "2026-02-01"}},
-			want:     "release v0.1.0: comes after v0.2.0 in the table, and is not newer",
+			want:     "release v0.1.0: comes after v0.2.0 in the table, but is not newer",
 		},
 		"DatesOutOfOrder": {
 			reason:   "a later release has no earlier date",
 			releases: [][2]string{{"v0.1.0", "2026-02-01"}, {"v0.2.0", "2026-01-01"}},
-			want:     "release v0.2.0: comes after v0.1.0 in the table, and is not newer",
+			want:     "release v0.2.0: comes after v0.1.0 in the table, but is not newer",
 		},
 		"DateMissing": {
 			reason:   "only the last release is to come",
 			releases: [][2]string{{"v0.1.0", ""}, {"v0.2.0", "2026-01-01"}},
-			want:     "release v0.1.0: has no date, and is not the last",
+			want:     "release v0.1.0: has no date, but is not the last",
 		},
 		"NoDate": {
 			reason:   "a date that cannot be read",

@@ -15,12 +15,13 @@ import (
 // so.
 func (r *base) abandon(ctx context.Context, o client.Object, finalizer, externalID, class string) error {
 	if err := r.unfinalize(ctx, o, finalizer, notice{corev1.EventTypeWarning, abandonedEvent, "Delete",
-		"abandoned: whatever exists outside with the externalID stays there"}); err != nil {
+		"abandoned: whatever exists in the backend with the externalID stays there"}); err != nil {
 		return err
 	}
 	kind := kindOf(o)
 	r.metrics.abandoned.WithLabelValues(kind).Inc()
-	r.logger.LogAttrs(ctx, slog.LevelWarn, "abandoned: whatever exists outside with the externalID stays there",
+	r.logger.LogAttrs(ctx, slog.LevelWarn, "abandoned: whatever exists in the backend with the externalID stays "+
+		"there",
 		slog.String("kind", kind), slog.String("namespace", o.GetNamespace()), slog.String("name", o.GetName()),
 		slog.String("externalID", externalID), slog.String("class", class))
 	return nil

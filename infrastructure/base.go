@@ -66,8 +66,8 @@ func (w *scope) reachable(handler infrav1.HandlerName, exists bool) *block {
 		return stops(infrav1.IdentityNotFoundReason,
 			fmt.Sprintf("HookgateClusterIdentity %q does not exist: create it", w.identityName))
 	case w.identity != nil && !w.identityAllowed: // also to delete: the object alone says whose credentials it has used
-		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf("HookgateClusterIdentity %q is not for the namespace "+
-			"of the object: see its spec.allowedNamespaces", w.identityName))
+		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf("HookgateClusterIdentity %q does not allow "+
+			"the namespace of the object: see its spec.allowedNamespaces", w.identityName))
 	case w.foreign != "":
 		return stops(infrav1.CredentialsNotFoundReason, fmt.Sprintf("credentialsRef names the Secret %s: it must be in "+
 			"the namespace of the HookgateCluster", w.foreign))
@@ -92,7 +92,8 @@ func (w *scope) reachable(handler infrav1.HandlerName, exists bool) *block {
 func (w *scope) usable(namespace string) *block {
 	if w.class != nil && !w.namespaceAllowed {
 		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf(
-			"InfrastructureClass %q is not for namespace %q: see its spec.allowedNamespaces", w.className, namespace))
+			"InfrastructureClass %q does not allow namespace %q: see its "+
+				"spec.allowedNamespaces", w.className, namespace))
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (r *classes) discover(
 	switch synced := meta.FindStatusCondition(desired.Status.Conditions, infrav1.SyncedCondition); {
 	case user != "":
 		set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason,
-			"the class is being deleted, and is kept for what uses it, such as "+user)
+			"the class is being deleted, but stays while objects use it, such as "+user)
 	case synced != nil && desired.Status.ProviderIDPrefix == "":
 		set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.ClassNotReadyReason,
 			"the extension has not been discovered yet: see the condition Synced")

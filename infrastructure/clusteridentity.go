@@ -93,7 +93,7 @@ func (r *identities) adopt(ctx context.Context, i *infrav1.HookgateClusterIdenti
 	if err != nil {
 		return "", fmt.Errorf("own Secret %s: %w", name, err)
 	}
-	stays, err := r.secrets.mark(ctx, *name, patch, "make the identity its owner: do it")
+	stays, err := r.secrets.mark(ctx, *name, patch, "make the identity its owner: make it the owner yourself")
 	return stays, client.IgnoreNotFound(err)
 }
 
@@ -113,7 +113,7 @@ func (r *identities) delete(
 			notice{corev1.EventTypeNormal, deletedEvent, "Delete", "nothing uses it"})
 	}
 	set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason,
-		"the identity is being deleted, and is kept for what uses it, such as "+user)
+		"the identity is being deleted, but stays while objects use it, such as "+user)
 	return later(jitter(poolInterval)), r.write(ctx, i, desired)
 }
 

@@ -35,8 +35,9 @@ func (r *pools) compose(
 	if len(list) == 0 && len(p.Spec.ProviderIDList) > 0 && wanted > 0 &&
 		p.Annotations[infrav1.AcceptEmptyAnnotation] != p.Spec.ExternalID {
 		// As after a backup of which not all is restored yet: new machines would be made beside those that exist.
-		setUnsynced(desired, infrav1.EmptyListReason, fmt.Sprintf("the pool had machines, and all HookgateMachines are "+
-			"missing: restore them, or acknowledge it with the annotation %s: %s", infrav1.AcceptEmptyAnnotation,
+		setUnsynced(desired, infrav1.EmptyListReason, fmt.Sprintf("the pool had machines, but all its "+
+			"HookgateMachines are missing: restore them, or confirm that with the annotation %s: "+
+			"%s", infrav1.AcceptEmptyAnnotation,
 			p.Spec.ExternalID))
 		return later(jitter(poolInterval)), r.write(ctx, p, desired)
 	}

@@ -31,8 +31,9 @@ func retryAfter(a proto.Message) time.Duration { return calls.RetryAfter(a) }
 func decideMachine(m *infrav1.HookgateMachine, a *infrahooksv1alpha1.ReconcileMachineResponse) time.Duration {
 	id := a.GetProviderId()
 	if m.Spec.ProviderID != "" && id != "" && id != m.Spec.ProviderID {
-		setUnsynced(m, infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension answers the provider ID %q, but %q is "+
-			"recorded and never changes: it must find the machine again by its externalID", id, m.Spec.ProviderID))
+		setUnsynced(m, infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension returned the provider ID "+
+			"%q, but %q is recorded and never changes: the extension must find the machine by its "+
+			"externalID", id, m.Spec.ProviderID))
 		return 0
 	}
 	m.Spec.ProviderID = cmp.Or(m.Spec.ProviderID, id)
@@ -90,8 +91,8 @@ func decideEndpoint(c *infrav1.HookgateCluster, settled clusterv1.APIEndpoint, e
 	}
 	answered := clusterv1.APIEndpoint{Host: e.GetHost(), Port: e.GetPort()}
 	if used := endpointOf(c, settled); used != (clusterv1.APIEndpoint{}) && used != answered {
-		setUnsynced(c, infrav1.EndpointConflictReason, fmt.Sprintf("the extension answers the endpoint %s:%d, but %s:%d is "+
-			"in use and never changes: it must return the endpoint of the request",
+		setUnsynced(c, infrav1.EndpointConflictReason, fmt.Sprintf("the extension returned the endpoint %s:%d, "+
+			"but %s:%d is in use and never changes: the extension must return the endpoint of the request",
 			e.GetHost(), e.GetPort(), used.Host, used.Port))
 		return
 	}

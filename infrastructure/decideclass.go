@@ -77,8 +77,8 @@ func chooseHandlers(
 			continue
 		}
 		if h.GetFailurePolicy() == hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE {
-			problems = append(problems, fmt.Sprintf("handler %q: its failure policy must not be Ignore: without an answer, "+
-				"nothing is known to exist, or to be gone", h.GetName()))
+			problems = append(problems, fmt.Sprintf("handler %q: its failure policy must not be Ignore: without "+
+				"an answer, it is not known what exists", h.GetName()))
 			continue
 		}
 		name := h.GetRequestHook().GetHook()

@@ -203,13 +203,15 @@ func (r *pools) doubted(
 	kept := slices.ContainsFunc(p.Spec.ProviderIDList, func(id string) bool { return !unwanted[id] })
 	if len(a.GetInstances()) == 0 && kept && ptr.Deref(w.machinePool.Spec.Replicas, 1) > 0 &&
 		p.Annotations[infrav1.AcceptEmptyAnnotation] != p.Spec.ExternalID {
-		return stops(infrav1.EmptyListReason, fmt.Sprintf("the extension answers that the pool has no instances. If that "+
-			"is so, acknowledge it with the annotation %s: %s", infrav1.AcceptEmptyAnnotation, p.Spec.ExternalID)), nil
+		return stops(infrav1.EmptyListReason, fmt.Sprintf("the extension answers that the pool has no "+
+			"instances. If that is right, confirm it with the annotation %s: %s",
+			infrav1.AcceptEmptyAnnotation, p.Spec.ExternalID)), nil
 	}
 	own := a.GetProviderId()
 	if p.Spec.ProviderID != "" && own != "" && own != p.Spec.ProviderID { // the list is that of something else
-		return stops(infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension answers the provider ID %q for the pool, "+
-			"but %q is recorded and never changes: it must find the pool again by its externalID",
+		return stops(infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension returned the provider ID %q "+
+			"for the pool, but %q is recorded and never changes: the extension must find the pool by its "+
+			"externalID",
 			own, p.Spec.ProviderID)), nil
 	}
 	return r.taken(ctx, p, a)
@@ -235,7 +237,7 @@ func (r *pools) taken(
 		}
 		if other != "" {
 			return stops(infrav1.DuplicateProviderIDReason, fmt.Sprintf(
-				"the extension answers the provider ID %q, which belongs to %s", id, other)), nil
+				"the extension returned the provider ID %q, which belongs to %s", id, other)), nil
 		}
 	}
 	return nil, nil

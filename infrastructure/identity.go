@@ -86,7 +86,7 @@ func recordOf(w *scope) map[string]string {
 // release removes a finalizer: what the object stands for is gone.
 func (r *base) release(ctx context.Context, o client.Object, finalizer string) error {
 	return r.unfinalize(ctx, o, finalizer,
-		notice{corev1.EventTypeNormal, deletedEvent, "Delete", "nothing is left outside"})
+		notice{corev1.EventTypeNormal, deletedEvent, "Delete", "nothing is left in the backend"})
 }
 
 // unfinalize removes a finalizer, and says why in an event.

@@ -244,7 +244,8 @@ func (r *machines) ask(
 		}
 		if other != "" {
 			setUnsynced(desired, infrav1.DuplicateProviderIDReason, fmt.Sprintf(
-				"the extension answers the provider ID %q, which belongs to %s: it must be another machine", id, other))
+				"the extension returned the provider ID %q, which belongs to %s: it must return the ID of "+
+					"another machine", id, other))
 			return later(r.pace.failed(key, in, 0)), nil
 		}
 	}

@@ -41,7 +41,7 @@ var documented = [...]struct {
 	{"hookgate_infrastructure_calls_total", "counter", "Calls of the controllers to extensions. outcome is Success, " +
 		"Failure, a reason of the condition Synced, a kind of error of the gateway, or Other.", []string{"hook", "outcome"}},
 	{"hookgate_infrastructure_call_duration_seconds", "histogram",
-		"Time of calls of the controllers to extensions, in seconds.", []string{"hook"}},
+		"Duration of calls of the controllers to extensions, in seconds.", []string{"hook"}},
 	{"hookgate_infrastructure_abandoned_total", "counter", "Objects that were removed by the annotation " +
 		infrav1.AbandonAnnotation + ", without an answer that their infrastructure is gone.", []string{"kind"}},
 }

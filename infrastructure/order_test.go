@@ -92,7 +92,7 @@ func TestClassGoesLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		readyCondition := meta.FindStatusCondition(class.Status.Conditions, infrav1.ReadyCondition)
-		if want := "is kept for what uses it, such as " + kindOf(o) + " " + o.GetNamespace() + "/" + o.GetName(); !strings.HasSuffix(readyCondition.Message, want) {
+		if want := "but stays while objects use it, such as " + kindOf(o) + " " + o.GetNamespace() + "/" + o.GetName(); !strings.HasSuffix(readyCondition.Message, want) {
 			t.Errorf("Ready is %+v, want %s", readyCondition, want)
 		}
 		if len(m.asked) != i+1 {

@@ -248,7 +248,7 @@ func TestOnlyGoneReleases(t *testing.T) {
 		}
 		m.must(0) // nothing is left to look at
 		close(m.events)
-		for _, want := range []string{"Normal Provisioned ", "Normal Deleting ", "Normal Deleted nothing is left outside"} {
+		for _, want := range []string{"Normal Provisioned ", "Normal Deleting ", "Normal Deleted nothing is left in the backend"} {
 			if e := <-m.events; !strings.HasPrefix(e, want) {
 				t.Errorf("the event is %q, want %q", e, want)
 			}

@@ -127,7 +127,7 @@ func (s *secrets) carry(ctx context.Context, name types.NamespacedName) (string,
 		return staysWith(name, c.owner), nil
 	}
 	stays, err := s.mark(ctx, name, []byte(`{"metadata":{"labels":{"`+moveLabel+`":""}}}`),
-		"label it: give it the label "+moveLabel)
+		"label it: label it yourself with "+moveLabel)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil // the next read says so
@@ -158,8 +158,8 @@ func (s *secrets) mark(
 
 // staysWith says that a Secret stays behind, because an owner of it does.
 func staysWith(name types.NamespacedName, owner string) string {
-	return fmt.Sprintf("the Secret %s is owned by %s, and clusterctl move leaves both behind: create the Secret in the "+
-		"other management cluster before", name, owner)
+	return fmt.Sprintf("the Secret %s is owned by %s, and clusterctl move leaves both behind: first create the "+
+		"Secret in the other management cluster", name, owner)
 }
 
 // bootstrap returns the bootstrap data in a Secret, and its format.

@@ -87,12 +87,7 @@ const (
 	clustersPrefix = "hookgate-clusters"
 )
 
-// LeaseName returns the name of the Lease of controllers of Machines, which those of other namespaces and filters do
-// not compete for.
-func LeaseName(namespace, watchFilter string) string {
-	return leaseName(leasePrefix, namespace, watchFilter)
-}
-
+// leaseName returns the name of a Lease that controllers of other namespaces and filters do not compete for.
 func leaseName(name, namespace, watchFilter string) string {
 	if namespace+watchFilter != "" {
 		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(namespace+"/"+watchFilter)))

@@ -134,7 +134,7 @@ func TestRemoveAllIsVisibleAtOnce(t *testing.T) {
 func TestApplyAllRefusesASecondSoleExtension(t *testing.T) {
 	r := NewSidecar()
 	errs := r.ApplyAll([]Registration{registration("one", "v"), registration("two", "w"), registration("one", "x")})
-	want := `ExtensionConfig "two": the gateway answers for "one" alone`
+	want := `ExtensionConfig "two": the gateway answers only for "one"`
 	if errs[0] != nil || errs[2] != nil || errs[1] == nil || errs[1].Error() != want {
 		t.Errorf("got the errors %v, want the second to be %s", errs, want)
 	}

@@ -37,10 +37,15 @@ type ChainStep struct {
 	Settings map[string]string
 	// Optional reports whether the step is passed over while its handler is not registered.
 	Optional bool
+	// OnHold is StopOnHold if the steps after it are not called while it holds. Empty calls them.
+	OnHold string
 	// Allow has the paths that the step's patches may change, as JSON pointers into the objects of a request. Empty
 	// allows all.
 	Allow []string
 }
+
+// StopOnHold is the value of ChainStep.OnHold.
+const StopOnHold = "Stop"
 
 // Step is a step of a Chain with its handler in a Snapshot.
 type Step struct {
@@ -234,14 +239,14 @@ func (s *Snapshot) checkStep(c *Chain, step *ChainStep, e *Entry) error {
 		return fmt.Errorf("handler %q is not known yet", step.Handler)
 	case e == nil:
 		if _, p, ok := s.WithheldAs(step.Handler); ok {
-			return fmt.Errorf("handler %q is not served: spec.hooks of %s does not have %s",
+			return fmt.Errorf("handler %q is not served: spec.hooks of %s does not list the hook %s",
 				step.Handler, p, c.Hook.Hook)
 		}
 		return fmt.Errorf("no handler %q is registered", step.Handler)
 	case e.Handler.Hook.GroupHook() != c.Hook:
 		return fmt.Errorf("handler %q serves the hook %s, not %s", e.Name, e.Handler.Hook.Hook, c.Hook.Hook)
 	case c.Strict && e.Handler.FailurePolicy == hook.Ignore:
-		return fmt.Errorf("handler %q has failurePolicy Ignore, so that a failure would read as an answer: set "+
+		return fmt.Errorf("handler %q has failurePolicy Ignore, so a failure would look like an answer: set "+
 			"failurePolicy: Fail in its ExtensionPolicy", e.Name)
 	}
 	return nil

@@ -31,7 +31,7 @@ func TestStepsOf(t *testing.T) {
 		"not registered":                   {registry.Chain{Steps: steps("x.one", "y.none")}, "steps[0]: no handler \"x.one\" is registered\nsteps[1]: no handler \"y.none\" is registered"},
 		"optional and not known yet":       {registry.Chain{Steps: steps("x.late?")}, `steps[0]: handler "x.late" is not known yet`},
 		"another hook":                     {registry.Chain{Steps: steps("patch.one")}, `steps[0]: handler "patch.one" serves the hook GeneratePatches, not CanUpdateMachine`},
-		"Ignore":                           {registry.Chain{Strict: true, Steps: steps("ignored.one")}, `steps[0]: handler "ignored.one" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`},
+		"Ignore":                           {registry.Chain{Strict: true, Steps: steps("ignored.one")}, `steps[0]: handler "ignored.one" has failurePolicy Ignore, so a failure would look like an answer: set failurePolicy: Fail in its ExtensionPolicy`},
 		"Ignore in a hook that allows it":  {registry.Chain{Steps: steps("ignored.one")}, "ignored.one"},
 		"the name of an ExtensionConfig":   {registry.Chain{Name: "one"}, ""},
 		"the name of one not known yet":    {registry.Chain{Name: "late"}, ""},

@@ -39,7 +39,7 @@ func (d *draft) apply(reg *Registration) error {
 	if d.sidecar {
 		for name := range d.byConfig {
 			if name != reg.Name {
-				return fmt.Errorf("ExtensionConfig %q: the gateway answers for %q alone", reg.Name, name)
+				return fmt.Errorf("ExtensionConfig %q: the gateway answers only for %q", reg.Name, name)
 			}
 		}
 	} else if err := d.checkLabels(c); err != nil {
@@ -85,7 +85,8 @@ func (d *draft) checkSum(c *config) error {
 		before = len(known.entries)
 	}
 	if added := len(c.entries) - before; added > 0 && d.handlers+added > limits.AllHandlers {
-		return tooManyError(fmt.Sprintf("ExtensionConfig %q has %d, and with those of all others there are %d, more than %d",
+		return tooManyError(fmt.Sprintf("ExtensionConfig %q has %d, and with those of all others there "+
+			"are %d, more than %d",
 			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers))
 	}
 	return nil
@@ -259,7 +260,7 @@ func (s *Snapshot) checkLabels(c *config) error {
 			}
 		}
 		if ok {
-			errs = append(errs, fmt.Errorf("ExtensionConfig %q: handler %q: label %q is the one of handler %q already",
+			errs = append(errs, fmt.Errorf("ExtensionConfig %q: handler %q: label %q belongs to handler %q already",
 				c.registration.Name, e.Handler.Name, e.Label, other.Name))
 		}
 		seen[e.Label] = e

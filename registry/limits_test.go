@@ -267,7 +267,7 @@ func TestLabelsWithinOneRegistration(t *testing.T) {
 	s := New().Snapshot()
 	c := s.newConfig(&reg, Policies{})
 	c.entries[1].Label = c.entries[0].Label
-	want := `ExtensionConfig "x": handler "b": label "a--x" is the one of handler "a.x" already`
+	want := `ExtensionConfig "x": handler "b": label "a--x" belongs to handler "a.x" already`
 	if err := s.checkLabels(c); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -55,6 +55,9 @@ func override(h Handler, p *policy.Policy) Handler {
 	return h
 }
 
+// AllPolicies returns the policies by ExtensionConfig, registered or not. Callers must not change the map.
+func (s *Snapshot) AllPolicies() map[string]Policies { return s.policies }
+
 // SetPolicies replaces the policies for the handlers of an ExtensionConfig; the zero value removes them. They apply to
 // registered handlers and to handlers registered later. Setting the same pointers again changes nothing.
 func (r *Registry) SetPolicies(extensionConfig string, p Policies) {

@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -91,6 +92,11 @@ type ClientConfig struct {
 	InCluster bool
 	// CABundle holds certificates in PEM. Empty means the system's roots.
 	CABundle []byte
+}
+
+func (c *ClientConfig) equal(o *ClientConfig) bool {
+	return c.Owner == o.Owner && c.Protocol == o.Protocol && c.URL == o.URL && c.InCluster == o.InCluster &&
+		bytes.Equal(c.CABundle, o.CABundle)
 }
 
 // Handler is a handler of an extension as discovery described it, with defaults applied.

@@ -212,7 +212,7 @@ func TestLabelCollisionsAreRefused(t *testing.T) {
 
 	err := r.Apply(registration(rival, "a"))
 	want := fmt.Sprintf(
-		"ExtensionConfig %q: handler %q: label %q is the one of handler %q already", rival, "a", hashed, "a."+long,
+		"ExtensionConfig %q: handler %q: label %q belongs to handler %q already", rival, "a", hashed, "a."+long,
 	)
 	if err == nil || err.Error() != want {
 		t.Fatalf("Apply = %v, want %s", err, want)

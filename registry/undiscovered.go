@@ -21,6 +21,8 @@ type Undiscovered struct {
 	Name string
 	// Unreadable is set instead of Name. It names what may define ExtensionConfigs and cannot be read, for messages.
 	Unreadable string
+	// ClientConfig is where the extension would be called; empty if that is not known.
+	ClientConfig ClientConfig
 	// NamespaceSelector is the one of the ExtensionConfig. Nil matches all.
 	NamespaceSelector labels.Selector
 	// Mistake says what is wrong with the text of the ExtensionConfig, so that it cannot be discovered; empty if nothing
@@ -59,7 +61,8 @@ func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unreadable) }
 
 func (u *Undiscovered) equal(o *Undiscovered) bool {
 	return u.Name == o.Name && u.Unreadable == o.Unreadable && u.Default == o.Default && u.Cause == o.Cause &&
-		u.Aside == o.Aside && u.Mistake == o.Mistake && sameSelector(u.NamespaceSelector, o.NamespaceSelector)
+		u.Aside == o.Aside && u.Mistake == o.Mistake && u.ClientConfig.equal(&o.ClientConfig) &&
+		sameSelector(u.NamespaceSelector, o.NamespaceSelector)
 }
 
 // sameSelector reports whether two selectors, which may be nil, match the same labels.

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterRecord is what Hookgate knows about one Cluster, and could not find out again. Hookgate writes it. It is in
-// the namespace of the Cluster, which owns it: it is deleted with the Cluster, and clusterctl moves it along. What
-// outlives the Cluster, for AfterClusterDelete, is in the namespace of the gateway, which owns it.
+// ClusterRecord is what Hookgate knows about one Cluster, and could not determine again. Hookgate writes it. It is in
+// the namespace of the Cluster, which owns it: it is deleted with the Cluster, and clusterctl moves it along. A
+// record for AfterClusterDelete outlives the Cluster: it is in the namespace of the gateway, which owns it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterrecords,scope=Namespaced,shortName=clrec,categories={hookgate}
@@ -46,7 +46,8 @@ type ClusterRecordSpec struct {
 	// +optional
 	Place *ClusterPlace `json:"place,omitempty"`
 
-	// admission is that a HookRule with a param of admitted Clusters has let the Cluster pass, which does not show it yet.
+	// admission says that a HookRule with a param of admitted Clusters has let the Cluster pass, although the Cluster
+	// does not show it yet.
 	// +optional
 	Admission *ClusterAdmission `json:"admission,omitempty"`
 
@@ -60,8 +61,8 @@ type ClusterRecordSpec struct {
 }
 
 // ClusterAfterDelete is what handlers of AfterClusterDelete are told once a Cluster is gone. With a namespace, the
-// record is in the namespace of the gateway. Without one, it is in that of the Cluster and says nothing but that there
-// is another: it makes clusterctl wait until the gateway knows that the Cluster may move.
+// record is in the namespace of the gateway. Without one, it is in the namespace of the Cluster, and says only that
+// there is another record: it makes clusterctl wait until the gateway knows that the Cluster may move.
 type ClusterAfterDelete struct {
 	// uid is the UID of the Cluster.
 	// +kubebuilder:validation:MinLength=1
@@ -107,8 +108,8 @@ type ClusterAfterDelete struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// mayMove is true while the Cluster is paused, as clusterctl does before it moves one, or has the annotation of a
-	// move. One that is gone then, while no gateway watched, counts as moved.
+	// mayMove is true while the Cluster is paused, which clusterctl does before it moves a Cluster, or has the
+	// annotation of a move. If the Cluster disappears in that time, and no gateway watches, it counts as moved.
 	// +optional
 	MayMove *bool `json:"mayMove,omitempty"`
 
@@ -131,8 +132,8 @@ type ClusterPlace struct {
 	// +optional
 	Per string `json:"per,omitempty"`
 
-	// topologyVersion is the version of Kubernetes that the Cluster was to have when it took the place, for hooks of
-	// upgrades: with another one, the upgrade is over or has been given up.
+	// topologyVersion is spec.topology.version of the Cluster when it took the place, for hooks of upgrades. If the
+	// version changes, the upgrade is over or has been given up.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -144,7 +145,7 @@ type ClusterPlace struct {
 	Since metav1.Time `json:"since,omitzero"`
 }
 
-// ClusterAdmission is that a HookRule with a param of admitted Clusters has let a Cluster pass.
+// ClusterAdmission says that a HookRule with a param of admitted Clusters has let a Cluster pass.
 type ClusterAdmission struct {
 	// rule is the name of the HookRule.
 	// +kubebuilder:validation:MinLength=1

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ExtensionPolicy is an operator's policy for calls to the handlers of an extension, which its author registers with an
-// ExtensionConfig. Fields that the policy of a handler omits are those of the policy that names its ExtensionConfig
-// alone, and fields that this omits, too, keep the values of the extension.
+// ExtensionPolicy is an operator's policy for calls to the handlers of an extension, which its author registers with
+// an ExtensionConfig. A field that the policy of a handler omits has the value of the policy for all handlers of the
+// ExtensionConfig. A field that both omit has the value that the extension declares.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=extensionpolicies,scope=Cluster,shortName=extpol,categories={cluster-api,hookgate}
@@ -69,10 +69,10 @@ type ExtensionPolicySpec struct {
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
-	// clusterAPIRelease is the minor release of Cluster API whose requests the handlers understand, such as v1.12. What
-	// later releases have added is taken out of their requests, and the patches that they answer are carried over to
-	// the whole objects. Cluster API objects are of the version that the release sent for the hook, unless
-	// clusterAPIVersion says another. Nothing is added for a release that is newer than the caller.
+	// clusterAPIRelease is the minor release of Cluster API whose requests the handlers understand, such as v1.12.
+	// What later releases have added is removed from requests, and the patches in answers are applied to the complete
+	// objects. Cluster API objects have the version that the release sent for the hook, unless clusterAPIVersion
+	// names another. Nothing is added for a release that is newer than the caller.
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,2}$`
 	// +kubebuilder:validation:MaxLength=5
 	// +optional
@@ -91,9 +91,9 @@ type ExtensionPolicySpec struct {
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
 	// order is the position of the handlers in a sequence, for hooks that several handlers answer. Handlers with an
-	// order are called one after the other, lowest order first, and by name if it is the same. Handlers without an
-	// order are then called at the same time. An error or a Failure ends the sequence, and later handlers are not
-	// called. A handler that only holds the caller (retryAfterSeconds) does not end it.
+	// order are called one after the other, lowest order first; handlers with the same order, by name. Handlers
+	// without an order are then called at the same time. An error or a Failure ends the sequence, and later handlers
+	// are not called. A handler that only holds the caller (retryAfterSeconds) does not end it.
 	// +optional
 	Order *int32 `json:"order,omitempty"`
 
@@ -139,10 +139,11 @@ type ExtensionPolicySpec struct {
 	// +optional
 	Hooks []string `json:"hooks,omitempty"`
 
-	// onUndiscovered decides the result of calls that go to all handlers of a hook while the handlers of the extension
-	// are not known: Fail fails them, Ignore answers without the extension. The default is Fail for an extension that
-	// was discovered before, and for those that a gateway of a directory without state finds when it starts, and
-	// Ignore otherwise. It applies to the whole extension, so a policy for one handler cannot set it.
+	// onUndiscovered decides the result of calls that go to all handlers of a hook while the handlers of the
+	// extension are not known: Fail fails them, Ignore answers without the extension. The default is Fail for an
+	// extension that was discovered before and, if the gateway reads a directory and records no state, for an
+	// extension that it finds when it starts. Otherwise, it is Ignore. It applies to the whole extension, so a policy
+	// for one handler cannot set it.
 	// +optional
 	OnUndiscovered FailurePolicy `json:"onUndiscovered,omitempty"`
 
@@ -153,15 +154,17 @@ type ExtensionPolicySpec struct {
 	// +optional
 	OfferAs OfferAs `json:"offerAs,omitempty"`
 
-	// messages says what becomes of the messages of answers, which callers put into conditions. Verbatim, the default,
-	// passes them on. Steady has placeholders in the place of times, durations, identifiers, counters of calls and ports
-	// of clients, such as <time>, so that a message changes only with what it says. Progress, such as 3 of 10, stays.
+	// messages says what becomes of the messages of answers, which callers put into conditions. Verbatim, the
+	// default, passes them on. Steady puts placeholders, such as <time>, in the place of times, durations,
+	// identifiers, counters of calls and ports of clients, so that a message changes only if its meaning does.
+	// Progress, such as 3 of 10, stays.
 	// +optional
 	Messages Messages `json:"messages,omitempty"`
 
-	// liftedHolds lets Clusters go on that handlers hold: one handler, at one hook, for one Cluster. The handler is still
-	// called each time, and a Failure is not lifted. Each is for one passage: it does not apply to another Cluster of
-	// the same name, or to the upgrade to another version. Holds of HookRules are lifted by an annotation of the Cluster.
+	// liftedHolds lifts holds, so that Clusters go on. Each entry is for one handler, one hook and one Cluster. The
+	// handler is still called each time, and a Failure is not lifted. An entry does not apply to another Cluster of
+	// the same name, or to an upgrade to another version. Holds of HookRules are lifted by an annotation of the
+	// Cluster.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
@@ -169,7 +172,7 @@ type ExtensionPolicySpec struct {
 	LiftedHolds []LiftedHold `json:"liftedHolds,omitempty"`
 }
 
-// LiftedHold is a hold of one Cluster by one handler that is lifted, for one passage.
+// LiftedHold is a hold that is lifted: that of one Cluster by one handler at one hook.
 type LiftedHold struct {
 	// handler is the name of the handler that holds, as handler.extension, such as before-delete.acme. It is one of
 	// targetRef.
@@ -197,7 +200,7 @@ type LiftedHold struct {
 	UID string `json:"uid,omitempty"`
 
 	// version is the version of Kubernetes that the upgrade is to, as the hook has it in toKubernetesVersion or
-	// kubernetesVersion, such as v1.35.0. Hooks that have neither take none.
+	// kubernetesVersion, such as v1.35.0. For hooks that have neither, version must be absent.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -208,14 +211,15 @@ type LiftedHold struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type Limits struct {
-	// maxInFlight is the number of calls that may be in flight at the same time. More of them wait. The default is 256.
+	// maxInFlight is the number of calls that may be in flight at the same time. Further calls wait. The default is
+	// 256.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
 	MaxInFlight *int32 `json:"maxInFlight,omitempty"`
 
-	// maxWaiting is the number of calls that may wait, for as long as their timeout is. More of them fail at once, as
-	// calls to an extension that cannot be reached. The default is 1024.
+	// maxWaiting is the number of calls that may wait, each up to its timeout. Further calls fail at once, like calls
+	// to an extension that cannot be reached. The default is 1024.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
@@ -225,18 +229,18 @@ type Limits struct {
 // Cache configures which answers of an extension are kept. Each replica of the gateway keeps its own, in a small part
 // of its memory; those that were used least recently make room for others.
 type Cache struct {
-	// ttlSeconds is for how long an answer is kept. After an extension is replaced by another version at the same
-	// URL, the answers of the old one may be used for as long.
+	// ttlSeconds is how long an answer is kept. After an extension is replaced by another version at the same URL,
+	// answers of the old version may be used for that time.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	// +required
 	TTLSeconds int32 `json:"ttlSeconds,omitempty"`
 }
 
-// Circuit configures the circuits of an extension: one for each handler, which errors of the handler open, and one for
-// the server, which opens if the server is gone. While one is open, calls fail at once, as calls to an extension that
-// cannot be reached, except for one call at a time that probes whether it is back. A Failure that a handler answers
-// never opens one. Each replica of the gateway has its own.
+// Circuit configures the circuits of an extension: one for each handler, which errors of the handler open, and one
+// for the server, which opens if the server is gone. While a circuit is open, calls fail at once, like calls to an
+// extension that cannot be reached, except for one call at a time that probes whether calls succeed again. A Failure
+// that a handler answers never opens one. Each replica of the gateway has its own.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.minOpenSeconds) || !has(self.maxOpenSeconds) || self.minOpenSeconds <= self.maxOpenSeconds",message="maxOpenSeconds must not be less than minOpenSeconds"
@@ -252,8 +256,8 @@ type Circuit struct {
 	// +optional
 	ConsecutiveFailures *int32 `json:"consecutiveFailures,omitempty"`
 
-	// failureRatePercent is the part of the calls of the last 30 seconds whose failure opens the circuit, if there were
-	// at least 20 of them. The default is 80.
+	// failureRatePercent is the percentage of failures among the calls of the last 30 seconds that opens the circuit,
+	// if there were at least 20 calls. The default is 80.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
@@ -293,8 +297,8 @@ type TargetReference struct {
 	Name string `json:"name,omitempty"`
 
 	// handler is the name of one handler as the extension's discovery returns it, without the name of the
-	// ExtensionConfig. If it is empty, the policy applies to all handlers of the ExtensionConfig. A handler with a policy
-	// of its own takes from it what its own omits.
+	// ExtensionConfig. If it is empty, the policy applies to all handlers of the ExtensionConfig. If a handler has a
+	// policy of its own, such a policy supplies the fields that its own policy omits.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"
@@ -394,8 +398,8 @@ const (
 	AcceptedReason = "Accepted"
 	// InvalidReason means that the policy has a mistake. Its last valid content, if any, stays in effect.
 	InvalidReason = "Invalid"
-	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet, or that a hold is lifted of a
-	// handler that does not. A policy takes effect as soon as its target appears.
+	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet, or that a hold is lifted for
+	// a handler that does not exist yet. A policy takes effect as soon as its target appears.
 	TargetNotFoundReason = "TargetNotFound"
 	// NameCollisionReason means that the policy is in effect, except that handlers are not offered under their own names,
 	// because these mean something else, too.

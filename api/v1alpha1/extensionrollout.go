@@ -11,7 +11,8 @@ import (
 // extension with the name of the ExtensionRollout. For each Cluster, one of two ExtensionConfigs answers; neither is
 // offered or called on its own.
 //
-// A Cluster moves to the candidate when an ExtensionRolloutRecord says so, and not back before that is deleted.
+// A Cluster moves to the candidate when an ExtensionRolloutRecord says so, and moves back only when that record is
+// deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=extensionrollouts,scope=Cluster,shortName=extroll,categories={cluster-api,hookgate}
@@ -26,8 +27,8 @@ import (
 type ExtensionRollout struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is the metadata of the object. Its name is a DNS-1123 label. An ExtensionConfig with this name is called
-	// only if it is stable or candidate.
+	// metadata is the metadata of the object. Its name is a DNS-1123 label. An ExtensionConfig with this name is
+	// called only if spec.stable or spec.candidate names it.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
@@ -97,9 +98,9 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	Compare bool `json:"compare,omitempty"`
 
-	// notCompared are the names of handlers, without that of an ExtensionConfig, whose answers are not compared, such as
-	// one that writes Secrets: the candidate is not called beside stable. Nothing is proven then for a Cluster whose
-	// calls reach one of them, so it moves only when it is approved, even with onDifference: Move.
+	// notCompared are the names of handlers, without the name of an ExtensionConfig, whose answers are not compared,
+	// such as a handler that writes Secrets: the candidate is not called in addition to stable. A Cluster whose calls
+	// reach such a handler moves only when it is approved, even with onDifference: Move.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -135,7 +136,7 @@ type ExtensionRolloutSpec struct {
 // ApproveRolloutAnnotation is the annotation of a Cluster that approves its move to the ExtensionConfig that it names.
 const ApproveRolloutAnnotation = "hookgate.dev/approve-rollout"
 
-// RolloutClusters says which Clusters may move: those of which all fields are true.
+// RolloutClusters says which Clusters may move: those that match all fields.
 type RolloutClusters struct {
 	// percent is how many of the Clusters may move, chosen by a hash of their namespaces and names. The default is 100.
 	// +kubebuilder:validation:Minimum=0

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HandlerChain is a handler that consists of registered handlers of one hook. Callers see one handler with the name of
-// the chain; the gateway calls its steps, and makes one answer of theirs.
+// HandlerChain is a handler that consists of registered handlers of one hook. Callers see one handler with the name
+// of the chain; the gateway calls its steps, and merges their answers into one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=handlerchains,scope=Cluster,shortName=hchain,categories={cluster-api,hookgate}
@@ -42,6 +42,7 @@ type HandlerChain struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.onPartialCoverage) || self.hook in ['CanUpdateMachine', 'CanUpdateMachineSet']",message="onPartialCoverage is for the hooks CanUpdateMachine and CanUpdateMachineSet"
 // +kubebuilder:validation:XValidation:rule="self.hook in ['CanUpdateMachine', 'CanUpdateMachineSet'] || !self.steps.exists(s, has(s.allow))",message="allow is for steps of the hooks CanUpdateMachine and CanUpdateMachineSet"
 // +kubebuilder:validation:XValidation:rule="!(self.hook in ['CanUpdateMachine', 'CanUpdateMachineSet', 'UpdateMachine']) || !self.steps.exists(s, has(s.optional) && s.optional)",message="a step of an in-place hook cannot be optional: Machines would be updated, or replaced, without it"
+// +kubebuilder:validation:XValidation:rule="!(self.hook in ['AfterClusterDelete', 'AfterControlPlaneInitialized', 'AfterMachineProvisioned', 'CanUpdateMachine', 'CanUpdateMachineSet', 'DiscoverVariables', 'GeneratePatches', 'GenerateUpgradePlan', 'UpdateMachine', 'ValidateTopology']) || !self.steps.exists(s, has(s.onHold))",message="onHold is for steps of lifecycle hooks that can hold; a chain of UpdateMachine always stops at a step that is not done"
 type HandlerChainSpec struct {
 	// hook is the name of the hook that the chain answers, such as GeneratePatches. All steps are handlers of it.
 	// +kubebuilder:validation:MinLength=1
@@ -51,7 +52,8 @@ type HandlerChainSpec struct {
 
 	// steps are the handlers that are called. For GeneratePatches, CanUpdateMachine, CanUpdateMachineSet, UpdateMachine,
 	// GenerateUpgradePlan and lifecycle hooks they are called in this order; each step of the first three sees what those
-	// before it have patched. Those of ValidateTopology and DiscoverVariables are called at the same time.
+	// before it have patched. A step that holds ends the call with onHold: Stop, or by itself for UpdateMachine. Those of
+	// ValidateTopology and DiscoverVariables are called at the same time.
 	// +listType=map
 	// +listMapKey=handler
 	// +kubebuilder:validation:MinItems=1
@@ -67,9 +69,9 @@ type HandlerChainSpec struct {
 }
 
 // HandlerChainStep is one handler of a chain. Its ExtensionPolicy applies as if it were called alone: a step whose
-// objectSelector or matchConditions do not match is passed over. In chains of CanUpdateMachine, CanUpdateMachineSet and
-// UpdateMachine, objectSelector matches the labels of the Cluster, so that a Machine and its MachineSet choose the same
-// steps; matchConditions read the request, whose objects differ from hook to hook.
+// objectSelector or matchConditions do not match is skipped. In chains of CanUpdateMachine, CanUpdateMachineSet and
+// UpdateMachine, objectSelector matches the labels of the Cluster, so that a Machine and its MachineSet choose the
+// same steps; matchConditions read the request, whose objects differ from hook to hook.
 type HandlerChainStep struct {
 	// handler is the registered name of the handler: <handler>.<ExtensionConfig>.
 	// +kubebuilder:validation:MinLength=3
@@ -84,16 +86,17 @@ type HandlerChainStep struct {
 	// +optional
 	Settings map[string]string `json:"settings,omitempty"`
 
-	// optional passes over the step while its handler is not registered. The chain still waits for a handler that is
-	// registered but not known yet, because its extension was not discovered. It cannot be set for in-place hooks.
+	// optional says that the step is skipped while its handler is not registered. The chain still waits for a handler
+	// that is registered but not known yet, because its extension was not discovered. It cannot be set for in-place
+	// hooks.
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 
-	// allow has the only paths that the step may change, as JSON pointers that begin with an object of the request:
+	// allow lists the only paths that the step may change, as JSON pointers that begin with an object of the request:
 	// /machine/spec/version, /infrastructureMachine/spec, /bootstrapConfig/spec/files; for CanUpdateMachineSet
 	// /machineSet/spec/template/spec, /infrastructureMachineTemplate/spec/template/spec and
-	// /bootstrapConfigTemplate/spec/template/spec. A patch of another path is a bad answer. Without it, the step may
-	// change all.
+	// /bootstrapConfigTemplate/spec/template/spec. A patch of another path makes the answer invalid. Without allow,
+	// the step may change everything.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -102,7 +105,24 @@ type HandlerChainStep struct {
 	// +kubebuilder:validation:items:Pattern="^/[^/]"
 	// +optional
 	Allow []string `json:"allow,omitempty"`
+
+	// onHold decides whether the steps after this one are called while it holds the caller, with retryAfterSeconds in a
+	// Success. Continue, the default, calls them. Stop does not, until the step lets the caller go on, or its hold is
+	// lifted. It is for lifecycle hooks whose callers wait, such as BeforeClusterUpgrade.
+	// +optional
+	OnHold OnHold `json:"onHold,omitempty"`
 }
+
+// OnHold decides what becomes of the steps after one that holds.
+//
+// +kubebuilder:validation:Enum=Continue;Stop
+type OnHold string
+
+// What becomes of the steps after one that holds.
+const (
+	OnHoldContinue OnHold = "Continue"
+	OnHoldStop     OnHold = "Stop"
+)
 
 // OnPartialCoverage decides what becomes of a change that the steps of a chain cover in part.
 //

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// HookJob is a handler that has no server: the gateway answers its hook by a Job, which runs a container once. While
-// the Job runs, the caller waits. Callers see one handler with the registered name job.<name of the HookJob>.
+// HookJob is a handler that has no server: the gateway answers its hook with a Job, which runs a container once.
+// While the Job runs, the caller waits. Callers see one handler with the registered name job.<name of the HookJob>.
 //
 // Whoever may write HookJobs can run containers in the namespace of the Jobs, and reach workload clusters.
 //
@@ -31,7 +31,7 @@ type HookJob struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says when a Job runs, and which.
+	// spec says when a Job runs, and which Job.
 	// +required
 	Spec HookJobSpec `json:"spec,omitzero"`
 
@@ -66,7 +66,7 @@ const (
 	OnJobFailureFail OnJobFailure = "Fail"
 )
 
-// HookJobSpec says when a Job runs, and which.
+// HookJobSpec says when a Job runs, and which Job.
 type HookJobSpec struct {
 	// hook is the name of a lifecycle hook, such as BeforeClusterUpgrade or BeforeMachineTerminate, or
 	// UpdateMachine or RemediateMachine.
@@ -109,7 +109,7 @@ type HookJobSpec struct {
 	Once string `json:"once,omitempty"`
 
 	// workloadCluster says how the Job reaches the workload cluster. Kubeconfig mounts a copy of the kubeconfig that
-	// Cluster API has made for the Cluster. It ends with the Job. The default is None.
+	// Cluster API has made for the Cluster. The copy is deleted with the Job. The default is None.
 	// +optional
 	WorkloadCluster WorkloadCluster `json:"workloadCluster,omitempty"`
 
@@ -137,9 +137,10 @@ type HookJobSpec struct {
 	// +optional
 	OnFailure OnJobFailure `json:"onFailure,omitempty"`
 
-	// jobTemplate is the JobTemplateSpec of batch/v1 that Jobs are made of. It must state the restartPolicy. Its Pods are
-	// restricted, as the Pod Security Standards say, unless the gateway was started with another level: what the template
-	// leaves out of security contexts is filled in. The container has the files of the request in /hookgate.
+	// jobTemplate is the JobTemplateSpec of batch/v1 that Jobs are made of. It must state the restartPolicy. Its Pods
+	// must meet the level restricted of the Pod Security Standards, unless the gateway was started with another
+	// level. Fields of security contexts that the template omits are filled in. The container has the files of the
+	// request in /hookgate.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +required
 	JobTemplate runtime.RawExtension `json:"jobTemplate,omitzero"`

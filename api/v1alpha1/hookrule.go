@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HookRule is a handler that has no server: the gateway answers its hook by expressions in CEL (https://cel.dev).
+// HookRule is a handler that has no server: the gateway answers its hook with expressions in CEL (https://cel.dev).
 // Callers see one handler with the registered name rule.<name of the HookRule>.
 //
 // +kubebuilder:object:root=true
@@ -57,9 +57,9 @@ type HookRuleSpec struct {
 	// +required
 	Hook string `json:"hook,omitempty"`
 
-	// action is Enforce, the default, or Audit. A rule with Audit answers as if nothing applied, also where an expression
-	// cannot be evaluated; what it would have answered is counted, logged and, in a cluster, an event of the HookRule.
-	// Rules of DiscoverVariables, CanUpdateMachine and CanUpdateMachineSet have no Audit.
+	// action is Enforce, the default, or Audit. A rule with Audit answers as if nothing applied, even if an
+	// expression cannot be evaluated. What it would have answered is counted, logged and, in a cluster, reported as
+	// an event of the HookRule. Rules of DiscoverVariables, CanUpdateMachine and CanUpdateMachineSet have no Audit.
 	// +optional
 	Action HookRuleAction `json:"action,omitempty"`
 
@@ -89,10 +89,10 @@ type HookRuleSpec struct {
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
-	// params are what expressions read besides the request, as params.<name>. The gateway watches what its rules name, so
-	// that no call waits for the API server, and what it knows may be a moment old. It needs the right to list and watch:
-	// "hookgate rule rbac" prints the manifests. Until the gateway knows the objects, calls of the rule fail with
-	// NotReady. Rules in a directory cannot have params.
+	// params are what expressions read besides the request, as params.<name>. The gateway watches the objects that
+	// its rules name, so that no call waits for the API server; its copies may be a moment old. It needs the right to
+	// list and watch these objects: "hookgate rule rbac" prints the manifests. Until the gateway knows the objects,
+	// calls of the rule fail with NotReady. Rules in a directory cannot have params.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -100,11 +100,12 @@ type HookRuleSpec struct {
 	// +optional
 	Params []HookRuleParam `json:"params,omitempty"`
 
-	// concurrency bounds the number of Clusters that are past a blocking lifecycle hook at the same time. A Cluster takes
-	// a place when nothing else in the rule holds it or fails, whatever other handlers say. It keeps the place until the
-	// hook that follows is called: after BeforeClusterCreate AfterControlPlaneInitialized; after BeforeClusterUpgrade,
-	// BeforeControlPlaneUpgrade and BeforeWorkersUpgrade the After… hook of the same name. The place is free earlier if
-	// the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory cannot have it.
+	// concurrency bounds the number of Clusters that are past a blocking lifecycle hook at the same time. A Cluster
+	// takes a place when nothing else in the rule holds it or fails, whatever other handlers say. It keeps the place
+	// until the hook that follows is called: AfterControlPlaneInitialized for BeforeClusterCreate; the After… hook of
+	// the same name for BeforeClusterUpgrade, BeforeControlPlaneUpgrade and BeforeWorkersUpgrade. The place is free
+	// earlier if the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory
+	// cannot have it.
 	// +optional
 	Concurrency *HookRuleConcurrency `json:"concurrency,omitempty"`
 
@@ -124,9 +125,9 @@ type HookRuleSpec struct {
 	// +optional
 	Fail []HookRuleFailure `json:"fail,omitempty"`
 
-	// allow has what may change in place, for CanUpdateMachine and CanUpdateMachineSet, whose paths differ: a rule of each
-	// is needed. The answer has patches that change these paths of the current objects to what the desired ones have, and
-	// nothing else. The extension that answers UpdateMachine makes the change.
+	// allow lists what may change in place. It is for CanUpdateMachine and CanUpdateMachineSet, whose paths differ,
+	// so each of the two needs a rule. The answer has patches that change these paths of the current objects to the
+	// values of the desired objects, and nothing else. The extension that answers UpdateMachine makes the change.
 	// +listType=map
 	// +listMapKey=path
 	// +kubebuilder:validation:MinItems=1
@@ -158,8 +159,8 @@ type HookRuleSpec struct {
 	// +optional
 	Variables []HookRuleVariable `json:"variables,omitempty"`
 
-	// validations make ValidateTopology fail: the answer is Failure if one of them applies. The message is that of all
-	// that do, in their order.
+	// validations make ValidateTopology fail: the answer is Failure if one of them applies. The message has the
+	// messages of all that apply, in their order.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -223,8 +224,8 @@ type HookRuleStatus struct {
 // AuditReason is the reason of a condition Ready that is true: the rule is in effect, with action: Audit.
 const AuditReason = "Audit"
 
-// WithheldReason is the reason of a condition Ready that is not true because spec.hooks of an ExtensionPolicy does not
-// have the hook. The other reasons are those of HandlerChains.
+// WithheldReason is the reason of a condition Ready that is not true because spec.hooks of an ExtensionPolicy does
+// not list the hook. The other reasons are those of HandlerChains.
 const WithheldReason = "Withheld"
 
 // HookRuleList is a list of HookRules.

@@ -15,8 +15,9 @@ type HookRuleAllow struct {
 	// +required
 	Path string `json:"path,omitempty"`
 
-	// affectsAvailability is whether a Machine may be unavailable while this changes, so that Cluster API (since v1.15)
-	// adds another one first if it may. The default is true. The answer says false if all that changes says so.
+	// affectsAvailability says whether a Machine may be unavailable while this changes. If so, Cluster API (since
+	// v1.15) first adds another Machine. The default is true. The answer is false if affectsAvailability is false for
+	// every path that changes.
 	// +optional
 	AffectsAvailability *bool `json:"affectsAvailability,omitempty"`
 }

@@ -21,17 +21,18 @@ type HookRuleParam struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// self is true for the object that the request is about, as it is now, with its status: the Cluster; of in-place
-	// hooks the Machine or the MachineSet. Cluster API removes the status from the objects of lifecycle requests. The
-	// version of the API is clusterAPIVersion, or v1beta2 without it.
+	// self is true for the object that the request is about, as it is now, with its status: the Cluster or, for
+	// in-place hooks, the Machine or the MachineSet. Cluster API removes the status from the objects of lifecycle
+	// requests. The version of the API is clusterAPIVersion, or v1beta2 without it.
 	// +optional
 	Self bool `json:"self,omitempty"` //nolint:kubeapilinter // false says nothing
 
-	// admitted is true for a list, by name, of the Clusters of the request's namespace that are past BeforeClusterCreate,
-	// and of the Cluster of the request, as they are now, without their status. Those that are past it have an
-	// infrastructureRef or a controlPlaneRef, or the rule has let them pass before. Of Clusters whose calls come at the
-	// same time, each sees those that are let pass before it, whichever replica of the gateway is called: so a quota
-	// is never exceeded. The version of the API is clusterAPIVersion, or v1beta2 without it.
+	// admitted is true for a list, by name, of the Clusters of the request's namespace that are past
+	// BeforeClusterCreate, and of the Cluster of the request, as they are now, without their status. Those that are
+	// past it have an infrastructureRef or a controlPlaneRef, or the rule has let them pass before. If calls for
+	// several Clusters come at the same time, each sees the Clusters that were let pass before it, whichever replica
+	// of the gateway is called, so a quota is never exceeded. The version of the API is clusterAPIVersion, or v1beta2
+	// without it.
 	// +optional
 	Admitted bool `json:"admitted,omitempty"` //nolint:kubeapilinter // false says nothing
 
@@ -39,8 +40,8 @@ type HookRuleParam struct {
 	// +optional
 	Object *HookRuleObject `json:"object,omitempty"`
 
-	// objects are the objects of a kind with matching labels. The param is a list, ordered by namespace and name, which
-	// is empty while there are none. There may be 500 with 1 MiB of JSON.
+	// objects are the objects of a kind with matching labels. The param is a list, ordered by namespace and name,
+	// which is empty while there are none. At most 500 objects with 1 MiB of JSON in all are allowed.
 	// +optional
 	Objects *HookRuleObjects `json:"objects,omitempty"`
 }
@@ -81,7 +82,7 @@ type HookRuleObject struct {
 type HookRuleObjects struct {
 	HookRuleKind `json:",inline"`
 
-	// namespace is the namespace of the objects. Without it, those of all namespaces are selected.
+	// namespace is the namespace of the objects. Without it, objects of all namespaces are selected.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional

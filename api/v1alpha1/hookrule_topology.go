@@ -8,13 +8,14 @@ import (
 )
 
 // HookRulePatch patches templates of a topology, which are the items of a request of GeneratePatches. It has either
-// jsonPatches or mergePatch. Each of their values is one expression, where a patch of a ClusterClass has value,
-// valueFrom and a text template.
+// jsonPatches or mergePatch. Each value is one expression, instead of the value, valueFrom or text template of a
+// patch in a ClusterClass.
 //
-// Expressions have these variables besides request and params: item is the item of the request; object is its template,
-// as the entries before this one have patched it; settings are those of the request, with texts as values; and
-// variables are the variables of the topology by name, as in variables.imageRepository. A variable of the item precedes
-// one of the request. The variable builtin has the members of both, where those of the item precede, too.
+// Expressions have these variables besides request and params: item is the item of the request; object is its
+// template, as the entries before this one have patched it; settings are those of the request, with texts as values;
+// and variables are the variables of the topology by name, as in variables.imageRepository. A variable of the item
+// takes precedence over one of the request. The variable builtin has the members of both; those of the item take
+// precedence, too.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.jsonPatches) != has(self.mergePatch)",message="must have one of jsonPatches and mergePatch"
 type HookRulePatch struct {
@@ -70,8 +71,8 @@ type HookRuleJSONPatch struct {
 
 // HookRuleItemSelector selects templates of a topology as a patch of a ClusterClass does.
 type HookRuleItemSelector struct {
-	// apiVersion is the apiVersion of the templates, such as infrastructure.cluster.x-k8s.io/v1beta2. Without it, that of
-	// templates does not matter.
+	// apiVersion is the apiVersion of the templates, such as infrastructure.cluster.x-k8s.io/v1beta2. Without it,
+	// templates of any apiVersion are selected.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +optional

@@ -25,6 +25,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/renderflags"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
@@ -83,18 +84,11 @@ func run(
 func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
-		Use:     "hookgate-render [cluster/NAME]",
-		Version: ownVersion(),
-		Short:   "Show what Cluster API makes of a Cluster, with the patches of its extensions",
-		Long: "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of its class,\n" +
-			"and those of the extensions, chains and rules behind --server or --extension-configs. The Cluster, its\n" +
-			"ClusterClass and the templates are those of -f, or of an API server, which is only read. Lifecycle hooks are\n" +
-			"not called.\n\n" +
-			"With --diff, show what would change, which handler changes it, and what it does to Machines. The exit status\n" +
-			"is 0 without a difference, 1 with one, and 2 if it could not be found out.",
-		Example: "  hookgate render -f cluster.yaml -f class.yaml -f templates.yaml --server https://127.0.0.1:9443\n" +
-			"  hookgate render cluster/prod-1 -n team-a --server https://acme-v7.example:9443 --diff live\n" +
-			"  hookgate render -f manifests/ --server grpcs://acme-v7:9090 --against-server grpcs://acme-v6:9090",
+		Use:               "hookgate-render [cluster/NAME]",
+		Version:           ownVersion(),
+		Short:             "Show what Cluster API makes of a Cluster, with the patches of its extensions",
+		Long:              renderflags.Long,
+		Example:           renderflags.Example,
 		Args:              cobra.MaximumNArgs(1),
 		SilenceErrors:     true,
 		SilenceUsage:      true,

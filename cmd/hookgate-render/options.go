@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,6 +33,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/renderflags"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 )
 
@@ -61,39 +61,16 @@ type side struct {
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
-	f.StringArrayVarP(&o.side.files, "filename", "f", nil,
-		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given several "+
-			"times. With a cluster as well (--context, --kubeconfig), its objects are used for what the files lack")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default as kubectl has it")
-	f.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current one")
-	f.StringVarP(&o.namespace, "namespace", "n", "",
-		"namespace of the Cluster; by default that of the context, or default")
-	f.StringVar(&o.side.server, "server", "",
-		"gateway or extension to ask for patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
-	f.StringVar(&o.registeredAs, "registered-as", "",
-		"ExtensionConfig of an extension that is --server, whose settings it gets; by default as the ClusterClass names it")
-	f.StringVar(&o.side.extensionConfigs, "extension-configs", "",
-		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as a gateway with it would")
-	f.StringArrayVar(&o.side.set, "set", nil,
-		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
-	f.StringVar(&o.diff, "diff", "",
-		"show differences: to the live objects (live), or to another render (render): of the same input without --set, "+
-			"or as --against-… says")
-	f.StringArrayVar(&o.against.files, "against-filename", nil,
-		"file or directory whose objects the other render has in place of those of -f")
-	f.StringVar(&o.against.server, "against-server", "", "server of the other render; by default the same")
-	f.StringVar(&o.against.extensionConfigs, "against-extension-configs", "",
-		"directory of ExtensionConfigs of the other render; by default the same")
-	f.StringArrayVar(&o.against.set, "against-set", nil, "--set of the other render")
-	f.StringVarP(&o.output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
-	f.StringVar(&o.featureGates, "feature-gates", "",
-		"Cluster API's feature gates, as its manager has them; ClusterTopology and RuntimeSDK are on")
-	f.StringVar(&o.credentials.CA, "ca", "",
-		"file with the CA certificates to trust servers by, PEM; by default the system's")
-	f.StringVar(&o.credentials.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")
-	f.StringVar(&o.credentials.Key, "key", "", "file with the key of --cert, PEM")
-	f.StringVar(&o.credentials.TokenFile, "token-file", "", "file with the bearer token to send to servers")
-	f.DurationVar(&o.credentials.Timeout, "timeout", 30*time.Second, "how long to wait for each answer")
+	renderflags.Add(f, renderflags.Targets{
+		Files: &o.side.files, Server: &o.side.server,
+		ExtensionConfigs: &o.side.extensionConfigs, Set: &o.side.set,
+		AgainstFiles: &o.against.files, AgainstServer: &o.against.server,
+		AgainstExtensionConfigs: &o.against.extensionConfigs, AgainstSet: &o.against.set,
+		Kubeconfig: &o.kubeconfig, Context: &o.context, Namespace: &o.namespace, RegisteredAs: &o.registeredAs,
+		Diff: &o.diff, Output: &o.output, FeatureGates: &o.featureGates,
+		CA: &o.credentials.CA, Cert: &o.credentials.Cert, Key: &o.credentials.Key,
+		TokenFile: &o.credentials.TokenFile, Timeout: &o.credentials.Timeout,
+	})
 }
 
 // check returns what is wrong with the flags, and fills in those that follow from others.
@@ -306,7 +283,8 @@ func (in *input) cluster(ctx context.Context, objects *store.Store) (client.Obje
 		return client.ObjectKey{}, err
 	}
 	if len(names) != 1 {
-		return client.ObjectKey{}, fmt.Errorf("which Cluster? say cluster/NAME (the files have %s with a topology)",
+		return client.ObjectKey{}, fmt.Errorf("which Cluster? Add cluster/NAME to the command (the files have "+
+			"%s with a topology)",
 			text.Plural(len(names), "Cluster"))
 	}
 	return names[0], nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,14 @@ func TestPatchesOfExtensionsAreRendered(t *testing.T) {
 	}
 	if again := objects(t, x.flags()...); cmp.Diff(all, again) != "" {
 		t.Errorf("a second render (-first +second):\n%s", cmp.Diff(all, again))
+	}
+}
+
+// The example renders by itself, and its patch is seen.
+func TestExampleIsRendered(t *testing.T) {
+	got := render(t, "-f", "../../examples/render", "-o", "table")
+	if !regexp.MustCompile(`MachineDeployment/md/bootstrap +KubeadmConfigTemplate +prod-1-md-xxxxx +patch zone`).MatchString(got.out) {
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -269,9 +278,9 @@ func TestFailures(t *testing.T) {
 		"NoServer": {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml"}, "no server: give --server URL, or --extension-configs DIR"},
 		"NoClass":  {[]string{"-f", "testdata/cluster.yaml"}, `read ClusterClass "default/acme"`},
 		"NoCluster": {[]string{"-f", "testdata/class.yaml"},
-			"which Cluster? say cluster/NAME (the files have 0 Clusters with a topology)"},
+			"which Cluster? Add cluster/NAME to the command (the files have 0 Clusters with a topology)"},
 		"NoTemplate":      {x.flags("--set", "class=acme", "-n", "other", "cluster/d"), `read Cluster "other/d"`},
-		"UnknownHandler":  {append([]string{"-f", filepath.Join(dir, "class")}, x.flags()[2:]...), `handler "other.acme": the server does not have it, but commands, files`},
+		"UnknownHandler":  {append([]string{"-f", filepath.Join(dir, "class")}, x.flags()[2:]...), `handler "other.acme": the server does not have it; it has commands, files`},
 		"InvalidVariable": {x.flags("--set", "variables.zone=nowhere"), `Cluster.cluster.x-k8s.io "c" is invalid: spec.topology.variables[zone].value: Unsupported value: "\"nowhere\"": supported values: "here", "there"`},
 		"UnknownSet":      {x.flags("--set", "replicas=3"), `--set "replicas=3": want version, class or variables.NAME`},
 		"LiveWithoutAny":  {x.flags("--diff", "live"), "--diff live needs a cluster"},

@@ -9,7 +9,21 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/cli/preflight"
 )
+
+// findings documents what hookgate preflight finds.
+func findings(w io.Writer) error {
+	var b strings.Builder
+	for _, rule := range preflight.Rules() {
+		if rule.Level != preflight.OK {
+			fmt.Fprintf(&b, "\n### `%s`\n*%s.* %s %s\n", rule.ID, rule.Level, rule.Text, rule.Help)
+		}
+	}
+	b.WriteString("\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
 
 // changes documents what releases of Cluster API changed for extensions.
 func changes(w io.Writer) error {

@@ -20,14 +20,16 @@ const errorsPage = "# Errors\n\n" +
 	"| the kind of the error | header `" + gateway.ErrorKindHeader + "` | reason of the `google.rpc.ErrorInfo` in the " +
 	"status details (domain `" + via.ErrorDomain + "`) |\n" +
 	"| the call ID, to find the details in the log | header `" + gateway.CallIDHeader + "` | metadata of that name |\n" +
+	"| no handler is for the request, so that the gateway answered alone | header `" + gateway.HandlersHeader +
+	": 0` of an answer 200 | metadata of that name |\n" +
 	"| when to try again, if known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status details |\n" +
 	"| the body | an answer of the hook with `status: Failure` | |\n\n" +
 	"The same failure always has the same text. A `status: Failure` from an extension is not one of these errors: it\n" +
 	"arrives as 200 / OK, and no failure policy hides it. [Limits](limits.md) lists the limits behind `TooLarge` and\n" +
 	"`Overloaded`.\n\n" +
-	"If a gateway calls another gateway, the error of the second keeps its kind and its text, after the name of its\n" +
-	"handler, and opens no circuit of the first. `Unauthenticated`, `Forbidden`, `UnknownHook` and `Internal` of the\n" +
-	"second arrive as `BadResponse`.\n\n" +
+	"If a gateway calls another gateway, an error of the second gateway keeps its kind and its text, to which the first\n" +
+	"adds the name of the handler. The error opens no circuit in the first gateway. `Unauthenticated`, `Forbidden`,\n" +
+	"`UnknownHook` and `Internal` from the second arrive as `BadResponse`.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 

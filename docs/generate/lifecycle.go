@@ -125,6 +125,24 @@ func draw(w io.Writer, hooks *catalog.Catalog, document string, stages []stage) 
 	return err
 }
 
+// hookTable writes what the picture shows, as a table.
+func hookTable(w io.Writer) error {
+	when, err := whenOf(openapi.Document)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString("\n| hook | it is called | what waits while an answer has `retryAfterSeconds` |\n|---|---|---|\n")
+	for _, s := range lifecycle {
+		for _, t := range s.steps {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", t.hook, when[t.hook], t.holds)
+		}
+	}
+	b.WriteString("\n")
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
 // whenOf returns when each hook is called, as the contract says.
 func whenOf(document string) (map[string]string, error) {
 	var d struct {

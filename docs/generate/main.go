@@ -36,9 +36,11 @@ func main() {
 		page, name string
 		document   func(io.Writer) error
 	}{
+		{"contract.md", "hooks", hookTable},
 		{"conversion.md", "losses", convert.Document},
 		{"limits.md", "limits", limits.Document},
 		{"upgrading.md", "changes", changes},
+		{"upgrading.md", "findings", findings},
 	} {
 		if err := fill(filepath.Join(os.Args[1], part.page), part.name, part.document); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -79,9 +79,10 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 		Aliases: []string{kind.singular, kind.kind},
 		Short:   "List the " + kind.kind + "s, what each waits for, and which call fails",
 		Long: "List the " + kind.kind + "s of a management cluster: their state and since when, what each waits\n" +
-			"for, and the hook whose last call failed. INSTANCES shows how many instances exist according to the\n" +
-			"extension's last answers, and after the slash how many there are by the objects; if a pool should have\n" +
-			"another number, that number follows in parentheses.",
+			"for, and the hook whose last call failed. INSTANCES shows how many instances exist according\n" +
+			"to the extension's last answers and, after the slash, how many there are according to the\n" +
+			"objects in the cluster; if a pool should have another number, that number follows in\n" +
+			"parentheses.",
 		Example: "  hookgate get " + kind.plural + "\n" +
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -97,7 +98,7 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only those of this namespace")
 	f.StringVar(&o.cluster, "cluster", "", "list only those of this Cluster")
 	f.BoolVar(&o.failing, "failing", false,
-		"list only those that are not Ready, whose last call failed, or whose instances differ")
+		"list only those that are not Ready, whose last call failed, or whose two numbers of INSTANCES differ")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table, wide (with the class and the provider ID), name, yaml or json")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")

@@ -147,7 +147,7 @@ func checkLimits(at *field.Path, s *apiextensionsv1.JSONSchemaProps) error {
 			}
 			if oldSelf.MatchString(rule.Rule) {
 				return field.Forbidden(path.Child("x-kubernetes-validations").Index(i).Child("rule"),
-					"must not use oldSelf: parameters are checked without those before them")
+					"must not use oldSelf: parameters are checked without their previous values")
 			}
 		}
 	}

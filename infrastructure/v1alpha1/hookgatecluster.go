@@ -47,7 +47,7 @@ type HookgateCluster struct {
 
 // HookgateClusterSpec is the desired infrastructure of a Cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything outside is named by it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: either has the credentials"
 type HookgateClusterSpec struct {
 	// infrastructureClassName is the name of the InfrastructureClass. It is also the class of the Machines and
@@ -80,9 +80,10 @@ type HookgateClusterSpec struct {
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitzero"`
 
-	// externalID names everything outside that belongs to the Cluster. The controller sets it before the first call to
-	// the extension; with the annotation cluster.x-k8s.io/managed-by, the tool that manages the HookgateCluster sets
-	// it. It must not change, and survives a move to another management cluster and a restored backup.
+	// externalID names everything in the backend that belongs to the Cluster. The controller sets it before the first
+	// call to the extension; with the annotation cluster.x-k8s.io/managed-by, the tool that manages the
+	// HookgateCluster sets it. It must not change, and survives a move to another management cluster and a restored
+	// backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"

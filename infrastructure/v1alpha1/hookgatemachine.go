@@ -49,7 +49,7 @@ type HookgateMachine struct {
 // HookgateMachineSpec is the desired infrastructure of a Machine. It has no failure domain: Cluster API would copy it
 // over that of the Machine, which is obeyed.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything outside is named by it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the machine that was made"
 type HookgateMachineSpec struct {
 	// parameters are passed to the extension. Their schema is in status.schemas.machine of the Cluster's
@@ -66,8 +66,9 @@ type HookgateMachineSpec struct {
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// externalID names everything outside that belongs to the machine. The controller sets it before the first call to
-	// the extension. It must not change, and survives a move to another management cluster and a restored backup.
+	// externalID names everything in the backend that belongs to the machine. The controller sets it before the first
+	// call to the extension. It must not change, and survives a move to another management cluster and a restored
+	// backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"

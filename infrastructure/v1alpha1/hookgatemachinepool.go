@@ -59,7 +59,7 @@ const (
 
 // HookgateMachinePoolSpec is the desired infrastructure of a MachinePool.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything outside is named by it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the pool that was made"
 // +kubebuilder:validation:XValidation:rule="(has(self.instanceManagement) ? self.instanceManagement : 'Machines') == (has(oldSelf.instanceManagement) ? oldSelf.instanceManagement : 'Machines')",message="instanceManagement must not change: Machines would be left behind, or missing; make another MachinePool"
 type HookgateMachinePoolSpec struct {
@@ -77,7 +77,8 @@ type HookgateMachinePoolSpec struct {
 	// +optional
 	InstanceManagement InstanceManagement `json:"instanceManagement,omitempty"`
 
-	// providerID names the pool outside, for information. The controller writes it once, from the extension's answer.
+	// providerID names the pool in the backend, for information. The controller writes it once, from the extension's
+	// answer.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -92,8 +93,9 @@ type HookgateMachinePoolSpec struct {
 	// +optional
 	ProviderIDList []string `json:"providerIDList,omitempty"`
 
-	// externalID names everything outside that belongs to the pool. The controller sets it before the first call to the
-	// extension. It must not change, and survives a move to another management cluster and a restored backup.
+	// externalID names everything in the backend that belongs to the pool. The controller sets it before the first
+	// call to the extension. It must not change, and survives a move to another management cluster and a restored
+	// backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"

@@ -79,7 +79,7 @@ func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog
 			reg.Name, taken)
 	}
 	if withheld := s.Withheld(reg.Name); len(withheld) > 0 {
-		return Verdictf(v1alpha1.WithheldReason, "Not served: spec.hooks of %s does not have %s",
+		return Verdictf(v1alpha1.WithheldReason, "Not served: spec.hooks of %s does not list the hook %s",
 			s.Policies(reg.Name).All, withheld[0].Hook.Hook)
 	}
 	h := reg.Handlers[0]
@@ -91,7 +91,7 @@ func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog
 	}
 	if reg.Audit {
 		return Verdictf(v1alpha1.AuditReason, "Answers %s as handler %s.%s as if nothing applied: what it would "+
-			"say is logged and counted", h.Hook.Hook, h.Name, reg.Name)
+			"have answered is logged and counted", h.Hook.Hook, h.Name, reg.Name)
 	}
 	return Verdictf(v1alpha1.ReadyReason, "Answers %s as handler %s.%s", h.Hook.Hook, h.Name, reg.Name)
 }

@@ -117,7 +117,7 @@ func Locals(plural string, at func(g *status.Gateway) (*[]status.InProcess, *int
 // ShownLocal returns what people see of a kind without servers, but the help and the metric.
 func ShownLocal(singular, plural string, in Member[status.InProcess]) Shown {
 	return Shown{
-		Singular: singular, Plural: plural, In: in, Wide: "what is in effect for each and the messages of all",
+		Singular: singular, Plural: plural, In: in, Wide: "what is in effect for each, and the message of each",
 		Table: func(w io.Writer, g *status.Gateway, wide bool) error {
 			all, _ := in.At(g)
 			return printers.Locals(w, *all, wide)

@@ -76,6 +76,6 @@ func SeveralOf(s *registry.Snapshot, gh hook.GroupHook, more ...string) string {
 	if len(offered) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("Cluster API takes one handler of %s in all, and %d are offered: %s; put them into one %s",
+	return fmt.Sprintf("Cluster API accepts only one handler of %s, but %d are offered: %s; put them into one %s",
 		gh.Hook, len(offered), text.Join(offered, ", ", maxOffered), registry.ChainKind)
 }

@@ -28,17 +28,17 @@ type Options struct {
 // AddFlags adds the flags.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "machines", false,
-		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; only "+
-			"one of several replicas does, regardless of --leader-elect")
+		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; of "+
+			"several replicas, one does so at a time, with or without --leader-elect")
 	f.BoolVar(&o.Clusters, "clusters", false,
-		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until its handlers have "+
-			"answered Success; only one of several replicas does")
+		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until its handlers "+
+			"have answered Success; of several replicas, one does so at a time")
 	f.StringVar(&o.namespace, "machines-namespace", "",
-		"the only namespace whose Machines, and with --clusters Clusters, have hooks, or * for all; that of --namespace "+
-			"by default")
+		"namespace in which the hooks of Machines and, with --clusters, of Clusters are called; * means all "+
+			"namespaces; by default the value of --namespace")
 	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
-		"how long handlers may hold a Machine that is being deleted, before it is drained, and again before it is "+
-			"terminated; after that, the deletion goes on regardless; 0 holds the Machine until they let go")
+		"how long handlers may hold a Machine that is being deleted before it is drained, and again before it "+
+			"is terminated; after that, the deletion goes on regardless; 0 means no limit")
 	f.IntVar(&o.concurrency, "machine-concurrency", machines.DefaultConcurrency,
 		"how many Machines are reconciled at the same time")
 }
@@ -47,11 +47,11 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 func (o *Options) Check(wantsCluster bool) error {
 	switch {
 	case o.Enabled && !wantsCluster:
-		return cmdline.Usagef("--machines: Machines need a cluster, and these registrations come from elsewhere; " +
-			"leave it out")
+		return cmdline.Usagef("--machines: this gateway has no cluster, and so no Machines; leave the flag out, " +
+			"or give --kubeconfig")
 	case o.Clusters && !wantsCluster:
-		return cmdline.Usagef("--clusters: Clusters need a cluster, and these registrations come from elsewhere; " +
-			"leave it out")
+		return cmdline.Usagef("--clusters: this gateway has no management cluster, and so no Clusters; leave " +
+			"the flag out, or give --kubeconfig")
 	case o.maxHold < 0:
 		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
 	case o.concurrency <= 0:

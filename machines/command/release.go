@@ -53,8 +53,9 @@ func NewRelease() *cobra.Command {
 		Long: "Remove from Machines the annotations that make Cluster API wait for the gateway, so that no Machine\n" +
 			"waits for a gateway that is gone. Run it before you remove the gateway, and before clusterctl moves\n" +
 			"Clusters to a management cluster without one.\n\n" +
-			"A running gateway would annotate the Machines again. Stop it with --scale-down, or keep the annotations\n" +
-			"off with --hold-off, which annotates the Clusters until --resume.",
+			"A running gateway would annotate the Machines again. Stop it with --scale-down, or keep the\n" +
+			"annotations off with --hold-off, which marks the Clusters with an annotation until you run the\n" +
+			"command with --resume.",
 		Example: "  hookgate machines release --scale-down hookgate\n" +
 			"  hookgate machines release -n production --hold-off",
 		Args: cobra.NoArgs,
@@ -67,8 +68,10 @@ func NewRelease() *cobra.Command {
 		"namespace of the gateway; by default the Pod's own, or "+defaultGatewayNamespace)
 	f.StringVar(&o.scaleDown, "scale-down", "", "Deployment of the gateway, which is scaled to 0 first")
 	f.BoolVar(&o.holdOff, "hold-off", false,
-		"annotate the Clusters, too, so that gateways hold none of their Machines until --resume")
-	f.BoolVar(&o.resume, "resume", false, "remove that annotation from the Clusters, and do nothing else")
+		"annotate the Clusters, too, so that gateways hold none of their Machines until you run the command "+
+			"with --resume")
+	f.BoolVar(&o.resume, "resume", false, "remove the annotation of --hold-off from the Clusters, and do "+
+		"nothing else")
 	cmdline.WrapHelp(cmd, nil) // it has no groups
 	return cmd
 }

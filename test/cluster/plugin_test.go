@@ -65,7 +65,7 @@ spec:
 		{"get jobs", "backup"},
 		{"get chains", "approvals"},
 		{"get policies", ""},
-		{"get holds -o json", "["},
+		{"get holds -o json", "{"},
 		{"get routes default/c1", "approval.acme"},
 		{"describe acme", "approval"},
 		{"describe job backup", "BeforeClusterUpgrade"},

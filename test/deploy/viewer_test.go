@@ -69,7 +69,7 @@ func (s *server) view(t *testing.T, g *process.Gateway, certs *devcert.Pair, d *
 		}
 	}
 	out, err := s.plugin(t, "get", "extensions", "--context", "management")
-	if err != nil || !strings.Contains(out, "acme") || !strings.Contains(out, "This is what hookgate-system/a knows; --gateway hookgate-system/POD asks another replica: b.") {
+	if err != nil || !strings.Contains(out, "acme") || !strings.Contains(out, "This is what hookgate-system/a knows; --gateway hookgate-system/POD queries another replica: b.") {
 		t.Errorf("kubectl hookgate get extensions: %v\n%s", err, out)
 	}
 	out, err = s.plugin(t, "get", "holds")

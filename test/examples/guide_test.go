@@ -29,51 +29,77 @@ func TestGuide(t *testing.T) {
 	hookgate := gatewayPath(t)
 	sections := readGuide(t, guide)
 	for _, language := range sections {
-		if language.parent != "2. Generate the stubs, and implement a hook" {
+		if language.parent != "2. Implement a hook" {
 			continue
 		}
 		t.Run(language.title, func(t *testing.T) {
 			script, expected := write(sections, language.title, "hookgate call Discovery --server grpc://127.0.0.1:9090")
-			dir := t.TempDir()
-			repository, err := filepath.Abs("../..")
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir, repository := beside(t)
 			if want := filepath.Join(repository, "bin", "hookgate"); hookgate != want {
 				t.Fatalf("HOOKGATE_BIN is %s, but the guide uses %s", hookgate, want)
 			}
-			if err := os.Symlink(repository, filepath.Join(dir, "hookgate")); err != nil {
-				t.Fatal(err)
-			}
 			https, diagnostics, extension := freeAddress(t), freeAddress(t), freeAddress(t)
 			ports := strings.NewReplacer("9443", port(t, https), "9090", port(t, extension))
-			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // from packages to compiled programs
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "bash", "-c", ports.Replace(script))
-			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "HOOKGATE_HTTP_ADDRESS="+https, "HOOKGATE_DIAGNOSTICS_ADDRESS="+diagnostics,
-				// Reuse the example's compiled dependencies; compiling them would need minutes.
-				"CARGO_TARGET_DIR="+filepath.Join(repository, "examples", "rust", "target"))
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // and what it left running
-			cmd.WaitDelay = 10 * time.Second
-			output, err := cmd.CombinedOutput()
-			if cmd.Process != nil {
-				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			}
-			if err != nil {
-				t.Fatalf("%v\n%s\n%s", err, output, lastOutput(dir))
-			}
-			for block, want := range expected {
-				got, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", block)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !strings.Contains(string(got)+"\n", ports.Replace(want)) {
-					t.Errorf("the guide says that a block prints\n%s\nand it prints\n%s", want, got)
-				}
-			}
+			follow(t, followed{
+				dir: dir, script: script, expected: expected, ports: ports, limit: 15 * time.Minute, // from packages to compiled programs
+				env: []string{
+					"HOOKGATE_HTTP_ADDRESS=" + https, "HOOKGATE_DIAGNOSTICS_ADDRESS=" + diagnostics,
+					// Reuse the example's compiled dependencies; compiling them would need minutes.
+					"CARGO_TARGET_DIR=" + filepath.Join(repository, "examples", "rust", "target"),
+				},
+			})
 		})
+	}
+}
+
+// beside returns a folder in which the repository is the folder hookgate.
+func beside(t *testing.T) (dir, repository string) {
+	t.Helper()
+	dir = t.TempDir()
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(repository, filepath.Join(dir, "hookgate")); err != nil {
+		t.Fatal(err)
+	}
+	return dir, repository
+}
+
+// followed is a page that is followed in a folder.
+type followed struct {
+	dir, script string
+	expected    map[int]string // the output of blocks
+	ports       *strings.Replacer
+	env         []string
+	limit       time.Duration
+}
+
+// follow runs the script of a page, and looks at what its blocks have printed.
+func follow(t *testing.T, p followed) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), p.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", p.ports.Replace(p.script))
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), p.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // and what it left running
+	cmd.WaitDelay = 10 * time.Second
+	output, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, output, lastOutput(p.dir))
+	}
+	for block, want := range p.expected {
+		got, err := os.ReadFile(filepath.Join(p.dir, fmt.Sprintf("out.%d", block)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(got)+"\n", p.ports.Replace(want)) {
+			t.Errorf("the page says that a block prints\n%s\nand it prints\n%s", want, got)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func TestDeriveRefuses(t *testing.T) {
 			differences: hookversion.Differences{
 				Renamed: map[string]string{"a": "b"}, Added: map[string]any{"message": nil}, Gone: []string{"c"},
 			},
-			want: "declared, and not a difference: [a c message]",
+			want: "declared, but not a difference: [a c message]",
 		},
 		"NoSuchName": {
 			spoke: &v1beta1.PlanDrainsRequest{}, hub: &v1.PlanDrainsRequest{},
@@ -58,7 +58,7 @@ func TestDeriveRefuses(t *testing.T) {
 					"ticketId": nil, "approver": nil, "priority": nil,
 				},
 			},
-			want: "ticket: message is another member's already",
+			want: "ticket: message belongs to another member already",
 		},
 		"OtherType": {
 			spoke: &v1beta1.Volume{}, hub: &v1.Volume{},

@@ -213,10 +213,10 @@ func TestEverySpokeConverts(t *testing.T) {
 	spokes[gvh("v1beta1", PlanDrains)] = hookversion.Spoke{}
 	spokes[gvh("v1beta1", "Nothing")], spokes[gvh("v0alpha1", PlanDrains)] = hookversion.Spoke{}, hookversion.Spoke{}
 	_, err := hookversion.Build(New(), spokes)
-	want := "hook " + Group + "/v1/PlanDrains: has a conversion, and is the newest version\n" +
-		"hook " + Group + "/v1beta1/PlanDrains: conversion of requests: wants both directions\nconversion of answers: wants both directions\n" +
-		"hook " + Group + "/v0alpha1/PlanDrains: has a conversion, and is not in the catalog\n" +
-		"hook " + Group + "/v1beta1/Nothing: has a conversion, and is not in the catalog"
+	want := "hook " + Group + "/v1/PlanDrains: has a conversion, although it is the newest version\n" +
+		"hook " + Group + "/v1beta1/PlanDrains: conversion of requests: needs both directions\nconversion of answers: needs both directions\n" +
+		"hook " + Group + "/v0alpha1/PlanDrains: has a conversion, but is not in the catalog\n" +
+		"hook " + Group + "/v1beta1/Nothing: has a conversion, but is not in the catalog"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -303,7 +303,7 @@ func TestErrorsNameTheVersion(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/" + Group + "/v0alpha1/beforenodedrain": "no hooks of " + Group + "/v0alpha1 any more, which v0.3.0 of the gateway has removed: call " + Group + "/v1",
+		"/" + Group + "/v0alpha1/beforenodedrain": "no hooks of " + Group + "/v0alpha1 any more: v0.3.0 of the gateway has removed them: call " + Group + "/v1",
 		"/" + Group + "/v2/beforenodedrain":       `no hook at path "/` + Group + `/v2/beforenodedrain": want /` + Group + `/v1/<hook>[/<handler>], or v1beta1, or v1alpha1`,
 		"/" + Group + "/v1/BeforeNodeDrain":       `no hook at path "/` + Group + `/v1/BeforeNodeDrain": want /` + Group + `/v1/beforenodedrain[/<handler>]`,
 		"/" + Group + "/v1/beforenothing":         `no hook "beforenothing": see "hookgate call --help" for their names`,
@@ -327,7 +327,7 @@ func TestRemovedVersionsAreKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `hook "` + Group + `/v0alpha1/BeforeNodeDrain" is of a version that the gateway removed in v0.3.0: it has to be built for ` + Group + `/v1`
+	want := `hook "` + Group + `/v0alpha1/BeforeNodeDrain" is of a version that the gateway removed in v0.3.0: build the extension for ` + Group + `/v1`
 	if len(found.Handlers) != 0 || len(found.Skipped) != 2 || found.Skipped[0].Reason != want {
 		t.Errorf("got %+v, want them skipped because\n%s", found, want)
 	}

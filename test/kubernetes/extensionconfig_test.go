@@ -133,7 +133,7 @@ func secret(name string, data map[string]string) *corev1.Secret {
 }
 
 // neverDiscovered is the end of the message about an extension whose handlers were never known in a cluster.
-const neverDiscovered = "; it was never discovered, so that calls to all handlers of a hook are answered without it"
+const neverDiscovered = "; it was never discovered, so calls to all handlers of a hook are answered without it"
 
 func TestMaximumOfHandlers(t *testing.T) {
 	r := start(t, nil)

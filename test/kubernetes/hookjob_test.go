@@ -452,7 +452,7 @@ func testInterrupted(t *testing.T, s *jobServer) {
 			job := of.job(name)
 			of.end(job, 0, "")
 			if at == "Record" {
-				of.awaits(l, request, "record what became of Job jobs/"+job.Name+": the API server cannot be asked")
+				of.awaits(l, request, "record the result of Job jobs/"+job.Name+": the API server cannot be asked")
 			}
 			of.awaits(other, request, "SUCCESS: ")
 			of.delete(of.job(name))
@@ -836,7 +836,7 @@ func testRerun(t *testing.T, s *jobServer) {
 			"--kubeconfig", kubeconfigOf(t, s.config)).CombinedOutput()
 		return string(out)
 	}
-	const nothing = `hookgate: HookJob "rerun" has nothing for Cluster team/again: hookgate get jobs lists HookJobs, and --namespace says where the gateway is` + "\n"
+	const nothing = `hookgate: HookJob "rerun" has no Jobs and no records for Cluster team/again: see hookgate get jobs for the names of HookJobs, and set --namespace to the namespace of the gateway` + "\n"
 	for verb, want := range map[string]string{"rerun": nothing, "forget": nothing} {
 		if got := hookgate(verb); got != want {
 			t.Errorf("%s: got %s, want %s", verb, got, want)
@@ -910,7 +910,7 @@ func testReplicas(t *testing.T, s *jobServer) {
 	for name, want := range map[string]string{
 		"waits": "Ready: Answers BeforeClusterUpgrade as handler job.waits",
 		"wrong": "Invalid: spec.jobTemplate.spec.template.spec.restartPolicy: Required value: must be Never or OnFailure; " +
-			"calls that it may govern fail with NotReady",
+			"calls to which it may apply fail with NotReady",
 	} {
 		eventually(t, name+" is "+want, func() (string, bool) {
 			o := &v1alpha1.HookJob{}

@@ -137,7 +137,7 @@ kubectl-up|True|Discovered|1|REST|age`, "get", "hext", "--selector", selector(t)
 	const failed = "discover handlers: answered 500 Internal Server Error"
 	shows(`
 NAME|DISCOVERED|REASON|HANDLERS|PROTOCOL|URL|SERVICE|AVAILABLE|PAUSED|MESSAGE|AGE
-kubectl-down|False|NotDiscovered|2 last known|REST|https://ADDRESS|-|-|False|`+failed+`; its last known handlers stay served: 2|age
+kubectl-down|False|NotDiscovered|2 last known|REST|https://ADDRESS|-|-|False|`+failed+`; its last known handlers are still served: 2|age
 kubectl-never|False|NotDiscovered|0|REST|https://ADDRESS|-|-|False|`+failed+neverDiscovered+`|age
 kubectl-up|True|Discovered|1|REST|https://ADDRESS|-|-|False|-|age`, "get", "hext", "--selector", selector(t), "-o", "wide")
 	shows(`

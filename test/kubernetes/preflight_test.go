@@ -114,7 +114,7 @@ func TestPreflight(t *testing.T) {
 	late := known(t, c, "late", nil, nil)
 	says(t, kubeconfig, nil, 1, []string{"warn      create.acme   BeforeClusterCreate   not-stated", "unknown   late",
 		"it has not been discovered\n", "2 handlers of 2 ExtensionConfigs"},
-		[]string{"Which Cluster API runs now is not known: there is no Provider of clusterctl for Cluster API. Give it with --from cluster-api=VERSION.\n",
+		[]string{"The release of Cluster API that runs now is not known: there is no Provider of clusterctl for Cluster API. Name it with --from cluster-api=VERSION.\n",
 			"hookgate: cluster-api=v1.14: 1 finding of level unknown\n"})
 	if err := c.Delete(t.Context(), late); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestPreflightRights(t *testing.T) {
 	kubeconfig := kubeconfigOf(t, added.Config())
 	flags := []string{"--watch-filter", filterOf(t)}
 	says(t, kubeconfig, flags, 1, nil, []string{
-		"Which Cluster API runs now is not known: list providers.clusterctl.cluster.x-k8s.io: forbidden: grant the verb list on providers of the API group clusterctl.cluster.x-k8s.io, in all namespaces. ",
+		"The release of Cluster API that runs now is not known: list providers.clusterctl.cluster.x-k8s.io: forbidden: grant the verb list on providers of the API group clusterctl.cluster.x-k8s.io, in all namespaces. ",
 		"hookgate: preflight: list extensionconfigs.runtime.cluster.x-k8s.io: forbidden: grant the verb list on extensionconfigs of the API group runtime.cluster.x-k8s.io, in all namespaces\n",
 	})
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "preflight"}}

@@ -134,7 +134,7 @@ func TestRolloutCommands(t *testing.T) {
 
 	// What is approved is shown, and nothing is done without a yes.
 	shown := []string{"Cluster team-a/prod-1: different", "replaces 3 Machines of MachineDeployment prod-1", "patch: KubeadmConfigTemplate x /spec/a 1 → 2"}
-	r.wants(t, false, "", "approve acme", "say what is approved")
+	r.wants(t, false, "", "approve acme", "say what to approve")
 	r.wants(t, false, "\n", "approve acme --cluster team-a/prod-1", append(shown, "[y/N]", "not confirmed")...)
 	r.wants(t, false, "", "approve acme --yes --cluster team-a/none", "Cluster team-a/none has not been compared with acme-v7")
 	r.spec(t, spec)

@@ -431,7 +431,7 @@ func (s *webhookServer) testPolicies(t *testing.T) {
 	if err := s.Update(t.Context(), o); err != nil {
 		t.Error(err)
 	}
-	want := []string{"spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the gateway included: less leaves time for the answer to arrive"}
+	want := []string{"spec.timeoutSeconds: Cluster API waits at most 30 s, including the time in the gateway: a smaller value leaves time for the answer to arrive"}
 	if diff := cmp.Diff(want, s.warned()); diff != "" {
 		t.Errorf("warnings of a policy (-want +got):\n%s", diff)
 	}
@@ -448,7 +448,7 @@ func (s *webhookServer) testWarnings(t *testing.T) {
 		"nothing":   {"v1beta2", "", `clientConfig: {url: "https://a.example.com"}`, nil},
 		"no bundle": {"v1beta2", "", service, []string{"spec.clientConfig.caBundle: is not set, and certificates of Services are seldom signed by a public authority; set it, or the annotation runtime.cluster.x-k8s.io/inject-ca-from-secret"}},
 		"injected":  {"v1beta2", inject, service, nil},
-		"both":      {"v1beta2", inject, "clientConfig: {" + ca + ", service: {namespace: apps, name: s}}", []string{"metadata.annotations[runtime.cluster.x-k8s.io/inject-ca-from-secret]: spec.clientConfig.caBundle is replaced by what the Secret has; leave one of them out"}},
+		"both":      {"v1beta2", inject, "clientConfig: {" + ca + ", service: {namespace: apps, name: s}}", []string{"metadata.annotations[runtime.cluster.x-k8s.io/inject-ca-from-secret]: spec.clientConfig.caBundle is replaced by the CA in the Secret; leave one of the two out"}},
 		"v1alpha1":  {"v1alpha1", "", `clientConfig: {url: "https://a.example.com"}`, []string{"runtime.hookgate.dev/v1alpha1 ExtensionConfig is deprecated; use runtime.hookgate.dev/v1beta2 ExtensionConfig"}},
 	} {
 		t.Run(name, func(t *testing.T) {

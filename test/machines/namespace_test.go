@@ -4,6 +4,8 @@
 package machines
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os/exec"
 	"testing"
 
@@ -11,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/machines"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -25,9 +26,9 @@ func TestNamespaceFlags(t *testing.T) {
 		flags []string
 		lease string
 	}{
-		"namespace":          {[]string{"--namespace", w.namespace}, machines.LeaseName(w.namespace, "")},
-		"all":                {[]string{"--namespace", w.namespace, "--machines-namespace", "*"}, machines.LeaseName("", w.namespace)},
-		"machines-namespace": {[]string{"--namespace", "other", "--machines-namespace", w.namespace}, machines.LeaseName(w.namespace, w.namespace)},
+		"namespace":          {[]string{"--namespace", w.namespace}, leaseName(w.namespace, "")},
+		"all":                {[]string{"--namespace", w.namespace, "--machines-namespace", "*"}, leaseName("", w.namespace)},
+		"machines-namespace": {[]string{"--namespace", "other", "--machines-namespace", w.namespace}, leaseName(w.namespace, w.namespace)},
 	} {
 		filter := []string{"--watch-filter", w.namespace}
 		if name == "namespace" {
@@ -42,4 +43,10 @@ func TestNamespaceFlags(t *testing.T) {
 		})
 		p.Stop()
 	}
+}
+
+// leaseName returns the name of the Lease of controllers of Machines. Another one would let those of two releases work
+// at the same time.
+func leaseName(namespace, watchFilter string) string {
+	return fmt.Sprintf("hookgate-machines-%.4x", sha256.Sum256([]byte(namespace+"/"+watchFilter)))
 }

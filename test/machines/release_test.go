@@ -62,7 +62,7 @@ func TestReleaseCommand(t *testing.T) {
 	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: new("gateway-1"), RenewTime: &now, LeaseDurationSeconds: new(int32(8)),
 	}}
-	lease.Name = machines.LeaseName("", "")
+	lease.Name = "hookgate-machines"
 	w.create(lease)
 	release := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), program, append([]string{"machines", "release", "--kubeconfig", kubeconfig,

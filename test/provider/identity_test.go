@@ -119,7 +119,7 @@ func TestIdentity(t *testing.T) {
 
 	w.delete(identity)
 	eventually(w, identity, "kept", func(i *infrav1.HookgateClusterIdentity) bool {
-		return has(i, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, "is kept for what uses it")
+		return has(i, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, "stays while objects use it")
 	})
 	w.cloud.answers(nil)
 	w.delete(infra)

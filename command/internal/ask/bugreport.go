@@ -57,9 +57,9 @@ func NewBugReportCommand() *cobra.Command {
 		Long: "Write a ZIP file with the state of a gateway: versions, status, handlers, metrics and readiness, and\n" +
 			"for a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains, rules\n" +
 			"and rollouts. It contains names of Clusters, namespaces and hosts.\n\n" +
-			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings, and\n" +
-			"values that differ in rollouts. Secrets in another form cannot be recognized: look through the files, which\n" +
-			"are listed, before you share them.",
+			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings,\n" +
+			"and values that differ in rollouts. Secrets in other forms cannot be recognized: the command\n" +
+			"lists the files, so look through them before you share them.",
 		Example: "  hookgate bug-report\n  hookgate bug-report --context management -f report.zip",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -40,9 +40,11 @@ func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
 			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard\n" +
-			"input. --example prints one to start from. Without --handler, a gateway calls every handler that\n" +
-			"matches. The exit status is 0 if the answer's status is Success, even if the answer asks the caller\n" +
-			"to wait (RETRY AFTER), and 1 if the status is Failure or there is no answer.\n\n" +
+			"input. --example prints one to start from. For lifecycle hooks, GenerateUpgradePlan, GeneratePatches\n" +
+			"and ValidateTopology, FILE may be a Cluster, from which a request without other members is made.\n" +
+			"Without --handler, a gateway calls every handler that matches. The exit status is 0 if the answer's\n" +
+			"status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the status is\n" +
+			"Failure or there is no answer.\n\n" +
 			strings.Join(text.Fold("The hooks, in upper or lower case: "+cmdline.HookNames(hooks)+".", 120), "\n"),
 		Example: "  hookgate call BeforeClusterCreate --example > cluster.yaml\n" +
 			"  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
@@ -93,7 +95,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 		return err
 	}
 	if h.Singleton() && o.handler != "" {
-		return cmdline.Usagef("%s has no handlers: want no --handler", h.Hook)
+		return cmdline.Usagef("%s has no handlers: leave --handler out", h.Hook)
 	}
 	if o.file == "" && !h.Singleton() {
 		return cmdline.Usagef("-f is required: a file with the request of %s; --example prints one", h.Hook)
@@ -106,8 +108,14 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	defer disconnect()
 	request := h.Request.New().Interface()
 	if o.file != "" {
-		if request, err = target.ReadRequest(cmd.InOrStdin(), o.file, h, mandated); err != nil {
+		var ofCluster bool
+		request, ofCluster, err = readExplained(cmd.InOrStdin(), o.file, h, mandated, cmd.ErrOrStderr())
+		if err != nil {
 			return err
+		}
+		if ofCluster {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The request is made from the Cluster in %s, and has no other members; "+
+				"--example prints a whole one.\n", target.InputName(o.file))
 		}
 	}
 	if err := infracommand.CheckParameters(cmd.Context(), hooks, h, o.handler, request, messageOf(server)); err != nil {
@@ -117,6 +125,10 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}
+	called := o.handler
+	if a.Unhandled {
+		called = "(none is for this request)"
+	}
 	body := a.Body
 	if o.decode {
 		if body, err = decodePatches(h, body); err != nil {
@@ -124,10 +136,15 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 		}
 	}
 	err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error {
-		return printers.Answer(w, h, o.handler, a.Message, a.CallID)
+		return printers.Answer(w, h, called, a.Message, a.CallID)
 	})
 	if err != nil {
 		return fmt.Errorf("print answer: %w", err)
+	}
+	if a.Unhandled {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No handler is for this request, so the gateway answered it alone. "+
+			"\"hookgate explain %s -f %s\" says\nwhy, and \"hookgate get handlers\" lists the handlers.\n",
+			h.Hook, cmdline.ShellWord(o.file))
 	}
 	return target.CheckStatus(h, a)
 }
@@ -135,12 +152,12 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 // printExample prints an example of a request of the hook.
 func (o *callOptions) printExample(cmd *cobra.Command, h *catalog.Hook) error {
 	if o.file != "" {
-		return cmdline.Usagef("--example prints a request and calls nothing: want no -f")
+		return cmdline.Usagef("--example prints a request and calls nothing: leave -f out")
 	}
 	example := requests.Example(h.GroupVersionHook)
 	if example == nil {
-		return fmt.Errorf("there is no example of a request of %s: hookgate has those of Cluster API's hooks and of "+
-			"infrastructure", h.Hook)
+		return fmt.Errorf("there is no example of a request of %s: hookgate has examples only for the hooks of "+
+			"Cluster API and of infrastructure", h.Hook)
 	}
 	if _, err := cmd.OutOrStdout().Write(example); err != nil {
 		return fmt.Errorf("print example: %w", err)

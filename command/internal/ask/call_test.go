@@ -219,7 +219,7 @@ func TestCallRefusesInput(t *testing.T) {
 		"NoPEM":           {"a CA file without a certificate", []string{"call", "Discovery", "--ca", "call_test.go"}, "", cmdline.ExitFailed, "read --ca: call_test.go has no certificate in PEM"},
 		"Timeout":         {"no time", []string{"call", "Discovery", "--timeout", "0s"}, "", cmdline.ExitUsage, "--timeout: want more than 0, got 0s"},
 		"Output":          {"another format", []string{"call", "Discovery", "-o", "xml"}, "", cmdline.ExitUsage, `--output "xml": want table, yaml or json`},
-		"DiscoveryOfOne":  {"discovery is of the extension", []string{"call", "discovery", "--handler", "x"}, "", cmdline.ExitUsage, "Discovery has no handlers: want no --handler"},
+		"DiscoveryOfOne":  {"discovery is of the extension", []string{"call", "discovery", "--handler", "x"}, "", cmdline.ExitUsage, "Discovery has no handlers: leave --handler out"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -256,5 +256,61 @@ func TestCallWarnings(t *testing.T) {
 				t.Errorf("%s %v: standard output has the warning:\n%s", server, args, got.Out)
 			}
 		}
+	}
+}
+
+// TestCallWarnsOfMisspeltMembers sends a request with a member that the hook does not have, and says so.
+func TestCallWarnsOfMisspeltMembers(t *testing.T) {
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{
+		"BeforeClusterUpgrade": {Body: commandtest.Reply("BeforeClusterUpgrade", `"status":"Success"`)},
+	})
+	request := `{"cluster": {}, "toKubernetesVerson": "v1.36.0"}`
+	got := commandtest.Hookgate(t, request, "call", "BeforeClusterUpgrade", "-f", "-", "--server", f.HTTP.URL, "--ca", f.CAFile)
+	want := "Warning: the request: BeforeClusterUpgradeRequest has no member toKubernetesVerson: did you mean toKubernetesVersion?\n"
+	if got.Code != 0 || !strings.Contains(got.ErrOut, want) {
+		t.Errorf("got %d %s\nwant %s", got.Code, got.ErrOut, want)
+	}
+}
+
+// A call that met no handler says so in the table, and below it in every format: its status is Success all the same.
+func TestCallThatMetNoHandler(t *testing.T) {
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"BeforeClusterCreate": {
+		Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0`), Unhandled: true,
+	}})
+	for transport, server := range f.Servers() {
+		for format, want := range map[string]string{"table": "\nHANDLER       (none is for this request)\n", "json": `"status": "Success"`} {
+			got := commandtest.Hookgate(t, commandtest.ACluster, append([]string{"call", "BeforeClusterCreate", "-f", "-", "-o", format}, server...)...)
+			const said = `No handler is for this request, so the gateway answered it alone. "hookgate explain BeforeClusterCreate -f -" says`
+			if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, want) || !strings.HasPrefix(got.ErrOut, said) {
+				t.Errorf("%s, %s: %+v", transport, format, got)
+			}
+		}
+	}
+}
+
+// A Cluster in place of a request is sent as the cluster of one, as hookgate explain does.
+func TestCallWithACluster(t *testing.T) {
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{"BeforeClusterCreate": {
+		Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0`),
+	}})
+	const cluster = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: c, namespace: team-a}\n"
+	for transport, server := range f.Servers() {
+		got := commandtest.Hookgate(t, cluster, append([]string{"call", "BeforeClusterCreate", "-f", "-"}, server...)...)
+		_, _, body := f.Asked()
+		if got.Code != cmdline.ExitDone || !strings.Contains(body, `"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"team-a"}}`) ||
+			!strings.Contains(got.ErrOut, "The request is made from the Cluster in standard input, and has no other members") {
+			t.Errorf("%s: %+v\n%s", transport, got, body)
+		}
+		got = commandtest.Hookgate(t, cluster, append([]string{"call", "UpdateMachine", "-f", "-"}, server...)...)
+		if got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "a Cluster is not enough for a request of UpdateMachine") {
+			t.Errorf("%s: %+v", transport, got)
+		}
+	}
+}
+
+// A name that no hook resembles gets no guess.
+func TestCallGuessesNoFarHook(t *testing.T) {
+	if got := commandtest.Hookgate(t, "", "call", "Nope"); got.Code != cmdline.ExitUsage || !strings.HasPrefix(got.ErrOut, `hookgate: no hook "Nope". The hooks are `) {
+		t.Errorf("%+v", got)
 	}
 }

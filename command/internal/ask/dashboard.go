@@ -19,25 +19,33 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
 // dashboardOptions are the flags of hookgate dashboard.
 type dashboardOptions struct {
 	target.StatusOptions
-	port    uint16
-	browser bool
+	hooks     *catalog.Catalog
+	ofCluster ClusterActions
+	port      uint16
+	browser   bool
 }
 
-// NewDashboardCommand returns the command hookgate dashboard.
-func NewDashboardCommand() *cobra.Command {
-	var o dashboardOptions
+// NewDashboardCommand returns the command hookgate dashboard. ofCluster returns what commands do in the cluster of a
+// gateway.
+func NewDashboardCommand(hooks *catalog.Catalog, ofCluster ClusterActions) *cobra.Command {
+	o := dashboardOptions{hooks: hooks, ofCluster: ofCluster}
 	cmd := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Open a gateway's page in the browser",
 		Long: "Serve a gateway's page about its extensions on this machine until Ctrl-C, and open it in the\n" +
 			"browser. The page has a loopback address: while the command runs, other users of this machine can open it,\n" +
-			"too, and see everything that --token-file and --cert permit.",
+			"too, and see everything that --token-file and --cert permit.\n\n" +
+			"Its buttons do what commands do, with your rights: approve, promote, abort, resume or undo a rollout, lift\n" +
+			"a hold, record a handler, explain a request. Each shows first what it changes. A browser has to show the\n" +
+			"code that the command prints, once; other users of this machine do not have it.",
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,10 +76,20 @@ func (o *dashboardOptions) serve(cmd *cobra.Command, c *target.StatusClient) err
 		return fmt.Errorf("listen for the browser (--port): %w", err)
 	}
 	address := listener.Addr().String()
-	server := &http.Server{Handler: forward(c, address), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	page := "http://" + address + "/"
+	acts, stop, err := o.serveActions(cmd, c, page)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stop()
+	server := &http.Server{
+		Handler: forward(c, address, acts.Header()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	_, _ = fmt.Fprintln(cmd.OutOrStdout(), page)
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "The page is served until Ctrl-C.")
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "To use its buttons, open %s once, or enter the code %s when the page asks.\n",
+		acts.Link(), acts.Code())
 	if o.browser {
 		if err := openBrowser(ctx, page); err != nil {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The browser could not be opened, so open the page yourself: %s.\n", err)
@@ -91,14 +109,16 @@ var passed = []string{
 }
 
 // forward returns a handler that asks the gateway. It answers only what is asked of address, so that a page of another
-// site, whose name leads here, learns nothing, and passes on only what reads.
-func forward(c *target.StatusClient, address string) http.Handler {
+// site, whose name leads here, learns nothing, and passes on only what reads. actionsHeader tells the gateway which
+// actions its page may link to.
+func forward(c *target.StatusClient, address, actionsHeader string) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Transport: c.HTTP.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(c.Base)
 			r.Out.Header.Del("Cookie")
 			r.Out.Header.Del("Authorization")
+			r.Out.Header.Set(status.ActionsHeader, actionsHeader)
 			if c.Token != "" {
 				r.Out.Header.Set("Authorization", "Bearer "+c.Token)
 			}

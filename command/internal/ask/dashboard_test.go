@@ -4,6 +4,7 @@
 package ask_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -39,9 +40,10 @@ func TestDashboard(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			out, done := make(commandtest.Announced, 1), make(chan int)
+			var says bytes.Buffer
 			go func() {
 				done <- commandtest.Run(ctx, []string{"dashboard", "--kubeconfig", g.Kubeconfig, "--browser=" + browser}, strings.NewReader(""),
-					out, io.Discard, func(string) (string, bool) { return "", false })
+					out, &says, func(string) (string, bool) { return "", false })
 			}()
 			var page string
 			select {
@@ -63,8 +65,8 @@ func TestDashboard(t *testing.T) {
 				}
 			}
 			stop()
-			if code := <-done; code != cmdline.ExitDone {
-				t.Errorf("ended with status %d", code)
+			if code := <-done; code != cmdline.ExitDone || !strings.Contains(says.String(), "The page is served until Ctrl-C.\n") {
+				t.Errorf("ended with status %d: %s", code, &says)
 			}
 			if _, err := os.Stat(opened); (err == nil) != (browser == "true") {
 				t.Errorf("opened: %v", err)
@@ -132,7 +134,7 @@ func TestDashboardPassesOnLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	h := ask.Forward(c, "127.0.0.1:1")
+	h := ask.Forward(c, "127.0.0.1:1", "1 lift")
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", nil)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

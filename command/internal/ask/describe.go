@@ -33,7 +33,7 @@ func NewDescribeCommand() *cobra.Command {
 			"For a HookRule or a HookJob, which has no server, show the same about its handler, and whether it is in\n" +
 			"effect. For a HandlerChain, show its steps in order, with the settings in effect, and what keeps it from\n" +
 			"being called.\n\n" +
-			"The numbers are those of one gateway process, in the last five minutes.",
+			"The numbers come from one gateway process, and are those of the last five minutes.",
 		Example: "  hookgate describe acme\n" +
 			"  hookgate describe rollout acme\n" +
 			"  hookgate describe rule approved\n" +
@@ -133,7 +133,7 @@ func describe(o *target.StatusOptions, cmd *cobra.Command, what describable, nam
 			return err
 		}
 		if n := len(what.names(g)); n != 1 {
-			return fmt.Errorf("gateway %s: the status has %d %ss, want %s alone", c.Name(), n, what.kind, name)
+			return fmt.Errorf("gateway %s: the status has %d %ss, want only %s", c.Name(), n, what.kind, name)
 		}
 		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
 			body:  func() ([]byte, error) { return body, nil },

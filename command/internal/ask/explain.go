@@ -31,6 +31,8 @@ type explainOptions struct {
 	versions         *hookversion.Converter
 	extensionConfigs string
 	call             bool
+	// connect opens the gateway, if the flags do not say which one.
+	connect func(mandated *codec.Codec, errOut io.Writer) (*target.Server, func(), error)
 }
 
 // NewExplainCommand returns the command hookgate explain.
@@ -48,8 +50,9 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"selectors need, so conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
-			"The exit status is 0 if handlers would be called, or if the hook goes to all that match and none\n" +
-			"does. It is 1 if the call would fail before that or, with --call, if it fails.",
+			"The exit status is 0 if handlers would be called, or if the hook goes to all matching handlers\n" +
+			"and none matches. It is 1 if the call would fail before it reaches a handler or, with --call,\n" +
+			"if the call fails.",
 		Example: "  hookgate explain BeforeClusterUpgrade -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate explain GeneratePatches -f request.yaml --extension-configs manifests/ --call\n" +
 			"  hookgate explain CanUpdateMachine -f request.yaml --context management -o json",
@@ -101,7 +104,7 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
 	}
 	mandated := codec.New(hooks)
-	request, ofCluster, err := readExplained(cmd.InOrStdin(), o.file, h, mandated)
+	request, ofCluster, err := readExplained(cmd.InOrStdin(), o.file, h, mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -158,7 +161,13 @@ func (o *explainOptions) inProcess(
 func (o *explainOptions) ask(
 	cmd *cobra.Command, mandated *codec.Codec, h *catalog.Hook, request proto.Message,
 ) (*gateway.Explanation, error) {
-	server, disconnect, err := o.Connect(cmd, mandated, cmd.ErrOrStderr())
+	connect := o.connect
+	if connect == nil {
+		connect = func(mandated *codec.Codec, errOut io.Writer) (*target.Server, func(), error) {
+			return o.Connect(cmd, mandated, errOut)
+		}
+	}
+	server, disconnect, err := connect(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}

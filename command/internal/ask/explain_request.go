@@ -31,9 +31,10 @@ type clusterObject struct {
 	} `json:"metadata"`
 }
 
-// readExplained reads a request of the hook from a file, or a Cluster, of which it makes one.
+// readExplained reads from a file a request of the hook, or a Cluster, for which it makes one. It writes misspelt
+// members to warnings.
 func readExplained(
-	in io.Reader, path string, h *catalog.Hook, c *codec.Codec,
+	in io.Reader, path string, h *catalog.Hook, c *codec.Codec, warnings io.Writer,
 ) (request proto.Message, ofCluster bool, err error) {
 	body, err := target.ReadJSON(in, path)
 	if err != nil {
@@ -42,7 +43,7 @@ func readExplained(
 	var o clusterObject
 	if err := json.Unmarshal(body, &o); err != nil || o.Kind != "Cluster" ||
 		!strings.HasPrefix(o.APIVersion, "cluster.x-k8s.io/") {
-		request, err := target.DecodeRequest(body, path, h, c)
+		request, err := target.DecodeRequest(body, path, h, c, warnings)
 		return request, false, err
 	}
 	if request = requestAbout(&o, body, h); request == nil {

@@ -74,8 +74,14 @@ func (t *explanationTable) write(x *gateway.Explanation) error {
 			t.section("ONLY AUDITS", r.Name, "the caller gets an answer as if nothing applied")
 		}
 		if r.LiftedBy != "" {
-			t.section("HOLD IS LIFTED", r.Name, fmt.Sprintf("if it holds the Cluster, liftedHolds of ExtensionPolicy %q lets "+
-				"it go on", r.LiftedBy))
+			t.section("HOLD IS LIFTED", r.Name, fmt.Sprintf("if the handler holds the Cluster, liftedHolds of "+
+				"ExtensionPolicy %q lifts the hold", r.LiftedBy))
+		}
+		if r.OnHold != "" {
+			t.section("STOPS WHILE IT HOLDS", r.Name, "the steps after it are not called until it lets the Cluster go on")
+		}
+		if r.OnHold != "" {
+			t.section("STOPS WHILE IT HOLDS", r.Name, "the steps after it are not called until it lets the Cluster go on")
 		}
 		if r.Messages != "" {
 			t.section("MASKED", r.Name, "times, durations and identifiers in its message, by messages: "+r.Messages)

@@ -72,6 +72,7 @@ func TestDescribeChain(t *testing.T) {
 			nil,
 			{"STEP", "NOTE"},
 			{"1", "adds the settings mode, zone"},
+			{"1", "while it holds, the steps after it are not called"},
 			{"2", "it is not registered, and passed over"},
 			nil,
 			{"NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE"},

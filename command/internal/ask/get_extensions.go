@@ -56,12 +56,11 @@ func newGetExtensionsCommand() *cobra.Command {
 		Short:   "List the extensions, and whether they are up",
 		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
 			"minutes, and their last errors.\n\n" +
-			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with the conditions that a\n" +
-			"gateway writes:\n" +
-			"Discovered, whether the extension has answered with its handlers, and Available, whether calls\n" +
-			"are sent to the extension: after failures, its circuit opens, and no calls are sent while the circuit is\n" +
-			"open. This needs no gateway. Add\n" +
-			"--gateway to list the extensions of the gateway in that cluster.",
+			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with two conditions\n" +
+			"that a gateway writes. Discovered tells whether the extension has answered with its handlers.\n" +
+			"Available tells whether calls are sent to the extension: failures open its circuit, and while\n" +
+			"the circuit is open, no calls are sent. This needs no gateway. Add --gateway to list the\n" +
+			"extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
 			"  hookgate get extensions acme --watch\n" +
 			"  hookgate get extensions --gateway hookgate-system --context management\n" +
@@ -87,7 +86,7 @@ func newGetExtensionsCommand() *cobra.Command {
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"list only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
-		"format: table, wide, name, or yaml or json, which have the form of the status of the gateway")
+		"format: table, wide, name, yaml or json; yaml and json have the form of the gateway's status")
 	f.BoolVarP(&o.watch, "watch", "w", false, "list again whenever the state of an extension changes")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
@@ -137,11 +136,15 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 		before = states
 		if len(g.Extensions) == 0 {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.Name())
-			return nil
+			return cmdline.NewScreen(cmd.ErrOrStderr()).Write(false, func(w io.Writer) error {
+				return printers.Notices(w, g)
+			})
 		}
 		err = show(s, &list{
 			body: func() ([]byte, error) { return body, nil }, names: extensionNames(g),
-			table: func(w io.Writer, wide bool) error { return printers.Extensions(w, g, wide) },
+			table: func(w io.Writer, wide bool) error {
+				return errors.Join(printers.Extensions(w, g, wide), printers.Notices(w, g))
+			},
 		})
 		if err != nil {
 			return backoff.Permanent(fmt.Errorf("print extensions: %w", err))
@@ -194,12 +197,15 @@ func (o *extensionsOptions) follow(cmd *cobra.Command, look func(c *target.Statu
 	return err
 }
 
-// statesOf returns a text that differs if the state of an extension does. It is not empty.
+// statesOf returns a text that differs if the state of an extension does, or what needs attention. It is not empty.
 func statesOf(g *status.Gateway) string {
 	var b strings.Builder
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
-		fmt.Fprintf(&b, "%s %s %s %t %d\n", x.Name, x.State, x.Circuit.State, x.Stale, len(x.Handlers))
+		fmt.Fprintf(&b, "%s %s %s %t %d %t\n", x.Name, x.State, x.Circuit.State, x.Stale, len(x.Handlers), x.Expiring != "")
+	}
+	for _, n := range g.Notices {
+		fmt.Fprintln(&b, n.Name, n.Text, n.Details)
 	}
 	return b.String() + "."
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/command/internal/commandtest"
+	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
@@ -49,6 +50,23 @@ func TestGetExtensions(t *testing.T) {
 	none := commandtest.Hookgate(t, "", "get", "extensions", "--kubeconfig", commandtest.ApiServer(t, map[string][]any{commandtest.ListedConfigs: nil}))
 	if none.Code != cmdline.ExitDone || none.Out != "" || none.ErrOut != "There are no ExtensionConfigs.\n" {
 		t.Errorf("without any: %+v", none)
+	}
+}
+
+// TestGetExtensionsShowsNotices checks that mistakes in manifests stand below the table, and without one, too.
+func TestGetExtensionsShowsNotices(t *testing.T) {
+	g := commandtest.GatewayStatus()
+	g.Notices = []status.Notice{{Name: "manifests", Text: "2 errors", Details: []string{"d/a.yaml:3: wrong", "d/b.yaml:7: too\x1b[2J"}}}
+	server := commandtest.ServeStatus(t, func() *status.Gateway { return g })
+	want := "NOTICE      MESSAGE\nmanifests   2 errors\n            d/a.yaml:3: wrong\n            d/b.yaml:7: too\\x1b[2J\n"
+	got := commandtest.Hookgate(t, "", "get", "extensions", "--diagnostics", server.URL)
+	if got.Code != cmdline.ExitDone || !strings.HasSuffix(got.Out, "\n\n"+want) {
+		t.Errorf("got %+v, want a table and\n%s", got, want)
+	}
+	g.Extensions = nil
+	got = commandtest.Hookgate(t, "", "get", "extensions", "--diagnostics", server.URL)
+	if got.Code != cmdline.ExitDone || got.Out != "" || !strings.HasSuffix(got.ErrOut, " has no extensions.\n\n"+want) {
+		t.Errorf("without extensions: got %+v, want\n%s", got, want)
 	}
 }
 

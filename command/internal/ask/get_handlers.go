@@ -35,17 +35,18 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"failure policy, order, and the version of objects that they get. HANDLER is the name to use with\n" +
 			"\"hookgate call --handler\", and OFFERED AS the name that Cluster API sees. Cluster API sees one handler\n" +
 			"for each lifecycle hook, which stands for all handlers listed under its name.\n\n" +
-			"With --server, or with credentials alone, list the answer to discovery of a gateway or an extension.\n" +
-			"There, TIMEOUT is how long a caller should wait. A gateway adds up to a second to the extension's own\n" +
-			"timeout, so that 10s become 11s: it can then end a call and report it before the caller gives up.",
+			"With --server, or with credentials alone, list the answer to discovery of a gateway or an\n" +
+			"extension. There, TIMEOUT is how long a caller should wait. A gateway adds up to a second to\n" +
+			"the extension's own timeout (10s become 11s), so that it can end a call and report it before\n" +
+			"the caller gives up.",
 		Example: "  hookgate get handlers\n" +
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +
 			"  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cmdline.Usagef("want no names, got %q; \"hookgate describe EXTENSION\" has the handlers of one "+
-					"extension", args[0])
+				return cmdline.Usagef("want no names, got %q; \"hookgate describe EXTENSION\" shows the "+
+					"handlers of one extension", args[0])
 			}
 			return nil
 		},

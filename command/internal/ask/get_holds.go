@@ -4,7 +4,6 @@
 package ask
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -32,11 +31,12 @@ func newGetHoldsCommand() *cobra.Command {
 		Use:     "holds [CLUSTER]",
 		Aliases: []string{"hold"},
 		Short:   "List the Clusters that wait for a handler, and why",
-		Long: "List the Clusters that cannot go on because a handler holds them with retryAfterSeconds, answers\n" +
-			"Failure, or does not answer. A gateway process knows only the calls that it made itself: through the API\n" +
-			"server, all replicas are queried, and the last answer about each Cluster counts.\n\n" +
-			"Below them are the Clusters that occupy the places of HookRules with concurrency, for which others\n" +
-			"wait; \"hookgate get rules\" has these as JSON.",
+		Long: "List the Clusters that cannot go on because a handler holds them with retryAfterSeconds,\n" +
+			"answers Failure, or does not answer. A gateway process knows only the calls that it made\n" +
+			"itself. If the command connects through the API server, it queries all replicas, and shows the\n" +
+			"last answer about each Cluster.\n\n" +
+			"Below them are the Clusters that hold the places of HookRules with concurrency while other\n" +
+			"Clusters wait for a place; \"hookgate get rules -o json\" has these, too.",
 		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -101,7 +101,7 @@ func (o *holdsOptions) print(
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There may be more: the gateway had no room for %d holds.\n", g.MissedHolds)
 	}
 	l := &list{
-		body:  func() ([]byte, error) { return json.Marshal(g.Holds) },
+		body:  membersOf("holds", g.Holds),
 		names: waitingClusters(g),
 		table: func(w io.Writer, _ bool) error { return printHolds(w, g) },
 	}

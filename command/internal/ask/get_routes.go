@@ -24,13 +24,14 @@ func newGetRoutesCommand() *cobra.Command {
 		Use:     "routes NAMESPACE/CLUSTER",
 		Aliases: []string{"route"},
 		Short:   "List which handlers answer which hook for a Cluster, and in which order",
-		Long: "List which handlers the hooks of a Cluster go to, judging by the labels of its namespace. Handlers of\n" +
-			"a hook with the same TURN are called at the same time, and those of the next turn once these have answered;\n" +
-			"2.1 is the first step of the chain that has turn 2. A handler without a turn is called if the caller names\n" +
-			"it, as a ClusterClass does, or if it is the only one of its hook.\n\n" +
-			"(conditional) means that a policy or a rule decides by the request whether the handler is called:\n" +
-			"\"hookgate explain\" shows the decision for one request. A gateway process knows only the Clusters that its\n" +
-			"own calls were about.",
+		Long: "List which handlers the hooks of a Cluster go to, judging by the labels of its namespace.\n" +
+			"Handlers of a hook with the same TURN are called at the same time; the next turn begins once\n" +
+			"they have answered. 2.1 is the first step of the chain that has turn 2. A handler without a\n" +
+			"turn is called if the caller names it, as a ClusterClass does, or if it is the only one of its\n" +
+			"hook.\n\n" +
+			"(conditional) means that a policy or a rule decides for each request whether the handler is\n" +
+			"called: \"hookgate explain\" shows the decision for one request. A gateway process knows only\n" +
+			"the Clusters that its own calls were about.",
 		Example: "  hookgate get routes team-a/prod\n" +
 			"  hookgate get routes team-a/prod --gateway hookgate-system --context management -o wide",
 		Args: func(_ *cobra.Command, args []string) error {

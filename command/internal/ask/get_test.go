@@ -52,7 +52,7 @@ func TestGetUsage(t *testing.T) {
 	}{
 		{[]string{"get"}, "say what to get: handlers, extensions, rollouts, rules, jobs, chains, policies, holds, routes, clusters, machines or pools"},
 		{[]string{"get", "pods"}, `cannot get "pods": want handlers, extensions, rollouts, rules, jobs, chains, policies, holds, routes, clusters, machines or pools`},
-		{[]string{"get", "handlers", "x"}, `want no names, got "x"; "hookgate describe EXTENSION" has the handlers of one extension`},
+		{[]string{"get", "handlers", "x"}, `want no names, got "x"; "hookgate describe EXTENSION" shows the handlers of one extension`},
 		{[]string{"get", "extensions", "x", "y"}, "want the name of one extension at most, got 2 names"},
 		{[]string{"describe", "extension", "x", "y"}, "want the name of one extension, see \"hookgate get extensions\"; got 2 names"},
 		{[]string{"describe", "chain", "x", "y"}, "want the name of one chain, see \"hookgate get chains\"; got 2 names"},

@@ -39,9 +39,10 @@ func NewRecordCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record HANDLER",
 		Short: "Record the calls of one handler of a running gateway",
-		Long: "Write the calls that a gateway makes to one handler into a file, until --for has passed, the file has\n" +
-			"--max-bytes, or Ctrl-C. The gateway needs no --record for it, and removes the secrets that it recognizes\n" +
-			"before it sends a call here. \"hookgate replay\" reads the file.\n\n" +
+		Long: "Write the calls that a gateway makes to one handler into a file, until the time of --for has\n" +
+			"passed, the file has the size of --max-bytes, or you press Ctrl-C. The gateway does not need\n" +
+			"its flag --record for this. It removes the secrets that it recognizes before it sends a call\n" +
+			"to this command. \"hookgate replay\" reads the file.\n\n" +
 			"If a gateway in a cluster has several replicas, --gateway NAMESPACE/POD names the one to record.",
 		Example: "  hookgate record patch.acme --for 10m\n" +
 			"  hookgate record patch.acme --context management -f before.jsonl",

@@ -45,13 +45,15 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE... --server URL",
 		Short: "Send recorded calls to an extension or a gateway, and show which answers differ",
-		Long: "Send the calls of a recording (\"hookgate serve --record\") to an extension or a gateway, one after the\n" +
-			"other, and show which answers differ from the recorded ones. Patches are compared by what they make\n" +
-			"of the objects, not by their text. \"-\" is standard input.\n\n" +
-			"Without --all-hooks, hooks that act are left out: UpdateMachine, those that begin with After, those of\n" +
-			"infrastructure and of other groups, and calls that HookJobs have answered. So are calls that a gateway\n" +
-			"has made to compare the versions of a rollout, unless --handler names the version. The exit status is 0\n" +
-			"if no answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was wrong.",
+		Long: "Send the calls of a recording (\"hookgate serve --record\") to an extension or a gateway,\n" +
+			"one after the other, and show which answers differ from the recorded ones. Patches are\n" +
+			"compared by the objects that they produce, not by their text. \"-\" is standard input.\n\n" +
+			"Without --all-hooks, calls that have side effects are left out: those of UpdateMachine, of\n" +
+			"hooks that begin with After, and of hooks of infrastructure and of other groups, and those\n" +
+			"that HookJobs have answered. Calls that a gateway has made to compare the versions of a\n" +
+			"rollout are left out, too, unless --handler names the version. The exit status is 0 if no\n" +
+			"answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was\n" +
+			"wrong.",
 		Example: "  hookgate replay recording/*.jsonl --server https://127.0.0.1:9443 --ca dev-ca.crt\n" +
 			"  hookgate replay calls.jsonl --server grpcs://acme-v7.example:9090 --handler patch.acme-v6 --as patch \\\n" +
 			"    --ignore /message --ignore /spec/template/metadata/annotations",
@@ -68,14 +70,16 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 		"replay only the calls of this handler: its registered name, such as patch.acme; the name of a version in a "+
 			"rollout, such as patch.acme-v7; or the extension's own name for it")
 	f.StringVar(&o.as, "as", "",
-		"call this handler instead; needs --handler; by default the handler with the same name or, at an extension, "+
-			"with the extension's own name for it")
+		"name of the handler to call instead; needs --handler; by default, a gateway is called with the same "+
+			"name, and an extension with its own name for the handler")
 	f.StringVar(&o.hook, "hook", "", "replay only the calls of this hook")
 	f.StringArrayVar(&o.ignore, "ignore", nil,
-		"JSON pointer of a value that may differ, such as /message or /retryAfterSeconds, in answers and in the objects "+
-			"that patches change; * is any one token, ** any number; may be given several times")
-	f.BoolVar(&o.all, "all-hooks", false, "replay hooks that act, too: the server carries them out again")
-	f.Float64Var(&o.rate, "rate", 0, "most calls per second; 0 sends each as soon as the one before is answered")
+		"JSON pointer to a value that may differ, such as /message or /retryAfterSeconds, in answers and in the "+
+			"objects that patches change; * stands for any one token, ** for any number of tokens; may be given "+
+			"several times")
+	f.BoolVar(&o.all, "all-hooks", false, "replay calls with side effects, too: the server carries them out again")
+	f.Float64Var(&o.rate, "rate", 0, "most calls per second; 0 sends each call as soon as the one before has "+
+		"been answered")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format of the result: table, yaml or json")
 	o.AddFlags(f)
 	o.Gateway.AddFlags(f)
@@ -141,7 +145,7 @@ func (o *replayOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, names []
 func (o *replayOptions) config(hooks *catalog.Catalog) (c replay.Config, err error) {
 	c = replay.Config{Hooks: hooks, Codec: codec.New(hooks), Handler: o.handler, Hook: o.hook, All: o.all}
 	if o.as != "" && o.handler == "" {
-		return c, cmdline.Usagef("--as needs --handler, whose calls it is for")
+		return c, cmdline.Usagef("--as needs --handler, which names the handler whose calls are replayed")
 	}
 	if o.hook != "" {
 		h, err := cmdline.HookNamed(hooks, o.hook)
@@ -149,7 +153,8 @@ func (o *replayOptions) config(hooks *catalog.Catalog) (c replay.Config, err err
 			return c, err
 		}
 		if replay.Acts(h) && !o.all {
-			return c, cmdline.Usagef("--hook %s: the hook acts, so its calls are replayed only with --all-hooks", h.Hook)
+			return c, cmdline.Usagef("--hook %s: calls of this hook have side effects, and are replayed only "+
+				"with --all-hooks", h.Hook)
 		}
 	}
 	if !(o.rate >= 0 && o.rate <= 1e6) { // NaN is neither
@@ -273,7 +278,7 @@ func printReplay(w io.Writer, r *replay.Result) error {
 		what string
 	}{
 		{r.Failed, "could not be replayed"}, {r.Comparisons, "that compared versions of a rollout left out"},
-		{r.Acting, "of hooks that act left out (--all-hooks)"},
+		{r.Acting, "with side effects left out (--all-hooks)"},
 		{r.Unanswered, "without a recorded answer left out"}, {r.Filtered, "not asked for"},
 		{r.Redacted, "replayed without values that were redacted, so that their answers may differ"},
 	} {

@@ -165,7 +165,7 @@ func TestReplayAgainstAGateway(t *testing.T) {
 		}
 	}
 	got := commandtest.Hookgate(t, strings.Replace(replayLine, `"name":`, `"kind":"HookJob","name":`, 1), append([]string{"replay", "-"}, f.Servers()["https"]...)...)
-	if !strings.Contains(got.ErrOut, "no call was replayed") || !strings.Contains(got.Out, "1 of hooks that act left out") {
+	if !strings.Contains(got.ErrOut, "no call was replayed") || !strings.Contains(got.Out, "1 with side effects left out") {
 		t.Errorf("a HookJob: %+v", got)
 	}
 	f.Replies["BeforeClusterCreate"] = commandtest.FakeReply{Status: 502, Body: `{"message":"broken"}`}

@@ -102,7 +102,7 @@ func TestDescribe(t *testing.T) {
 		{"Pending:", "called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: it has not been discovered at https://new.example"},
 		{"Namespaces:", "those with tier=gold"},
 		{"Discovery:", "fails for 60s: connection refused; its last known 1 handler is still served"},
-		{"Circuit:", "half-open, because calls failed with Unreachable, for 60s, opened 2 times"},
+		{"Server circuit:", "half-open, because calls failed with Unreachable, for 60s, opened 2 times"},
 		{"Calls now:", "3 in flight of 256, 1 waiting of 1024"},
 		{"Calls:", "100 in 5m, 7 failed, p50 1.2ms, p99 1.2s, 1 near the timeout"},
 		nil,
@@ -125,6 +125,18 @@ func TestDescribe(t *testing.T) {
 	}
 	if got = commandtest.Hookgate(t, "", "describe", "acme", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.Out, "callId: CALL\n") {
 		t.Errorf("YAML: %s", got.Out)
+	}
+}
+
+// Scripts read an object, so that members can be added.
+func TestGetHoldsIsAnObject(t *testing.T) {
+	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
+	for args, want := range map[string]int{"": 2, "d": 0} {
+		got := commandtest.Hookgate(t, "", append([]string{"get", "holds", "--diagnostics", s.URL, "-o", "json"}, strings.Fields(args)...)...)
+		var list struct{ Holds []status.Hold }
+		if err := json.Unmarshal([]byte(got.Out), &list); err != nil || len(list.Holds) != want || list.Holds == nil {
+			t.Errorf("%q: got %d, want %d: %v\n%s", args, len(list.Holds), want, err, got.Out)
+		}
 	}
 }
 

@@ -49,11 +49,11 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	cmd := &cobra.Command{
 		Use:   "test FILE...",
 		Short: "Run the tests of HandlerChains",
-		Long: "Run HandlerChainTests, which are files beside a HandlerChain: call the chain with their requests, and\n" +
-			"compare the objects, the answers and the failures with the expected ones. docs/explain.md describes the\n" +
-			"files.\n\n" +
-			"With --extension-configs, no gateway is needed: the chains and extensions are those of the\n" +
-			"directory, and the extensions are discovered and called from here.\n\n" +
+		Long: "Run HandlerChainTests, which are files beside a HandlerChain: call the chain with the\n" +
+			"requests in the tests, and compare the objects, the answers and the failures with the expected\n" +
+			"ones. docs/explain.md describes the files.\n\n" +
+			"With --extension-configs, no gateway is needed: the command reads the chains and\n" +
+			"ExtensionConfigs of the directory, and discovers and calls the extensions itself.\n\n" +
 			"The exit status is 0 if every case passes, and 1 if one fails.",
 		Example: "  hookgate chain test chains/*.test.yaml --extension-configs manifests/\n" +
 			"  hookgate chain test platform.test.yaml --server https://gateway.example:9443 --ca ca.crt",

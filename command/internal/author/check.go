@@ -56,9 +56,10 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
 			"unix:///PATH for gRPC.\n\n" +
 			"Every handler is called several times with made-up objects, including UpdateMachine and\n" +
-			"BeforeClusterDelete: check an instance that takes no real action. Infrastructure is made only with\n" +
-			"--infrastructure: a cluster, a machine and a pool of two, in the real backend, deleted at the end.\n" +
-			"--watch repeats the checks whenever the extension restarts, and prints what has changed.\n\n" +
+			"BeforeClusterDelete: check an instance that takes no real action. Infrastructure is made only\n" +
+			"with --infrastructure: a cluster, a machine, and a pool of two machines, in the real backend.\n" +
+			"They are deleted at the end. --watch repeats the checks whenever the extension restarts, and\n" +
+			"prints what has changed.\n\n" +
 			"The exit status is 0 if no rule of level MUST is broken, 1 if one is, and 2 if the command was wrong.\n" +
 			"After Ctrl-C, it prints the results so far and the checks that were not run; the exit status is 1.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
@@ -83,15 +84,15 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	o.AddCredentialFlags(f)
 	f.StringSliceVar(&o.only, "only", nil,
 		"checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
-	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
+	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form, even if --only names them")
 	f.StringArrayVar(&o.requests, "request", nil,
 		"HOOK=FILE, a request in YAML or JSON to send instead of the built-in one; may be given several times")
 	f.StringVar(&o.provides, "infrastructure", "",
 		"FILE in YAML or JSON with the parameters and credentials for the infrastructure that the checks make and "+
 			"delete: cluster, machine, machinePool, credentials, version, bootstrap, waitSeconds")
 	f.StringVar(&o.objects, "cluster-api-version", "",
-		"version of Cluster API objects to send: v1beta1 or v1beta2. By default the version that a gRPC extension "+
-			"states, or else the version of the requests, which is v1beta2 for the built-in ones")
+		"version of Cluster API objects to send: v1beta1 or v1beta2. By default, the version that a gRPC "+
+			"extension states; for other extensions, requests are sent unchanged (the built-in ones have v1beta2)")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format of the results: table, which lists the findings; json; or junit, XML for CI systems")
 	f.BoolVar(&o.list, "list", false, "print the checks without running them")
@@ -100,7 +101,7 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.BoolVar(&o.watches, "watch", false,
 		"check again whenever the extension restarts or its answer to Discovery changes, until Ctrl-C; the last results "+
 			"decide the exit status")
-	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long all checks together may take, each time")
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long one run of all checks may take")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"only": completeChecks(), "skip": completeChecks()})
 	return cmd
 }
@@ -112,7 +113,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 		return cmdline.Usagef("--output %q: want table, json or junit", o.output)
 	}
 	if o.watches && o.output != cmdline.FormatTable {
-		return cmdline.Usagef("--watch prints for people: want --output table, got %s", o.output)
+		return cmdline.Usagef("--watch prints tables only: want --output table, got %s", o.output)
 	}
 	if o.objects != "" {
 		if err := hook.CheckClusterAPIVersion(o.objects); err != nil {
@@ -130,7 +131,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	if target.Token, err = o.Bearer(); err != nil {
 		return err
 	}
-	requests, err := o.readRequests(cmd.InOrStdin(), hooks)
+	requests, err := o.readRequests(cmd.InOrStdin(), hooks, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,9 @@ func checkError(err error) error {
 }
 
 // readRequests reads the files of --request.
-func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[string][]byte, error) {
+func (o *checkOptions) readRequests(
+	in io.Reader, hooks *catalog.Catalog, warnings io.Writer,
+) (map[string][]byte, error) {
 	mandated := codec.New(hooks)
 	requests := map[string][]byte{}
 	for _, r := range o.requests {
@@ -195,7 +198,7 @@ func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[s
 		if !ok || !known || file == "" {
 			return nil, cmdline.Usagef("--request %q: want HOOK=FILE; the hooks are %s", r, cmdline.HookNames(hooks))
 		}
-		message, err := target.ReadRequest(in, file, h, mandated)
+		message, err := target.ReadRequest(in, file, h, mandated, warnings)
 		if err != nil {
 			return nil, err
 		}
@@ -243,10 +246,10 @@ func (o *checkOptions) printChecks(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		return e.Encode(conformance.Checks())
+		return e.Encode(map[string]any{"checks": conformance.Checks()})
 	case cmdline.FormatTable:
 	default:
-		return cmdline.Usagef("--list has table and json, not --output %s", o.output)
+		return cmdline.Usagef("--list prints a table or json: want --output table or json, got %s", o.output)
 	}
 	return cmdline.NewScreen(w).Write(false, func(w io.Writer) error {
 		t := table.New(w)

@@ -160,7 +160,7 @@ func TestCheckUsage(t *testing.T) {
 		"BadURL":    {[]string{"ftp://a"}, cmdline.ExitUsage, `not with "ftp"`},
 		"NoTLS":     {[]string{"grpc://ext.example:9090"}, cmdline.ExitUsage, "want grpcs://ext.example:9090"},
 		"ListOfURL": {[]string{"--list", "https://a"}, cmdline.ExitUsage, "want no URL with --list"},
-		"ListJUnit": {[]string{"--list", "-o", "junit"}, cmdline.ExitUsage, "--list has table and json"},
+		"ListJUnit": {[]string{"--list", "-o", "junit"}, cmdline.ExitUsage, "--list prints a table or json"},
 		"NoFile":    {[]string{"https://127.0.0.1:1", "--infrastructure", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},
 		"Unknown":   {[]string{"https://127.0.0.1:1", "--infrastructure", unknownMember}, cmdline.ExitUsage, `unknown field "machines"`},
 		"NoObject":  {[]string{"https://127.0.0.1:1", "--infrastructure", noObject}, cmdline.ExitUsage, "machine: want an object"},
@@ -251,9 +251,9 @@ func TestCheckList(t *testing.T) {
 		t.Errorf("exit status %d:\n%s", code, out)
 	}
 	_, out, _ = execute(t, "check", "--list", "-o", "json")
-	var checks []conformance.Check
-	if err := json.Unmarshal([]byte(out), &checks); err != nil || len(checks) != len(conformance.Checks()) || checks[0].Rule == "" {
-		t.Errorf("got %d checks, %v:\n%s", len(checks), err, out)
+	var list struct{ Checks []conformance.Check }
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Checks) != len(conformance.Checks()) || list.Checks[0].Rule == "" {
+		t.Errorf("got %d checks, %v:\n%s", len(list.Checks), err, out)
 	}
 }
 

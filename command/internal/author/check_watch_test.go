@@ -126,7 +126,7 @@ func TestCheckWatchRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"https://127.0.0.1:1", "-o", "json"}, cmdline.ExitUsage, "--watch prints for people: want --output table, got json"},
+		{[]string{"https://127.0.0.1:1", "-o", "json"}, cmdline.ExitUsage, "--watch prints tables only: want --output table, got json"},
 		{[]string{"ftp://127.0.0.1:1"}, cmdline.ExitUsage, `not with "ftp"`},
 		{[]string{"grpc://acme.example:1"}, cmdline.ExitUsage, "must be on loopback"},
 		{[]string{"https://127.0.0.1:1", "--only", "none"}, cmdline.ExitUsage, `there is no check "none"`},

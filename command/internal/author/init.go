@@ -28,9 +28,10 @@ func NewInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init {" + strings.Join(kinds, " | ") + "} NAME",
 		Short: "Make a project: a rule, a job, or an extension",
-		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests. A rule and a\n" +
-			"job need no server. The other kinds are languages: an extension written with the package for\n" +
-			"authors, and a gateway beside it in its Deployment.\n\n" +
+		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests. A\n" +
+			"rule and a job need no server. The other kinds are programming languages: the project is an\n" +
+			"extension, written with Hookgate's package for that language, and its Deployment runs a\n" +
+			"gateway beside it.\n\n" +
 			"NAME is the name of the project and of its objects. Nothing is overwritten.",
 		Example: "  hookgate init rule approve-upgrade\n" +
 			"  hookgate init go acme --module github.com/acme/acme",
@@ -80,6 +81,11 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 	}
 	for _, f := range files {
 		_, _ = fmt.Fprintln(out, filepath.Join(dir, filepath.FromSlash(f.Path)))
+	}
+	if steps := values.Steps(kind); len(steps) > 0 {
+		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is no release: no registry has its packages. With a clone of it\n"+
+			"at ../hookgate, beside the project, run in the project before anything else:\n\n  %s\n",
+			strings.Join(steps, "\n  "))
 	}
 	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  cd %s && %s\n",
 		cmdline.ShellWord(dir), scaffold.FirstCommand(files))

@@ -56,6 +56,28 @@ func runIn(t *testing.T, dir string, env ...string) {
 	}
 }
 
+// A build that is no release says how to use its packages, in the README, too; a release says nothing of that.
+func TestInitWithoutRelease(t *testing.T) {
+	for kind, want := range map[string]string{
+		"go": "-replace github.com/hookgate/hookgate/sdk=../hookgate/sdk", "python": "export PIP_FIND_LINKS=../hookgate/out/packages",
+		"typescript": "npm install ../hookgate/out/packages/hookgate-sdk-0.0.0-dev.tgz", "rule": "", "job": "",
+	} {
+		dir := filepath.Join(t.TempDir(), "acme")
+		got := commandtest.Hookgate(t, "", "init", kind, "acme", "--dir", dir)
+		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+		if err != nil || !strings.Contains(got.Out, want) || !strings.Contains(string(readme), want) {
+			t.Errorf("%s: %v; no %q in\n%s\nand\n%s", kind, err, want, got.Out, readme)
+		}
+		if says := strings.Contains(got.Out, "is no release"); says != (want != "") {
+			t.Errorf("%s: says that there is no release: %t", kind, says)
+		}
+		v := author.Pinned(cmdline.BuildInfo{Version: "v1.2.3"})
+		if steps := v.Steps(kind); len(steps) > 0 {
+			t.Errorf("%s of a release has %q", kind, steps)
+		}
+	}
+}
+
 // A rule and a job pass their own tests, and lint.
 func TestInitWithoutServer(t *testing.T) {
 	for _, kind := range []string{"rule", "job"} {

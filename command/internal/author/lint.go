@@ -29,14 +29,15 @@ func NewLintCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint DIR|FILE...",
 		Short: "Find mistakes in manifests of ExtensionConfigs, policies, rules and chains",
-		Long: "Find mistakes in manifests before they are applied or a gateway reads them: violations of the\n" +
-			"schemas, policies in conflict, Services without the port that an ExtensionConfig names, and\n" +
-			"expressions that do not suit the requests of their hooks. lint takes the hooks from status.handlers;\n" +
-			"without it, a match condition has to suit one hook, and the steps of a HandlerChain are assumed to\n" +
-			"exist. lint needs no gateway and no cluster. To test what rules and chains answer, use \"hookgate rule\n" +
+		Long: "Find mistakes in manifests before they are applied or a gateway reads them: violations of\n" +
+			"the schemas, policies in conflict, Services without the port that an ExtensionConfig names,\n" +
+			"and expressions that do not suit the requests of their hooks. lint reads the hooks of an\n" +
+			"extension from status.handlers. If an ExtensionConfig has no status.handlers, its match\n" +
+			"conditions must suit at least one hook, and steps of HandlerChains are assumed to exist. lint\n" +
+			"needs no gateway and no cluster. To test what rules and chains answer, use \"hookgate rule\n" +
 			"test\" and \"hookgate chain test\".\n\n" +
-			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2 for\n" +
-			"wrong usage. Warnings, such as about objects of other kinds, do not count.",
+			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2\n" +
+			"for wrong usage. Warnings, such as those about objects of other kinds, do not count.",
 		Example: "  hookgate lint manifests/\n" +
 			"  hookgate lint policy.yaml -o sarif > lint.sarif",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -52,7 +52,7 @@ func TestLint(t *testing.T) {
 	}
 	const place = "spec.matchConditions[0].expression: Invalid value: "
 	want := strings.Join([]string{
-		`bad/a.yaml:8: error: ExtensionPolicy "typo": ` + place + "suits the requests of no hook; in a request of AfterClusterDelete: " +
+		`bad/a.yaml:8: error: ExtensionPolicy "typo": ` + place + "does not suit the requests of any hook; in a request of AfterClusterDelete: " +
 			"line 1, column 8: undefined field 'nmespace'",
 		`bad/b.yaml:17: error: ExtensionPolicy "clusters": ` + place + "in a request of GeneratePatches: line 1, column 4: undefined field 'cluster'",
 		`bad/b.yaml:19: warning: ConfigMap "c": `,
@@ -125,7 +125,7 @@ func TestLintChains(t *testing.T) {
 	ignore := func(name, target string) string {
 		return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: " + name + "}\nspec: {targetRef: " + target + ", failurePolicy: Ignore}\n"
 	}
-	const several = "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: "
+	const several = "Cluster API accepts only one handler of CanUpdateMachine, but 2 are offered: "
 	for reason, tt := range map[string]struct {
 		files []string
 		want  []string
@@ -152,8 +152,8 @@ func TestLintChains(t *testing.T) {
 				commandtest.LintChain("c", "CanUpdateMachine", "a.acme", "b.elsewhere", "c.elsewhere"),
 			},
 			[]string{
-				`3.yaml:7: error: HandlerChain "c": spec.steps[0].handler: handler "a.acme" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`,
-				`3.yaml:8: error: HandlerChain "c": spec.steps[1].handler: handler "b.elsewhere" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`,
+				`3.yaml:7: error: HandlerChain "c": spec.steps[0].handler: handler "a.acme" has failurePolicy Ignore, so a failure would look like an answer: set failurePolicy: Fail in its ExtensionPolicy`,
+				`3.yaml:8: error: HandlerChain "c": spec.steps[1].handler: handler "b.elsewhere" has failurePolicy Ignore, so a failure would look like an answer: set failurePolicy: Fail in its ExtensionPolicy`,
 			},
 		},
 		"the name of an ExtensionConfig": {[]string{unknown, commandtest.LintChain("new", "GeneratePatches", "y.elsewhere")}, nil},
@@ -288,7 +288,7 @@ func TestLintRules(t *testing.T) {
 		},
 		"a policy that means nothing to it": {
 			[]string{commandtest.LintRule("r", "BeforeClusterUpgrade", `"no"`), policy("cache: {ttlSeconds: 5}")},
-			[]string{`1.yaml:1: error: ExtensionPolicy "p": In effect for HookRule "r", except for spec.cache: only for an extension with a server do these mean anything`},
+			[]string{`1.yaml:1: error: ExtensionPolicy "p": In effect for HookRule "r", except for spec.cache: these apply only to an extension with a server`},
 		},
 	} {
 		expectLint(t, reason, tt.files, tt.want)

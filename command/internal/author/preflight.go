@@ -54,12 +54,12 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		Use:   "preflight --for TARGET [--kubeconfig FILE | --extension-configs DIR]",
 		Short: "Show what an upgrade means for the registered handlers",
 		Long: "Show, for each registered handler, whether an upgrade would break it, would lose part of its\n" +
-			"requests, or needs attention, and what to do about it, down to the ExtensionPolicy to apply.\n" +
-			"docs/upgrading.md explains the findings. preflight calls no hook, needs no gateway, and changes\n" +
-			"nothing without --record.\n\n" +
+			"requests, or needs attention, and what to do about it, including the ExtensionPolicy to apply.\n" +
+			"docs/upgrading.md explains the findings. preflight calls no hook, needs no gateway, and\n" +
+			"changes nothing without --record.\n\n" +
 			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
-			"clusterctl has installed Cluster API, preflight finds it itself.\n\n" +
+			"clusterctl has installed Cluster API, preflight finds the release itself.\n\n" +
 			"The exit status is 0 if nothing breaks, 1 if something does, if the handlers of an extension are\n" +
 			"not known, if there is nothing to judge, or if preflight cannot tell, and 2 for wrong usage.",
 		Example: "  hookgate preflight --for cluster-api=v1.14.0 --context management\n" +
@@ -73,11 +73,12 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringArrayVar(&o.targets, "for", nil,
 		"what runs after the upgrade: cluster-api=VERSION or hookgate=VERSION; may be given twice, for both at once")
 	f.StringVar(&o.from, "from", "",
-		"the Cluster API that runs now: cluster-api=VERSION; by default as clusterctl has recorded it in the cluster")
+		"the release of Cluster API that runs now: cluster-api=VERSION; by default the one that clusterctl has "+
+			"recorded in the cluster")
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests of ExtensionConfigs and ExtensionPolicies")
 	f.BoolVar(&o.discover, "discover", false,
-		"ask the extensions of --extension-configs for their handlers instead of reading status.handlers")
+		"call Discovery of the extensions in --extension-configs instead of reading status.handlers")
 	o.kube.AddFlags(f)
 	f.StringVar(&o.group, "extension-config-group", "",
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup+
@@ -85,15 +86,15 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
-		"format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
+		"format: table; json; sarif, for CI systems; or policies, which prints only the ExtensionPolicies to apply")
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
-		"lowest level for which the exit status is 1: break, which includes unknown, degrade or warn")
+		"lowest level of a finding for which the exit status is 1: break (includes unknown), degrade or warn")
 	f.BoolVar(&o.record, "record", false,
-		"record the verdict in the Deployment that would be upgraded, for deploy/upgrade-guard, which refuses the "+
-			"upgrade without one; an approval counts for a day, and until a registration changes")
+		"record the verdict in the Deployment that would be upgraded; deploy/upgrade-guard refuses the upgrade "+
+			"without an approval, which is valid for a day at most, and only until a registration changes")
 	f.BoolVar(&o.allowEmpty, "allow-empty", false,
-		"accept that nothing is registered: then nothing breaks, and --record approves")
-	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
+		"accept that nothing is registered: the exit status is then 0, and --record approves the upgrade")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long the command may take")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
 }
@@ -134,8 +135,8 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster: leave out " +
 			"--extension-configs, --extension-config-group and --watch-filter")
 	case o.record && t.ClusterAPI != nil && t.ClusterAPI.Announced:
-		return t, cmdline.Usagef("--record: Cluster API %s is known only as announced: use the hookgate of a release that "+
-			"knows it", t.ClusterAPI.Name)
+		return t, cmdline.Usagef("--record: this hookgate knows Cluster API %s only as it was announced: use a "+
+			"release of hookgate that is newer than it", t.ClusterAPI.Name)
 	case o.discover && o.extensionConfigs == "":
 		return t, cmdline.Usagef("--discover: in a cluster, the gateway discovers extensions; use it with " +
 			"--extension-configs")
@@ -309,7 +310,8 @@ func readCluster(
 			t.FromSource = "Provider " + provider
 		}
 		if err != nil {
-			_, _ = fmt.Fprintf(notes, "Which Cluster API runs now is not known: %v. Give it with --from %s=VERSION.\n",
+			_, _ = fmt.Fprintf(notes, "The release of Cluster API that runs now is not known: %v. Name it with "+
+				"--from %s=VERSION.\n",
 				err, preflight.ClusterAPI)
 		}
 	}

@@ -10,12 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/renderflags"
 )
 
 // renderProgram renders Clusters. It is a program of its own because it contains controllers of Cluster API, which the
@@ -24,27 +26,27 @@ const renderProgram = "hookgate-render"
 
 // NewRenderCommand returns the command hookgate render.
 func NewRenderCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "render [cluster/NAME] [-f FILE]...",
 		Short: "Show what Cluster API makes of a Cluster, with the patches of its extensions",
-		Long: "Show the objects that Cluster API makes of a Cluster with a topology, what a change of its class,\n" +
-			"variables, version or extensions would change in them, and what that does to Machines.\n\n" +
+		Long: renderflags.Long + "\n\n" +
 			"It runs " + renderProgram + ", a program of the same release, which is looked for beside this one and in $PATH.",
+		Example:            renderflags.Example,
 		DisableFlagParsing: true,
 		RunE:               runRender,
 	}
+	renderflags.Add(cmd.Flags(), renderflags.Nowhere()) // for help alone: the program reads them
+	return cmd
 }
 
 // runRender runs the program with the same streams, and ends with its exit status.
 func runRender(cmd *cobra.Command, args []string) error {
 	path, err := findProgram(renderProgram)
 	if err != nil {
-		if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
 			return cmd.Help()
 		}
-		return cmdline.IncompleteError{Err: fmt.Errorf("%s is not there: install the file %s-%s-%s of the release of "+
-			"this version (%s) as %s beside hookgate, or in $PATH", renderProgram, renderProgram, runtime.GOOS, runtime.GOARCH,
-			cmdline.CurrentBuild().Version, renderProgram)}
+		return cmdline.IncompleteError{Err: fmt.Errorf("%s is not there: %s", renderProgram, howToRender())}
 	}
 	program := exec.CommandContext(cmd.Context(), path, args...) //nolint:gosec // its own program, with its own arguments
 	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -55,6 +57,17 @@ func runRender(cmd *cobra.Command, args []string) error {
 		return cmdline.ExitError(exit.ExitCode())
 	}
 	return err
+}
+
+// howToRender says where the program comes from that belongs to this build.
+func howToRender() string {
+	version := cmdline.CurrentBuild().Version
+	if !released.MatchString(version) {
+		return fmt.Sprintf("this build (%s) is no release; run make render in the sources that it was built from, and put "+
+			"bin/%s beside hookgate, or in $PATH", version, renderProgram)
+	}
+	return fmt.Sprintf("install the file %s-%s-%s of the release of this version (%s) as %s beside hookgate, or in $PATH",
+		renderProgram, runtime.GOOS, runtime.GOARCH, version, renderProgram)
 }
 
 // findProgram returns the path of a program that is beside this one, or in $PATH.

@@ -19,8 +19,15 @@ func TestRenderRunsItsProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	got := commandtest.Hookgate(t, "", "render", "-f", "x")
-	if got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "hookgate-render is not there: install the file hookgate-render-") {
+	if got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "hookgate-render is not there: this build (") ||
+		!strings.Contains(got.ErrOut, "run make render in the sources") {
 		t.Errorf("without the program: exit status %d: %s", got.Code, got.ErrOut)
+	}
+	got = commandtest.Hookgate(t, "", "render", "cluster/c", "--help")
+	for _, want := range []string{"--against-extension-configs", "-f, --filename", "--diff live", "hookgate render -f cluster.yaml"} {
+		if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, want) {
+			t.Errorf("help without the program: exit status %d, no %q in\n%s", got.Code, want, got.Out)
+		}
 	}
 	script := "#!/bin/sh\nread line\necho \"$line, $*\"\necho why >&2\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(dir, author.RenderProgram), []byte(script), 0o700); err != nil {

@@ -51,10 +51,10 @@ func newRuleTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 	cmd := &cobra.Command{
 		Use:   "test FILE|DIR...",
 		Short: "Run the tests of HookRules",
-		Long: "Run HookRuleTests: evaluate the HookRules beside them for their requests, as a gateway would, and\n" +
-			"compare the answers with the expected ones. A FILE has HookRuleTests, and its folder the rules; for\n" +
-			"a DIR, all tests run. docs/rules.md describes the files.\n\n" +
-			"It calls nothing and needs no cluster. Policies and chains are left out.\n\n" +
+		Long: "Run HookRuleTests: evaluate HookRules with the requests in the tests, as a gateway would,\n" +
+			"and compare the answers with the expected ones. A FILE has HookRuleTests, and the rules are in\n" +
+			"the same folder. For a DIR, all tests in it run. docs/rules.md describes the files.\n\n" +
+			"The command calls nothing and needs no cluster. It ignores policies and chains.\n\n" +
 			"The exit status is 0 if every case passes, and 1 if one fails.",
 		Example: "  hookgate rule test rules/\n" +
 			"  hookgate rule test examples/rules/* -o junit > rules.xml",

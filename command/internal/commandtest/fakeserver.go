@@ -42,6 +42,8 @@ type FakeReply struct {
 	Kind   hook.Kind
 	// Warnings go into the header, or the trailer, Warning.
 	Warnings []string
+	// Unhandled says that the gateway has answered alone.
+	Unhandled bool
 }
 
 // FakeServer imitates a gateway: it gives configured replies over HTTPS JSON and over gRPC, and records requests. It is
@@ -128,6 +130,9 @@ func (f *FakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	reply := f.Replies[h.Hook]
 	w.Header().Set(gateway.CallIDHeader, testCallID)
 	w.Header()[gateway.WarningHeader] = reply.Warnings
+	if reply.Unhandled {
+		w.Header().Set(gateway.HandlersHeader, "0")
+	}
 	if reply.Status != 0 {
 		w.Header().Set(gateway.ErrorKindHeader, reply.Kind.String())
 		w.WriteHeader(reply.Status)
@@ -161,6 +166,11 @@ func (f *FakeServer) serveGRPC(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	reply := f.Replies[h.Hook]
+	if reply.Unhandled {
+		if err := stream.SetHeader(metadata.Pairs(gateway.HandlersHeader, "0")); err != nil {
+			return err
+		}
+	}
 	stream.SetTrailer(metadata.MD{strings.ToLower(gateway.WarningHeader): reply.Warnings})
 	if reply.Code != codes.OK {
 		var body struct{ Message string }

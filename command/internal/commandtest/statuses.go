@@ -116,7 +116,7 @@ func ChainsStatus() *status.Gateway {
 		Calls: status.Calls{Total: 5, Failures: 1, P50: .001, P99: .002},
 		Steps: []status.ChainStep{
 			{
-				Handler: "gate.acme", Registered: true, Settings: []string{"mode", "zone"},
+				Handler: "gate.acme", Registered: true, OnHold: "Stop", Settings: []string{"mode", "zone"},
 				Details: &status.HookedHandler{Handler: *handler, Extension: "acme"},
 			},
 			{Handler: "more.none", Optional: true},

@@ -56,11 +56,12 @@ func NewCallersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "callers [--context CONTEXT] [--dry-run]",
 		Short: "Install the client certificate that lets Cluster API call the gateway",
-		Long: "Give two managers of Cluster API, core and kubeadm control plane, a client certificate that the gateway\n" +
-			"accepts: copy the Secret with the certificate into their namespaces, and add a volume and the flags\n" +
-			"--runtime-extension-client-cert-file and --runtime-extension-client-key-file to their Deployments. The\n" +
-			"command prints what it changes; running it twice changes nothing more. Run it again after each upgrade of\n" +
-			"Cluster API, which replaces the Deployments, and after the certificate has been replaced.",
+		Long: "Give two managers of Cluster API (core and kubeadm control plane) a client certificate that\n" +
+			"the gateway accepts: copy the Secret with the certificate into their namespaces, and add a\n" +
+			"volume and the flags --runtime-extension-client-cert-file and\n" +
+			"--runtime-extension-client-key-file to their Deployments. The command prints what it changes;\n" +
+			"running it twice changes nothing more. Run it again after each upgrade of Cluster API, which\n" +
+			"replaces the Deployments, and after the certificate has been replaced.",
 		Example: "  hookgate callers --context management --dry-run\n  hookgate callers --context management",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,8 +98,8 @@ func (o *clusterCallersOptions) run(ctx context.Context, out io.Writer) error {
 	key := client.ObjectKey{Namespace: o.namespace, Name: callerSecret}
 	switch err := c.Get(ctx, key, certificate); {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no Secret %s: cert-manager, or the gateway itself, makes it where the gateway is "+
-			"installed; for another namespace, give --namespace", key)
+		return fmt.Errorf("there is no Secret %s: cert-manager, or the gateway itself, makes it in the "+
+			"gateway's namespace; if that is another one, name it with --namespace", key)
 	case err != nil:
 		return fmt.Errorf("get Secret %s: %w", key, err)
 	case len(certificate.Data[corev1.TLSCertKey]) == 0 || len(certificate.Data[corev1.TLSPrivateKeyKey]) == 0:
@@ -206,8 +207,8 @@ func addCertificate(pod *corev1.PodSpec, container *corev1.Container) (added []s
 		})
 		switch {
 		case i >= 0 && container.Args[i] != name+"="+value:
-			return nil, fmt.Errorf("it has %s already: let its CA sign callers of the gateway, or remove the flag, "+
-				"and try again", container.Args[i])
+			return nil, fmt.Errorf("it has %s already: add the CA of that certificate to the gateway's CAs of "+
+				"callers, or remove the flag, and try again", container.Args[i])
 		case i < 0:
 			added = append(added, name+"="+value)
 		}

@@ -134,8 +134,8 @@ func forgetJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string
 }
 
 func nothingOf(name, cluster string) error {
-	return fmt.Errorf("HookJob %q has nothing for Cluster %s: hookgate get jobs lists HookJobs, and --namespace says "+
-		"where the gateway is", name, cluster)
+	return fmt.Errorf("HookJob %q has no Jobs and no records for Cluster %s: see hookgate get jobs for the "+
+		"names of HookJobs, and set --namespace to the namespace of the gateway", name, cluster)
 }
 
 func sayRemoved(out io.Writer, n int, cluster string) error {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,15 +40,18 @@ func NewRolloutCommand() *cobra.Command {
 	return cmd
 }
 
-// rolloutOptions are the flags of all commands about an ExtensionRollout in a cluster.
+// rolloutOptions are the flags of all commands about an ExtensionRollout.
 type rolloutOptions struct {
-	kube target.KubeOptions
-	yes  bool
+	kube   target.KubeOptions
+	yes    bool
+	dir    string // of manifests, in place of a cluster
+	state  string
+	dryRun bool
 }
 
 // command adds the argument, the flags and the work to cmd.
 func (o *rolloutOptions) command(
-	cmd *cobra.Command, work func(ctx context.Context, r *clusterRollout) error,
+	cmd *cobra.Command, work func(ctx context.Context, r *rolloutWork) error,
 ) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -58,24 +61,57 @@ func (o *rolloutOptions) command(
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.dir != "" || o.state != "" || o.dryRun && cmd.Flags().Lookup("extension-configs") != nil {
+			return o.inDirectory(cmd, args[0], work)
+		}
 		config, err := o.kube.Load()
 		if err != nil {
 			return err
 		}
-		scheme := runtime.NewScheme()
-		if err := v1alpha1.AddToScheme(scheme); err != nil {
-			return err
-		}
-		c, err := client.New(config, client.Options{Scheme: scheme})
+		c, err := newClient(config)
 		if err != nil {
 			return err
 		}
-		return work(cmd.Context(), &clusterRollout{
-			Client: c, name: args[0], in: cmd.InOrStdin(), out: cmd.OutOrStdout(), yes: o.yes,
+		return work(cmd.Context(), &rolloutWork{
+			Client: c, objects: clusterRollouts{c}, name: args[0], in: cmd.InOrStdin(), out: cmd.OutOrStdout(), yes: o.yes,
 		})
 	}
 	o.kube.AddFlags(cmd.Flags())
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
+	return cmd
+}
+
+// inDirectory does the work in a directory of manifests.
+func (o *rolloutOptions) inDirectory(
+	cmd *cobra.Command, name string, work func(ctx context.Context, r *rolloutWork) error,
+) error {
+	switch {
+	case cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context"):
+		return cmdline.Usagef("--kubeconfig or --context, and --extension-configs: the ExtensionRollout is in a cluster or " +
+			"in a directory; leave one of them out")
+	case o.dir == "" && o.dryRun:
+		return cmdline.Usagef("--dry-run is for --extension-configs: in a cluster, the command shows what changes, and asks")
+	case o.dir == "" || o.state == "":
+		return cmdline.Usagef("--extension-configs and --state-dir belong together: want the directories that hookgate " +
+			"serve has")
+	}
+	err := work(cmd.Context(), &rolloutWork{
+		objects: &directoryRollouts{dir: o.dir, state: o.state}, name: name, in: cmd.InOrStdin(), out: cmd.OutOrStdout(),
+		yes: o.yes, dryRun: o.dryRun,
+	})
+	if errors.Is(err, errDryRun) {
+		return nil
+	}
+	return err
+}
+
+// addDirectory adds the flags of a command that can work in a directory.
+func (o *rolloutOptions) addDirectory(cmd *cobra.Command) *cobra.Command {
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "extension-configs", "",
+		"directory of manifests that a gateway serves: edit the ExtensionRollout there, in place of a cluster")
+	f.StringVar(&o.state, "state-dir", "", "the gateway's directory with the records, for --extension-configs")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the edit of the manifest, and change nothing, for --extension-configs")
 	return cmd
 }
 
@@ -85,13 +121,41 @@ func (o *rolloutOptions) addYes(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// clusterRollout is an ExtensionRollout in a cluster, and who is asked about it.
-type clusterRollout struct {
-	client.Client
-	name string
-	in   io.Reader
-	out  io.Writer
-	yes  bool
+// rolloutObjects are the ExtensionRollouts of a cluster or of a directory, with their records.
+type rolloutObjects interface {
+	// get returns the ExtensionRollout of a name.
+	get(ctx context.Context, name string) (*v1alpha1.ExtensionRollout, error)
+	// preview writes the change of an ExtensionRollout as far as it can be shown before it is made, and which records
+	// would be removed.
+	preview(w io.Writer, of *v1alpha1.ExtensionRollout, f specChange, removed []*v1alpha1.ExtensionRolloutRecord) error
+	// update stores an ExtensionRollout that get has returned, with a change of its spec.
+	update(ctx context.Context, of *v1alpha1.ExtensionRollout, f specChange) error
+	// records calls f with each record.
+	records(ctx context.Context, f func(record *v1alpha1.ExtensionRolloutRecord)) error
+	// remove removes a record, which may be gone, unless it has changed since it was read.
+	remove(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error
+	// clusters calls f with each Cluster. The error is errNoClusters if it is not known which there are.
+	clusters(ctx context.Context, f func(name string, o *unstructured.Unstructured)) error
+	// recordsAt says where people find all records.
+	recordsAt() string
+}
+
+// specChange changes a spec.
+type specChange func(spec *v1alpha1.ExtensionRolloutSpec) error
+
+// errNoClusters says that it is not known which Clusters there are, and cannot be.
+var errNoClusters = errors.New("a directory does not say which Clusters there are")
+
+// rolloutWork is what is done to an ExtensionRollout, and who is asked about it.
+type rolloutWork struct {
+	client.Client // nil in a directory
+
+	objects rolloutObjects
+	name    string
+	in      io.Reader
+	out     io.Writer
+	yes     bool
+	dryRun  bool
 }
 
 // rolloutPatience is how long one request to the API server may take.
@@ -104,23 +168,17 @@ func within(ctx context.Context, f func(ctx context.Context) error) error {
 	return f(ctx)
 }
 
-func (r *clusterRollout) sayf(format string, args ...any) {
+func (r *rolloutWork) sayf(format string, args ...any) {
 	_, _ = fmt.Fprintln(r.out, text.PrintableLines(fmt.Sprintf(format, args...))) // who reads has left
 }
 
 // get returns the ExtensionRollout.
-func (r *clusterRollout) get(ctx context.Context) (*v1alpha1.ExtensionRollout, error) {
-	of := &v1alpha1.ExtensionRollout{}
-	err := within(ctx, func(ctx context.Context) error { return r.Get(ctx, client.ObjectKey{Name: r.name}, of) })
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s %q: kubectl get extensionrollouts lists them, and hookgate rollout adopt "+
-			"makes one of an ExtensionConfig in use", rollout.Kind, r.name)
-	}
-	return of, r.failed("get", err)
+func (r *rolloutWork) get(ctx context.Context) (*v1alpha1.ExtensionRollout, error) {
+	return r.objects.get(ctx, r.name)
 }
 
 // getWithCandidate is get for commands about the Clusters of a candidate.
-func (r *clusterRollout) getWithCandidate(ctx context.Context) (*v1alpha1.ExtensionRollout, error) {
+func (r *rolloutWork) getWithCandidate(ctx context.Context) (*v1alpha1.ExtensionRollout, error) {
 	of, err := r.get(ctx)
 	if err == nil && of.Spec.Candidate == "" {
 		err = fmt.Errorf("%s %q has no candidate: name one in spec.candidate", rollout.Kind, r.name)
@@ -128,7 +186,7 @@ func (r *clusterRollout) getWithCandidate(ctx context.Context) (*v1alpha1.Extens
 	return of, err
 }
 
-func (r *clusterRollout) failed(verb string, err error) error {
+func (r *rolloutWork) failed(verb string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -137,9 +195,7 @@ func (r *clusterRollout) failed(verb string, err error) error {
 
 // change changes the spec, again if the object was changed meanwhile, but not if it is about other
 // versions than those that were shown.
-func (r *clusterRollout) change(
-	ctx context.Context, shown *v1alpha1.ExtensionRollout, f func(spec *v1alpha1.ExtensionRolloutSpec) error,
-) error {
+func (r *rolloutWork) change(ctx context.Context, shown *v1alpha1.ExtensionRollout, f specChange) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		of, err := r.get(ctx)
 		if err != nil {
@@ -149,10 +205,7 @@ func (r *clusterRollout) change(
 			return fmt.Errorf("%s %q was changed meanwhile, to stable %q and candidate %q: nothing was done; look again",
 				rollout.Kind, r.name, of.Spec.Stable, of.Spec.Candidate)
 		}
-		if err := f(&of.Spec); err != nil {
-			return err
-		}
-		err = within(ctx, func(ctx context.Context) error { return r.Update(ctx, of) })
+		err = r.objects.update(ctx, of, f)
 		if apierrors.IsConflict(err) {
 			return err
 		}
@@ -160,11 +213,27 @@ func (r *clusterRollout) change(
 	})
 }
 
+// preview shows a change, as far as that can be shown, before it is asked for.
+func (r *rolloutWork) preview(
+	of *v1alpha1.ExtensionRollout, f specChange, removed ...*v1alpha1.ExtensionRolloutRecord,
+) error {
+	if err := r.objects.preview(r.out, of, f, removed); err != nil {
+		return r.failed("edit", err)
+	}
+	if r.dryRun {
+		return errDryRun
+	}
+	return nil
+}
+
+// errDryRun ends a command that has shown what it would do.
+var errDryRun = errors.New("nothing was changed, because of --dry-run")
+
 // errNotConfirmed is the error of who does not say yes.
 var errNotConfirmed = errors.New("not confirmed: nothing was changed; --yes skips the confirmation")
 
 // confirm asks for a yes.
-func (r *clusterRollout) confirm(question string) error {
+func (r *rolloutWork) confirm(question string) error {
 	if r.yes {
 		return nil
 	}

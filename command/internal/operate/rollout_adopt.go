@@ -27,13 +27,14 @@ func newRolloutAdoptCommand() *cobra.Command {
 	cmd := o.command(&cobra.Command{
 		Use:   "adopt NAME [--candidate EXTENSIONCONFIG]",
 		Short: "Make an ExtensionRollout from an ExtensionConfig that is in use",
-		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That ExtensionConfig\n" +
-			"becomes the stable version. The handlers keep their names, and no Cluster changes versions. With\n" +
-			"--candidate, Clusters are compared, too; none moves until spec.candidateFor or \"hookgate rollout approve\"\n" +
-			"says so.",
+		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That\n" +
+			"ExtensionConfig becomes the stable version. The handlers keep their names, and no Cluster\n" +
+			"changes versions. With --candidate, the answers of both versions are compared for each\n" +
+			"Cluster, too; no Cluster moves until spec.candidateFor or \"hookgate rollout approve\" allows\n" +
+			"it.",
 		Example: "  hookgate rollout adopt acme --dry-run\n" +
 			"  hookgate rollout adopt acme --candidate acme-v7 --context management",
-	}, func(ctx context.Context, r *clusterRollout) error {
+	}, func(ctx context.Context, r *rolloutWork) error {
 		of := &v1alpha1.ExtensionRollout{Spec: v1alpha1.ExtensionRolloutSpec{
 			Stable: r.name, Candidate: candidate, Compare: candidate != "",
 		}}
@@ -50,7 +51,7 @@ func newRolloutAdoptCommand() *cobra.Command {
 }
 
 // adopt creates an ExtensionRollout whose stable member has its name.
-func (r *clusterRollout) adopt(ctx context.Context, of *v1alpha1.ExtensionRollout, group string, dryRun bool) error {
+func (r *rolloutWork) adopt(ctx context.Context, of *v1alpha1.ExtensionRollout, group string, dryRun bool) error {
 	found, err := r.hasExtensionConfig(ctx, group, r.name)
 	switch {
 	case err != nil:
@@ -92,7 +93,7 @@ func (r *clusterRollout) adopt(ctx context.Context, of *v1alpha1.ExtensionRollou
 }
 
 // hasExtensionConfig reports whether there is an ExtensionConfig with a name.
-func (r *clusterRollout) hasExtensionConfig(ctx context.Context, group, name string) (bool, error) {
+func (r *rolloutWork) hasExtensionConfig(ctx context.Context, group, name string) (bool, error) {
 	for _, version := range []string{"v1beta2", "v1alpha1"} {
 		o := &metav1.PartialObjectMetadata{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: "ExtensionConfig"})

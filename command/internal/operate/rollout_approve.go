@@ -27,25 +27,28 @@ type approval struct {
 func newRolloutApproveCommand() *cobra.Command {
 	var o rolloutOptions
 	var a approval
-	cmd := o.addYes(o.command(&cobra.Command{
+	cmd := o.addDirectory(o.addYes(o.command(&cobra.Command{
 		Use:   "approve NAME --cluster NAMESPACE/NAME | --all | --variables",
 		Short: "Let Clusters move although the versions answer differently for them",
-		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they move to the\n" +
-			"candidate regardless of spec.candidateFor. --variables approves differences in the answers to calls about\n" +
-			"no Cluster, such as DiscoverVariables: until approved, they keep the candidate from being promoted.",
+		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they\n" +
+			"move to the candidate regardless of spec.candidateFor. --variables approves differences in the\n" +
+			"answers to calls about no Cluster, such as DiscoverVariables: until they are approved, the\n" +
+			"candidate cannot be promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
-			"  hookgate rollout approve acme --variables --yes",
-	}, a.approve))
+			"  hookgate rollout approve acme --variables --yes\n" +
+			"  hookgate rollout approve acme --cluster team-a/prod-1 --extension-configs manifests --state-dir state",
+	}, a.approve)))
 	f := cmd.Flags()
 	f.StringArrayVar(&a.clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
-	f.BoolVar(&a.all, "all", false, "all Clusters, including those not compared yet")
-	f.BoolVar(&a.variables, "variables", false, "calls about no Cluster")
+	f.BoolVar(&a.all, "all", false, "approve all Clusters, including those not compared yet")
+	f.BoolVar(&a.variables, "variables", false, "approve the answers to calls about no Cluster, such as "+
+		"DiscoverVariables")
 	f.BoolVar(&a.force, "force", false, "approve Clusters that have not been compared, too")
 	return cmd
 }
 
 // approve shows what is approved, asks, and does it.
-func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
+func (a *approval) approve(ctx context.Context, r *rolloutWork) error {
 	approved, err := a.entries()
 	if err != nil {
 		return err
@@ -62,10 +65,7 @@ func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
 		return err
 	}
 	a.show(r, records)
-	if err := r.confirm(fmt.Sprintf("Approve that these have the answers of %s?", of.Spec.Candidate)); err != nil {
-		return err
-	}
-	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error {
+	change := func(spec *v1alpha1.ExtensionRolloutSpec) error {
 		for _, entry := range approved {
 			if !slices.Contains(spec.Approved, entry) {
 				spec.Approved = append(spec.Approved, entry)
@@ -76,8 +76,14 @@ func (a *approval) approve(ctx context.Context, r *clusterRollout) error {
 				"annotation %s: %s", n, limits.RolloutApproved, v1alpha1.ApproveRolloutAnnotation, spec.Candidate)
 		}
 		return nil
-	})
-	if err != nil {
+	}
+	if err := r.preview(of, change); err != nil {
+		return err
+	}
+	if err := r.confirm(fmt.Sprintf("Approve that these have the answers of %s?", of.Spec.Candidate)); err != nil {
+		return err
+	}
+	if err := r.change(ctx, of, change); err != nil {
 		return err
 	}
 	r.sayf("Approved.")
@@ -104,7 +110,7 @@ func (a *approval) entries() ([]string, error) {
 		entries = append(entries, rollout.None)
 	}
 	if len(entries) == 0 {
-		return nil, cmdline.Usagef("say what is approved: --cluster NAMESPACE/NAME, --all or --variables")
+		return nil, cmdline.Usagef("say what to approve: --cluster NAMESPACE/NAME, --all or --variables")
 	}
 	return entries, nil
 }
@@ -116,15 +122,15 @@ func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords)
 	}
 	for _, name := range a.clusters {
 		if records.clusters[name] == nil {
-			return fmt.Errorf("approve: Cluster %s has not been compared with %s: wait until Cluster API has reconciled it, "+
-				"with spec.compare; --force approves unseen", name, of.Spec.Candidate)
+			return fmt.Errorf("approve: Cluster %s has not been compared with %s: set spec.compare, and wait "+
+				"until Cluster API has reconciled it, or use --force", name, of.Spec.Candidate)
 		}
 	}
 	return nil
 }
 
 // show says what differs for what is approved.
-func (a *approval) show(r *clusterRollout, records *rolloutRecords) {
+func (a *approval) show(r *rolloutWork, records *rolloutRecords) {
 	for _, name := range a.clusters {
 		r.show("Cluster "+name, records.clusters[name])
 	}
@@ -139,7 +145,7 @@ func (a *approval) show(r *clusterRollout, records *rolloutRecords) {
 }
 
 // sayStops says what keeps all Clusters from moving.
-func (r *clusterRollout) sayStops(of *v1alpha1.ExtensionRollout, records *rolloutRecords) {
+func (r *rolloutWork) sayStops(of *v1alpha1.ExtensionRollout, records *rolloutRecords) {
 	if of.Spec.Paused || records.aborted != nil {
 		r.sayf("No Cluster moves now, because the rollout is paused or aborted: hookgate rollout resume %s", r.name)
 	}

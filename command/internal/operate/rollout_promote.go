@@ -10,13 +10,9 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
@@ -24,15 +20,17 @@ import (
 func newRolloutPromoteCommand() *cobra.Command {
 	var o rolloutOptions
 	var force bool
-	cmd := o.addYes(o.command(&cobra.Command{
+	cmd := o.addDirectory(o.addYes(o.command(&cobra.Command{
 		Use:   "promote NAME",
 		Short: "Make the candidate stable, for all Clusters",
-		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the stable version:\n" +
-			"it answers for all Clusters at once. spec.candidate, candidateFor, approved and paused are cleared. The command\n" +
-			"refuses while Clusters that have neither moved nor been approved differ or have not been compared, and\n" +
-			"while unapproved variables differ.",
-		Example: "  hookgate rollout promote acme --context management",
-	}, func(ctx context.Context, r *clusterRollout) error { return r.promote(ctx, force) }))
+		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the\n" +
+			"stable version: it answers for all Clusters at once. spec.candidate, candidateFor, approved\n" +
+			"and paused are cleared. The command refuses while there are Clusters that differ or have not\n" +
+			"been compared, unless they have moved or are approved, and while variables differ that are not\n" +
+			"approved.",
+		Example: "  hookgate rollout promote acme --context management\n" +
+			"  hookgate rollout promote acme --extension-configs manifests --state-dir state",
+	}, func(ctx context.Context, r *rolloutWork) error { return r.promote(ctx, force) })))
 	cmd.Flags().BoolVar(&force, "force", false, "promote regardless of what differs for Clusters")
 	return cmd
 }
@@ -46,7 +44,7 @@ type promotion struct {
 }
 
 // promote makes the candidate stable.
-func (r *clusterRollout) promote(ctx context.Context, force bool) error {
+func (r *rolloutWork) promote(ctx context.Context, force bool) error {
 	of, err := r.getWithCandidate(ctx)
 	if err != nil {
 		return err
@@ -68,21 +66,24 @@ func (r *clusterRollout) promote(ctx context.Context, force bool) error {
 	}
 	switch {
 	case p.uncounted != nil:
-		r.sayf("  and all that were not compared, whose number is not known: %s", p.uncounted)
+		r.sayf("  and all that were not compared change, whose number is not known: %s", p.uncounted)
 	case p.unknown > 0:
 		r.sayf("  %d change, and were not compared", p.unknown)
 	}
 	if err := p.refuse(of, records, force); err != nil {
 		return err
 	}
+	change := func(spec *v1alpha1.ExtensionRolloutSpec) error {
+		spec.Stable, spec.Candidate, spec.CandidateFor, spec.Approved, spec.Paused = spec.Candidate, "", nil, nil, false
+		return nil
+	}
+	if err := r.preview(of, change); err != nil {
+		return err
+	}
 	if err := r.confirm("Promote " + of.Spec.Candidate + "?"); err != nil {
 		return err
 	}
-	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error {
-		spec.Stable, spec.Candidate, spec.CandidateFor, spec.Approved, spec.Paused = spec.Candidate, "", nil, nil, false
-		return nil
-	})
-	if err != nil {
+	if err := r.change(ctx, of, change); err != nil {
 		return err
 	}
 	r.sayf("%s is stable. ExtensionConfig %q is not called any more, and may be deleted.\n"+
@@ -106,7 +107,7 @@ func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecord
 		errs = append(errs, fmt.Errorf("%s would change with differences that are not approved: run hookgate rollout "+
 			"approve %s; or use --force", text.Plural(len(p.held), "Cluster"), of.Name))
 	}
-	if !force && (p.unknown > 0 || p.uncounted != nil) {
+	if !force && (p.unknown > 0 || p.uncounted != nil && !errors.Is(p.uncounted, errNoClusters)) {
 		errs = append(errs, errors.New("not all Clusters have been compared: set spec.compare, and wait until Cluster API "+
 			"has reconciled them; or use --force"))
 	}
@@ -117,7 +118,7 @@ func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecord
 }
 
 // whatPromotes counts the Clusters that change.
-func (r *clusterRollout) whatPromotes(
+func (r *rolloutWork) whatPromotes(
 	ctx context.Context, of *v1alpha1.ExtensionRollout, records *rolloutRecords,
 ) (*promotion, error) {
 	p := &promotion{
@@ -125,7 +126,7 @@ func (r *clusterRollout) whatPromotes(
 	}
 	annotated := map[string]bool{}
 	there := map[string]bool{}
-	p.uncounted = r.eachCluster(ctx, func(name string, o *unstructured.Unstructured) {
+	p.uncounted = r.objects.clusters(ctx, func(name string, o *unstructured.Unstructured) {
 		there[name] = true
 		annotated[name] = o.GetAnnotations()[v1alpha1.ApproveRolloutAnnotation] == of.Spec.Candidate
 		if topology, ok, _ := unstructured.NestedMap(o.Object, "spec", "topology"); ok && len(topology) > 0 &&
@@ -143,38 +144,4 @@ func (r *clusterRollout) whatPromotes(
 		}
 	}
 	return p, ctx.Err()
-}
-
-// eachCluster calls f with each Cluster of the management cluster.
-func (r *clusterRollout) eachCluster(ctx context.Context, f func(name string, o *unstructured.Unstructured)) error {
-	var err error
-	for _, version := range []string{"v1beta2", "v1beta1"} {
-		n, more := 0, ""
-		for first := true; first || more != ""; first = false {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(schema.GroupVersionKind{
-				Group: "cluster.x-k8s.io", Version: version, Kind: "ClusterList",
-			})
-			err = within(ctx, func(ctx context.Context) error {
-				return r.List(ctx, list, client.Limit(recordsPage), client.Continue(more))
-			})
-			if err != nil {
-				break
-			}
-			if n += len(list.Items); n > limits.RolloutClusters {
-				return fmt.Errorf("list Clusters: there are more than %d", limits.RolloutClusters)
-			}
-			for i := range list.Items {
-				f(list.Items[i].GetNamespace()+"/"+list.Items[i].GetName(), &list.Items[i])
-			}
-			more = list.GetContinue()
-		}
-		if !meta.IsNoMatchError(err) {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("list Clusters: %w", err)
-	}
-	return nil
 }

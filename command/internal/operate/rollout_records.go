@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -31,37 +29,28 @@ type rolloutRecords struct {
 }
 
 // records returns the records of the ExtensionRollout that are about a candidate.
-func (r *clusterRollout) records(ctx context.Context, isMeant func(candidate string) bool) (*rolloutRecords, error) {
+func (r *rolloutWork) records(ctx context.Context, isMeant func(candidate string) bool) (*rolloutRecords, error) {
 	all := &rolloutRecords{clusters: map[string]*v1alpha1.ExtensionRolloutRecord{}}
-	list := &v1alpha1.ExtensionRolloutRecordList{}
-	for first := true; first || list.Continue != ""; first = false {
-		next := list.Continue
-		list = &v1alpha1.ExtensionRolloutRecordList{}
-		err := within(ctx, func(ctx context.Context) error {
-			return r.List(ctx, list, client.Limit(recordsPage), client.Continue(next))
-		})
-		if err != nil {
-			return nil, fmt.Errorf("list %ss: %w", rollout.RecordKind, err)
+	err := r.objects.records(ctx, func(record *v1alpha1.ExtensionRolloutRecord) {
+		if record.Spec.Rollout != r.name || !isMeant(record.Spec.Candidate) || len(all.clusters) > limits.RolloutClusters {
+			return
 		}
-		for i := range list.Items {
-			record := &list.Items[i]
-			if record.Spec.Rollout != r.name || !isMeant(record.Spec.Candidate) {
-				continue
-			}
-			of := record.Spec.Cluster
-			switch {
-			case record.Spec.State == v1alpha1.RolloutStateAborted:
-				all.aborted = record
-			case of == nil:
-				all.variables = record
-			default:
-				all.clusters[of.Namespace+"/"+of.Name] = record
-			}
+		of := record.Spec.Cluster
+		switch {
+		case record.Spec.State == v1alpha1.RolloutStateAborted:
+			all.aborted = record
+		case of == nil:
+			all.variables = record
+		default:
+			all.clusters[of.Namespace+"/"+of.Name] = record
 		}
-		if len(all.clusters) > limits.RolloutClusters {
-			return nil, fmt.Errorf("list %ss: %s %q has more than %d", rollout.RecordKind, rollout.Kind, r.name,
-				limits.RolloutClusters)
-		}
+	})
+	if err == nil && len(all.clusters) > limits.RolloutClusters {
+		err = fmt.Errorf("list %ss: %s %q has more than %d", rollout.RecordKind, rollout.Kind, r.name,
+			limits.RolloutClusters)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
 }
@@ -83,7 +72,7 @@ func (all *rolloutRecords) variablesDiffer() bool {
 }
 
 // show says what differs for a Cluster, and what that does to its Machines.
-func (r *clusterRollout) show(name string, record *v1alpha1.ExtensionRolloutRecord) {
+func (r *rolloutWork) show(name string, record *v1alpha1.ExtensionRolloutRecord) {
 	if record == nil {
 		r.sayf("%s: not compared", name)
 		return
@@ -103,11 +92,11 @@ func (r *clusterRollout) show(name string, record *v1alpha1.ExtensionRolloutReco
 }
 
 // showAll shows Clusters, as many as people read.
-func (r *clusterRollout) showAll(names []string, records *rolloutRecords) {
+func (r *rolloutWork) showAll(names []string, records *rolloutRecords) {
 	for _, name := range names[:min(len(names), limits.StatusRolloutExamples)] {
 		r.show("Cluster "+name, records.clusters[name])
 	}
 	if more := len(names) - limits.StatusRolloutExamples; more > 0 {
-		r.sayf("and %s more: kubectl get extensionrolloutrecords -A lists them", text.Plural(more, "Cluster"))
+		r.sayf("and %s more: %s", text.Plural(more, "Cluster"), r.objects.recordsAt())
 	}
 }

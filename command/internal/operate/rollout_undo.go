@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -18,68 +17,82 @@ import (
 
 func newRolloutAbortCommand() *cobra.Command {
 	var o rolloutOptions
-	return o.command(&cobra.Command{
+	return o.addDirectory(o.command(&cobra.Command{
 		Use:   "abort NAME",
-		Short: "Let no more Clusters move",
+		Short: "Stop further Clusters from moving",
 		Long: "Set spec.paused: no more Clusters move to the candidate. Those that have moved stay;\n" +
 			"\"hookgate rollout undo\" moves them back.",
 		Example: "  hookgate rollout abort acme --context management",
-	}, func(ctx context.Context, r *clusterRollout) error {
-		of, err := r.get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := r.pause(ctx, of, true); err != nil {
-			return err
-		}
-		r.sayf("No more Clusters move. Those that have moved stay with %s: hookgate rollout undo %s moves them back,\n"+
-			"and hookgate rollout resume %s lets others move again.", of.Spec.Candidate, r.name, r.name)
-		return nil
-	})
+	}, func(ctx context.Context, r *rolloutWork) error { return r.abort(ctx) }))
+}
+
+// abort lets no more Clusters move.
+func (r *rolloutWork) abort(ctx context.Context) error {
+	of, err := r.get(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.pause(ctx, of, true, nil); err != nil {
+		return err
+	}
+	r.sayf("No more Clusters move. Those that have moved stay with %s: hookgate rollout undo %s moves them back,\n"+
+		"and hookgate rollout resume %s lets others move again.", of.Spec.Candidate, r.name, r.name)
+	return nil
 }
 
 func newRolloutResumeCommand() *cobra.Command {
 	var o rolloutOptions
-	return o.command(&cobra.Command{
+	return o.addDirectory(o.command(&cobra.Command{
 		Use:     "resume NAME",
 		Short:   "Let Clusters move again",
 		Long:    "Clear spec.paused, and remove the record that says that too many calls of the candidate have failed.",
 		Example: "  hookgate rollout resume acme --context management",
-	}, func(ctx context.Context, r *clusterRollout) error {
-		of, err := r.get(ctx)
-		if err != nil {
-			return err
-		}
-		records, err := r.records(ctx, func(string) bool { return true })
-		if err != nil {
-			return err
-		}
-		if records.aborted != nil {
-			if err := r.removeRecord(ctx, records.aborted); err != nil {
-				return err
-			}
-		}
-		if err := r.pause(ctx, of, false); err != nil {
-			return err
-		}
-		r.sayf("Clusters that may move do so again. Failed calls of the candidate are counted anew.")
-		return nil
-	})
+	}, func(ctx context.Context, r *rolloutWork) error { return r.resume(ctx) }))
 }
 
-func (r *clusterRollout) pause(ctx context.Context, of *v1alpha1.ExtensionRollout, paused bool) error {
-	return r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error {
+// resume lets Clusters move again.
+func (r *rolloutWork) resume(ctx context.Context) error {
+	of, err := r.get(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := r.records(ctx, func(string) bool { return true })
+	if err != nil {
+		return err
+	}
+	if err := r.pause(ctx, of, false, records.aborted); err != nil {
+		return err
+	}
+	r.sayf("Clusters that may move do so again. Failed calls of the candidate are counted anew.")
+	return nil
+}
+
+// pause sets spec.paused, and before that removes the record of an aborted rollout, which may be nil.
+func (r *rolloutWork) pause(
+	ctx context.Context, of *v1alpha1.ExtensionRollout, paused bool, aborted *v1alpha1.ExtensionRolloutRecord,
+) error {
+	change := func(spec *v1alpha1.ExtensionRolloutSpec) error {
 		spec.Paused = paused
 		return nil
-	})
+	}
+	var removed []*v1alpha1.ExtensionRolloutRecord
+	if aborted != nil {
+		removed = append(removed, aborted)
+	}
+	if err := r.preview(of, change, removed...); err != nil {
+		return err
+	}
+	for _, record := range removed {
+		if err := r.removeRecord(ctx, record); err != nil {
+			return err
+		}
+	}
+	return r.change(ctx, of, change)
 }
 
 // removeRecord deletes a record, which may be gone.
-func (r *clusterRollout) removeRecord(
-	ctx context.Context, record *v1alpha1.ExtensionRolloutRecord, opts ...client.DeleteOption,
-) error {
-	err := within(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(r.Delete(ctx, record, opts...)) })
-	if err != nil {
+func (r *rolloutWork) removeRecord(ctx context.Context, record *v1alpha1.ExtensionRolloutRecord) error {
+	if err := r.objects.remove(ctx, record); err != nil {
 		return fmt.Errorf("delete %s %q: %w", rollout.RecordKind, record.Name, err)
 	}
 	return nil
@@ -88,20 +101,20 @@ func (r *clusterRollout) removeRecord(
 func newRolloutUndoCommand() *cobra.Command {
 	var o rolloutOptions
 	var clusters []string
-	cmd := o.addYes(o.command(&cobra.Command{
+	cmd := o.addDirectory(o.addYes(o.command(&cobra.Command{
 		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
 		Short: "Move Clusters back to the stable version",
-		Long: "Show which Clusters have moved and what differs for them, ask for confirmation, let no more Clusters\n" +
-			"move, and move these back: the stable version answers for them at once, and what differs is replaced again.\n" +
-			"Without --cluster, all Clusters that have moved go back.",
+		Long: "Show which Clusters have moved and what differs for them, ask for confirmation, stop further\n" +
+			"Clusters from moving, and move these back: the stable version answers for them at once, and\n" +
+			"what differs is replaced again. Without --cluster, all Clusters that have moved go back.",
 		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
-	}, func(ctx context.Context, r *clusterRollout) error { return r.undo(ctx, clusters) }))
+	}, func(ctx context.Context, r *rolloutWork) error { return r.undo(ctx, clusters) })))
 	cmd.Flags().StringArrayVar(&clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
 	return cmd
 }
 
 // undo moves Clusters back, all that have moved if none are named.
-func (r *clusterRollout) undo(ctx context.Context, clusters []string) error {
+func (r *rolloutWork) undo(ctx context.Context, clusters []string) error {
 	of, err := r.get(ctx)
 	if err != nil {
 		return err
@@ -126,22 +139,27 @@ func (r *clusterRollout) undo(ctx context.Context, clusters []string) error {
 	r.sayf("%s back to %s, and what differs is replaced again:", text.Plural(len(moved), "Cluster")+goes(len(moved)),
 		of.Spec.Stable)
 	r.showAll(moved, records)
+	change := func(spec *v1alpha1.ExtensionRolloutSpec) error {
+		spec.Paused = true
+		spec.Approved = slices.DeleteFunc(spec.Approved, func(entry string) bool { return slices.Contains(moved, entry) })
+		return nil
+	}
+	var removed []*v1alpha1.ExtensionRolloutRecord
+	for _, name := range moved {
+		removed = append(removed, records.clusters[name])
+	}
+	if err := r.preview(of, change, removed...); err != nil {
+		return err
+	}
 	question := fmt.Sprintf("Let no more Clusters move, and move %s back?", text.Plural(len(moved), "Cluster"))
 	if err := r.confirm(question); err != nil {
 		return err
 	}
-	err = r.change(ctx, of, func(spec *v1alpha1.ExtensionRolloutSpec) error { // first, so that none moves again at once
-		spec.Paused = true
-		spec.Approved = slices.DeleteFunc(spec.Approved, func(entry string) bool { return slices.Contains(moved, entry) })
-		return nil
-	})
-	if err != nil {
+	if err := r.change(ctx, of, change); err != nil { // first, so that none moves again at once
 		return err
 	}
-	for i, name := range moved {
-		record := records.clusters[name]
-		same := client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion}
-		if err := r.removeRecord(ctx, record, same); err != nil {
+	for i, record := range removed {
+		if err := r.removeRecord(ctx, record); err != nil {
 			return fmt.Errorf("%d of %s moved back: %w; run the command again", i, text.Plural(len(moved), "Cluster"), err)
 		}
 	}

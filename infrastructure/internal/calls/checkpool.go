@@ -20,7 +20,7 @@ func checkPool(r *hooksv1alpha1.ReconcileMachinePoolResponse, prefix string, kno
 		return bad("instances: %d are more than the %d that are allowed", n, limits.Instances)
 	case r.InstanceCount == nil:
 		return refused(infrav1.IncompleteListReason,
-			"instanceCount is missing: without it, a list that was cut looks as one that is complete")
+			"instanceCount is missing: without it, a list that was cut looks like a complete one")
 	case int(r.GetInstanceCount()) != n:
 		return refused(infrav1.IncompleteListReason, "instanceCount is not the number of instances: the list was cut")
 	}

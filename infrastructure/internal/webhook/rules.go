@@ -34,11 +34,12 @@ func (rules) immutable(old, v view, request admission.Request) field.ErrorList {
 	_, is := v.metadata.Annotations[clusterv1.ManagedByAnnotation]
 	if v.kind == v1alpha1.HookgateClusterKind && v.template == nil && was && !is {
 		// Cluster API asks for it: two would otherwise manage the same infrastructure.
-		errs = append(errs, field.Forbidden(annotation, "must stay: the infrastructure is managed by something else"))
+		errs = append(errs, field.Forbidden(annotation, "must not be removed: another tool manages the "+
+			"infrastructure"))
 	}
 	if old.instance() != v.instance() {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(v1alpha1.InstanceAnnotation),
-			"must not change: the extension would be asked to make a machine beside the instance"))
+			"must not change: the extension would make another machine beside the instance"))
 	}
 	if v.template != nil && !sameSpec(old, v) && !topologyDryRun(v, request) {
 		errs = append(errs, field.Forbidden(v.at, "must not change: make another "+v.named()+" and refer to that"))

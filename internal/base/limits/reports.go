@@ -14,6 +14,13 @@ const (
 	FailureBytes = 512
 	// StatusWindow is how far the status looks back at calls.
 	StatusWindow = 5 * time.Minute
+	// HistorySeries is the number of series of calls whose last day the page draws: one of all calls, and one for each
+	// extension and handler. Changes is the number of changes that it marks in them, ChangeBytes the size of the text of
+	// each, and ChangeExtensions the number of extensions that one is about.
+	HistorySeries    = 1024
+	Changes          = 200
+	ChangeBytes      = 200
+	ChangeExtensions = 8
 	// HeldClusters is the number of Clusters that wait in the status, of those that have places of HookRules, and of
 	// answers that have let Clusters go on.
 	HeldClusters = 10_000
@@ -47,6 +54,14 @@ const (
 	// IndentedBytes is the size of indented JSON and YAML, and YAMLValues the number of values of YAML.
 	IndentedBytes = 256 << 20
 	YAMLValues    = 1_000_000
+	// DashboardFormBytes is the size of a field of a form that hookgate dashboard takes, and DashboardOutputBytes that of
+	// what it shows of an action. DashboardActions is the number of actions at a time, and DashboardActionTime how long
+	// one takes, but for a recording, of which DashboardRecordTime is the time.
+	DashboardFormBytes   = 1 << 20
+	DashboardOutputBytes = 256 << 10
+	DashboardActions     = 4
+	DashboardActionTime  = 2 * time.Minute
+	DashboardRecordTime  = 10 * time.Minute
 	// TunnelTimeout bounds the connection to a gateway through the API server, and TunnelConnections their number.
 	TunnelTimeout     = 20 * time.Second
 	TunnelConnections = 64

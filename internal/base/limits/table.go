@@ -36,7 +36,7 @@ func Table() []Idea {
 		{
 			"How much",
 			"Memory is reserved from one budget before it is used; calls without room wait or are refused. " +
-				"Sizes of bodies apply on the wire and after decompression.\n\n",
+				"Limits on bodies apply to their size on the wire, and again after decompression.\n\n",
 			append(append(memory(), sizes()...), infrastructureSizes()...),
 		},
 		{

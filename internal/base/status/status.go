@@ -109,6 +109,10 @@ type Extension struct {
 	// Misspelt says which members of its discovery mean nothing, because their names are misspelt. It is known to the
 	// process that discovers the extension.
 	Misspelt []string `json:"misspelt,omitempty"`
+	// Certificates are those that calls to the extension depend on, as far as this process knows them.
+	Certificates []Certificate `json:"certificates,omitempty"`
+	// Expiring says which of them have expired or will soon; it is empty if none has.
+	Expiring string `json:"expiring,omitempty"`
 	// Undiscovered is set if the handlers are not known: Fail if calls to all handlers of a hook fail because of that, and
 	// Ignore if they are answered without the extension.
 	Undiscovered string `json:"undiscovered,omitempty"`
@@ -126,6 +130,18 @@ type Extension struct {
 	Handlers []Handler `json:"handlers"`
 	// Failures are the last ones, newest first. They are there only if the extension was asked for.
 	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Certificate says when calls to an extension begin to fail because of a certificate.
+type Certificate struct {
+	// Of is Leaf for the certificate of the extension's server, Chain for the first to expire of those that vouch for it,
+	// and CABundle for the last to expire in caBundle.
+	Of       string    `json:"of"`
+	Subject  string    `json:"subject"`
+	NotAfter time.Time `json:"notAfter"`
+	// Certificates counts those in caBundle, and Expired has the subjects of those that have expired.
+	Certificates int      `json:"certificates,omitempty"`
+	Expired      []string `json:"expired,omitempty"`
 }
 
 // Pending is a change of the URL or protocol of an extension that is not in effect.
@@ -265,6 +281,11 @@ type Hold struct {
 	Last       time.Time `json:"last"` // when the handler was asked last
 }
 
+// ActionsHeader tells a gateway that its page is seen through hookgate dashboard: the port on 127.0.0.1 of the reader's
+// machine at which actions are, and their names, separated by spaces. The page links to them; nothing else depends on
+// it.
+const ActionsHeader = "Hookgate-Actions"
+
 // ReleasedQuery is the parameter that asks for Gateway.Released.
 const ReleasedQuery = "released"
 
@@ -294,12 +315,13 @@ type Chain struct {
 	Steps             []ChainStep `json:"steps,omitempty"`
 }
 
-// ChainStep is a step of a Chain. All but the first four are there only if the chain was asked for.
+// ChainStep is a step of a Chain. All but the first five are there only if the chain was asked for.
 type ChainStep struct {
 	Handler    string `json:"handler"`
 	Kind       string `json:"kind,omitempty"` // of the handler, as Handler has it
 	Registered bool   `json:"registered"`
 	Optional   bool   `json:"optional,omitempty"`
+	OnHold     string `json:"onHold,omitempty"` // Stop, or absent
 	// Problem is what keeps the step from being called.
 	Problem string `json:"problem,omitempty"`
 	// Settings are the names of the settings that the chain adds to requests.
@@ -358,6 +380,8 @@ type Policy struct {
 type Notice struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+	// Details are the first of what Text counts, such as the mistakes in manifests, each with its file and line.
+	Details []string `json:"details,omitempty"`
 }
 
 // Cluster says which handlers the hooks of a Cluster go to.

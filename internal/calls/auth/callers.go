@@ -72,7 +72,7 @@ func parseCallers(data []byte, hooks *catalog.Catalog) (*callers, error) {
 			text.Cut(d.APIVersion, limits.CallerNameBytes), text.Cut(d.Kind, limits.CallerNameBytes))
 	}
 	if len(d.Callers) > limits.Callers {
-		return nil, fmt.Errorf("callers: has %d, and may have %d", len(d.Callers), limits.Callers)
+		return nil, fmt.Errorf("callers: has %d entries, and may have at most %d", len(d.Callers), limits.Callers)
 	}
 	c := &callers{}
 	var errs []error
@@ -104,7 +104,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 	e := &entry{Name: s.Name, certificateNames: s.CertificateNames, hooks: map[string]bool{}}
 	switch {
 	case s.Name == "":
-		return nil, errors.New("name: required: it is in the log")
+		return nil, errors.New("name: required, because the log shows it")
 	case DisplayName(s.Name) != s.Name:
 		return nil, fmt.Errorf("name: longer than %d bytes, or with control characters", limits.CallerNameBytes)
 	case len(s.Hooks) == 0:
@@ -112,7 +112,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 	case s.Token != "" && s.TokenSHA256 != "":
 		return nil, errors.New("token and tokenSHA256: give one of them")
 	case s.Token == "" && s.TokenSHA256 == "" && len(s.CertificateNames) == 0:
-		return nil, errors.New("nothing to identify it by: give certificateNames, tokenSHA256 or token")
+		return nil, errors.New("has nothing to identify the caller by: give certificateNames, tokenSHA256 or token")
 	case slices.Contains(s.CertificateNames, ""):
 		return nil, errors.New("certificateNames: a name is empty")
 	}

@@ -168,7 +168,8 @@ func (g *Gate) admitCertificate(
 		return caller, hook.Errorf(hook.Unauthenticated, "the client certificate has expired: renew it, and connect again")
 	case !g.config.Certificates.Trusts(state):
 		return caller, hook.Errorf(hook.Unauthenticated,
-			"the gateway no longer trusts the authority that signed the client certificate: show one of another")
+			"the gateway no longer trusts the authority that signed the client certificate: show a certificate "+
+				"of another authority")
 	}
 	if g.config.Callers == nil && len(g.config.Names) == 0 {
 		return caller, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-const notAllowed = `handler "v.acme": call extension: host is not among those that the gateway may call: its operator can add it to --allowed-extension-hosts`
+const notAllowed = `handler "v.acme": call extension: the gateway may not call this host: the gateway's operator can add it to --allowed-extension-hosts`
 
 func allowing(t *testing.T, list ...string) *connect.Allowed {
 	t.Helper()

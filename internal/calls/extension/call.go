@@ -55,8 +55,11 @@ func (c *Call) Message() proto.Message {
 }
 
 // Cluster returns the Cluster that the call is about, if there can be one of that name.
-func (c *Call) Cluster() (namespace, name string) {
-	if namespace, name = subject.Cluster(c.Message()); len(namespace)+len(name) > limits.NameBytes {
+func (c *Call) Cluster() (namespace, name string) { return ClusterOf(c.Message()) }
+
+// ClusterOf returns the Cluster that a request is about, if there can be one of that name.
+func ClusterOf(request proto.Message) (namespace, name string) {
+	if namespace, name = subject.Cluster(request); len(namespace)+len(name) > limits.NameBytes {
 		return "", ""
 	}
 	return namespace, name

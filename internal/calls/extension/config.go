@@ -64,7 +64,8 @@ type Config struct {
 	// Empty means that they do not say where they come from.
 	Gateway string
 
-	bucket *overhead.Bucket // of what extensions over HTTP/2 and gRPC send besides their answers
+	partners *partners        // the certificates of extensions
+	bucket   *overhead.Bucket // of what extensions over HTTP/2 and gRPC send besides their answers
 }
 
 // discoveryVia returns the way of requests for discovery.
@@ -75,11 +76,12 @@ func (c *Config) discoveryVia() via.Way {
 	return via.Way("").Next(c.Gateway, "")
 }
 
-// clientTLS returns the configuration of connections with TLS. Nil roots are the system's.
-func (c *Config) clientTLS(roots *x509.CertPool) *tls.Config {
+// clientTLS returns the configuration of connections with TLS to a partner. Nil roots are the system's.
+func (c *Config) clientTLS(roots *x509.CertPool, p *partner) *tls.Config {
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		RootCAs:    roots,
+		MinVersion:       tls.VersionTLS12,
+		RootCAs:          roots,
+		VerifyConnection: p.verified,
 		// Small records at the start of a connection would cost a system call each.
 		DynamicRecordSizingDisabled: true,
 	}
@@ -92,6 +94,9 @@ func (c *Config) clientTLS(roots *x509.CertPool) *tls.Config {
 }
 
 func (c *Config) setDefaults() {
+	if c.partners == nil {
+		c.partners = &partners{}
+	}
 	if c.bucket == nil {
 		c.bucket = overhead.NewBucket(limits.OverheadBytes)
 	}

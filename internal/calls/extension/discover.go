@@ -209,14 +209,14 @@ func skipReason(c *catalog.Catalog, asked *catalog.Hook, gvh hook.GroupVersionHo
 	version, _ := c.Version(gvh.Group, gvh.Version)
 	switch {
 	case !ok && version != nil && version.Removed():
-		return fmt.Sprintf("hook %s is of a version that the gateway removed in %s: it has to be built for %s",
+		return fmt.Sprintf("hook %s is of a version that the gateway removed in %s: build the extension for %s",
 			quote(gvh.String()), version.Lifetime.Removed, version.Instead())
 	case !ok:
 		return fmt.Sprintf("hook %s is not known to this gateway", quote(gvh.String()))
 	case known.Singleton():
 		return fmt.Sprintf("hook %s has no handlers", quote(gvh.String()))
 	case known.Group != asked.Group:
-		return fmt.Sprintf("hook %s is of another group than %s, and is not listed there",
+		return fmt.Sprintf("hook %s does not belong to the group of %s, and must not be listed there",
 			quote(gvh.String()), asked.Hook)
 	}
 	return ""

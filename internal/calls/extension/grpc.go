@@ -78,7 +78,7 @@ func (c *Call) message() (wire.Sized, error) {
 		return wire.SizeOf(catalog.WithHandler(c.Partial, name)).With(c.Elements), nil
 	}
 	return wire.Sized{}, errors.New(
-		"the request was not built, and lacks the elements from which it could be sent over gRPC")
+		"the request is known only as JSON, and cannot be sent over gRPC")
 }
 
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but

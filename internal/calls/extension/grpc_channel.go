@@ -110,7 +110,10 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 	if e.Scheme == endpoint.GRPC && len(cc.CABundle) > 0 {
 		return nil, errors.New("caBundle: there is no TLS with grpc://; use grpcs://, or leave it out")
 	}
-	resolvers := &hostResolvers{endpoint: e, lookup: config.LookupHost, failures: &connect.Failures{}}
+	partner := config.partners.of(e, cc.CABundle)
+	resolvers := &hostResolvers{
+		endpoint: e, lookup: config.LookupHost, failures: &connect.Failures{Seen: partner.refused},
+	}
 	if cc.InCluster {
 		resolvers.endpoints = config.Endpoints
 	}
@@ -125,7 +128,7 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 		}, cs.wire...),
 	}
 	if e.HasTLS() {
-		gc.TLS = config.clientTLS(roots)
+		gc.TLS = config.clientTLS(roots, partner)
 	}
 	if e.Network == "tcp" {
 		gc.Control = config.Allowed.Control(e.Host)

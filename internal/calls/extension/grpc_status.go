@@ -83,10 +83,10 @@ func (r *request) refused(
 		text += ": it has no " + strings.TrimPrefix(r.hook.Method, "/")
 	case codes.ResourceExhausted:
 		if r.inconclusive || r.rpc.Sent.Load() > usualLimit {
-			text += ": a server takes 4 MiB only, unless it is told otherwise"
+			text += ": a gRPC server accepts at most 4 MiB, unless it is configured otherwise"
 		}
 	case codes.Unauthenticated:
-		text += ": it wants to know who calls"
+		text += ": it requires callers to authenticate"
 	}
 	failed = r.fail(kind, text, err)
 	failed.Refused = code == codes.InvalidArgument

@@ -39,7 +39,7 @@ func TestGRPCStatusCodes(t *testing.T) {
 		case codes.Unimplemented:
 			want += ": it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"
 		case codes.Unauthenticated:
-			want += ": it wants to know who calls"
+			want += ": it requires callers to authenticate"
 		}
 		cc := newAuthor(t, a, says(nil, status.Error(code, "secret")), nil)
 		result, err := newGRPC(t, Config{}).Call(t.Context(), newCall(cc))
@@ -89,7 +89,7 @@ func TestGRPCRefusedForItsSize(t *testing.T) {
 		result, err := newGRPC(t, Config{}).Call(t.Context(), newCall(cc))
 		want := `handler "v.acme": call extension: answered ResourceExhausted`
 		if aboutSize {
-			want += ": a server takes 4 MiB only, unless it is told otherwise"
+			want += ": a gRPC server accepts at most 4 MiB, unless it is configured otherwise"
 		}
 		wantError(t, text, nil, err, hook.BadResponse, want)
 		if result.Inconclusive != aboutSize {
@@ -111,7 +111,7 @@ func TestGRPCLargerThanTheServerTakes(t *testing.T) {
 	}
 	result, err := g.Call(t.Context(), large)
 	wantError(t, "it is too large", nil, err, hook.BadResponse, `handler "v.acme": call extension: answered ResourceExhausted: `+
-		"a server takes 4 MiB only, unless it is told otherwise")
+		"a gRPC server accepts at most 4 MiB, unless it is configured otherwise")
 	if !result.Inconclusive {
 		t.Error("the refusal is held against the extension")
 	}

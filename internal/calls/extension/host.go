@@ -5,6 +5,7 @@ package extension
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/network/connect"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // host is a host as one ExtensionConfig sees it, which shares its connections with no other. These are in one pool,
@@ -30,6 +32,7 @@ type host struct {
 	endpoint  *endpoint.Endpoint
 	roots     *x509.CertPool
 	inCluster bool
+	partner   *partner
 
 	http2      atomic.Bool // HTTP/2 is offered: the host has refused HTTP/1.1, or the Config prefers it
 	knownHTTP1 atomic.Bool // the host has answered in HTTP/1.1
@@ -45,11 +48,16 @@ type host struct {
 	drained bool
 }
 
-func newHost(config *Config, e *endpoint.Endpoint, roots *x509.CertPool, inCluster bool) *host {
-	h := &host{config: config, endpoint: e, roots: roots, inCluster: inCluster}
+func newHost(config *Config, e *endpoint.Endpoint, roots *x509.CertPool, cc registry.ClientConfig) *host {
+	h := &host{
+		config: config, endpoint: e, roots: roots, inCluster: cc.InCluster, partner: config.partners.of(e, cc.CABundle),
+	}
 	h.http2.Store(config.PreferHTTP2)
 	return h
 }
+
+// clientTLS returns the configuration of the host's connections.
+func (h *host) clientTLS() *tls.Config { return h.config.clientTLS(h.roots, h.partner) }
 
 // acquire returns a pool to send one request with, which the caller must release.
 func (h *host) acquire(now time.Time) *pool {

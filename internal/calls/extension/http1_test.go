@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/network/connect"
 	"github.com/hookgate/hookgate/internal/network/endpoint"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // isClosed reports whether the other end of a pipe was closed, once all goroutines wait.
@@ -377,7 +378,7 @@ func TestHeaderLines(t *testing.T) {
 
 // Hosts behind a proxy, and those with names that have another form in a header, are left to net/http.
 func TestPlainHosts(t *testing.T) {
-	config := &Config{Proxy: func(r *http.Request) (*url.URL, error) {
+	config := &Config{partners: &partners{}, Proxy: func(r *http.Request) (*url.URL, error) {
 		switch r.URL.Hostname() {
 		case "proxied":
 			return &url.URL{Scheme: "http", Host: "proxy"}, nil
@@ -394,7 +395,7 @@ func TestPlainHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := newHost(config, e, nil, false).isPlain(); got != want {
+		if got := newHost(config, e, nil, registry.ClientConfig{}).isPlain(); got != want {
 			t.Errorf("%s: %t", host, got)
 		}
 	}
@@ -402,7 +403,7 @@ func TestPlainHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !newHost(config, e, nil, true).isPlain() {
+	if !newHost(config, e, nil, registry.ClientConfig{InCluster: true}).isPlain() {
 		t.Error("a Service has no proxy")
 	}
 }

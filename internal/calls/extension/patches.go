@@ -165,7 +165,7 @@ func wrongOperation(op []byte, hasPath, hasFrom, hasValue bool) error {
 	is := func(name string) bool { return op != nil && jsonscan.Equal(op, name) }
 	switch {
 	case !slices.ContainsFunc(operations, is):
-		return errors.New("it is not of RFC 6902")
+		return errors.New("it is not an operation of RFC 6902")
 	case !hasPath:
 		return errors.New("it has no path")
 	case !hasValue && slices.ContainsFunc(operations[:2], is):

@@ -63,7 +63,7 @@ func newPool(h *host, expires time.Time) *pool {
 }
 
 func (p *pool) newHTTP1() *http1 {
-	config := p.host.config.clientTLS(p.host.roots)
+	config := p.host.clientTLS()
 	config.NextProtos, config.ServerName = []string{"http/1.1"}, p.host.endpoint.Host
 	return &http1{
 		maxIdle: p.host.config.MaxIdleConnections, sendingWait: sendingWait,
@@ -73,7 +73,7 @@ func (p *pool) newHTTP1() *http1 {
 
 func (p *pool) newTransport() *http.Transport {
 	// The server's name is left to the transport: it is the URL's host.
-	transport := connect.NewTransport(p.host.config.clientTLS(p.host.roots), p.http2, p.host.config.MaxIdleConnections)
+	transport := connect.NewTransport(p.host.clientTLS(), p.http2, p.host.config.MaxIdleConnections)
 	transport.Proxy, transport.DialContext = p.host.proxy(), p.dialMetered
 	// What has come of an answer and is not read yet is no more than a call may have besides.
 	transport.HTTP2.MaxReceiveBufferPerStream = limits.CallOverheadBytes

@@ -56,7 +56,7 @@ func (x *restRequest) handshake(ctx context.Context, p *pool) error {
 		return x.unanswered(ctx, err)
 	}
 	defer func() { _ = raw.Close() }() // nothing was sent
-	config := p.host.config.clientTLS(p.host.roots)
+	config := p.host.clientTLS()
 	config.NextProtos, config.ServerName = []string{"h2"}, p.host.endpoint.Host
 	if err := tls.Client(raw, config).HandshakeContext(ctx); err != nil {
 		return x.unanswered(ctx, err)

@@ -5,6 +5,7 @@ package extension
 
 import (
 	"context"
+	"time"
 
 	"github.com/hookgate/hookgate/registry"
 )
@@ -12,14 +13,15 @@ import (
 // Protocols calls each extension in the protocol that it speaks, as its ClientConfig says. It is safe for concurrent
 // use.
 type Protocols struct {
-	rest *REST
-	grpc *GRPC
+	rest     *REST
+	grpc     *GRPC
+	partners *partners
 }
 
 // NewProtocols returns a Protocols without connections.
 func NewProtocols(config Config) *Protocols {
 	config.setDefaults() // once, so that both share what bounds all extensions
-	return &Protocols{rest: NewREST(config), grpc: NewGRPC(config)}
+	return &Protocols{rest: NewREST(config), grpc: NewGRPC(config), partners: config.partners}
 }
 
 // Call calls REST.Call or GRPC.Call, or answers locally where there is no server.
@@ -60,6 +62,16 @@ func (p *Protocols) Retain(ccs []registry.ClientConfig) {
 	}
 	p.rest.Retain(rest)
 	p.grpc.Retain(grpc)
+	p.partners.retain(ccs)
+}
+
+// Certificates returns the certificates that calls of an extension depend on. It does no I/O.
+func (p *Protocols) Certificates(cc registry.ClientConfig) Certificates {
+	of, ok := p.partners.find(cc)
+	if !ok {
+		return Certificates{}
+	}
+	return of.certificates(time.Now())
 }
 
 // Close closes all connections. It does not wait for calls that are under way.

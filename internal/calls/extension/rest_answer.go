@@ -54,7 +54,8 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	case errors.Is(err, body.ErrEncoding):
 		encoding := strings.ToLower(encodings)
 		return nil, x.fail(hook.BadResponse,
-			fmt.Sprintf("answer is encoded with Content-Encoding %s, which was not asked for", quote(encoding)), nil)
+			fmt.Sprintf("answer is encoded with Content-Encoding %s, which was not "+
+				"requested", quote(encoding)), nil)
 	default:
 		return nil, x.interrupted(ctx, err)
 	}
@@ -186,6 +187,7 @@ func unsaid(m proto.Message) string {
 
 // unanswered returns the error of a request that got no answer.
 func (x *restRequest) unanswered(ctx context.Context, err error) *hook.Error {
+	x.route.host.partner.refused(err)
 	if ctx.Err() != nil {
 		if !x.connected {
 			x.unresolved = x.route.host.unresolved(err)

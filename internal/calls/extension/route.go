@@ -87,7 +87,7 @@ func (rs *routes) add(cc registry.ClientConfig) (*route, error) {
 	shared := hostKey{owner: key.owner, authority: e.Authority, caBundle: key.caBundle, inCluster: key.inCluster}
 	h, ok := rs.hosts[shared]
 	if !ok {
-		h = newHost(rs.config, e, roots, cc.InCluster)
+		h = newHost(rs.config, e, roots, cc)
 		if rs.hosts == nil {
 			rs.hosts = map[hostKey]*host{}
 		}

@@ -86,7 +86,7 @@ var refusals = []struct {
 		},
 	},
 	{
-		what: "a `Content-Encoding` other than gzip", text: `answer is encoded with Content-Encoding "br", which was not asked for`,
+		what: "a `Content-Encoding` other than gzip", text: `answer is encoded with Content-Encoding "br", which was not requested`,
 		why:   "Cluster API ignores it",
 		serve: headed("Content-Encoding", "br", []byte(`{"status":"Success"}`)),
 	},
@@ -96,7 +96,7 @@ var refusals = []struct {
 		body: `{"status":"Success"}` + strings.Repeat(" ", limits.BodyBytes),
 	},
 	{
-		what: "more than 100,000 elements", text: "answer: has more than 100000 elements in lists and maps, and members that the schema does not know",
+		what: "more than 100,000 elements", text: "answer: has more than 100000 elements of lists and maps and unknown members, counted together",
 		why:  "the same",
 		body: `{"status":"Success","items":[` + strings.Repeat(`{},`, limits.Elements) + `{}]}`, patches: true,
 	},

@@ -126,7 +126,7 @@ type Answer struct {
 }
 
 // Failed reports whether the answer is an error or a Failure. One that holds its caller with retryAfterSeconds is
-// neither: the handlers after it may have to be asked about the same state, and the least time counts.
+// neither: the handlers after it may have to be asked about the same state, and the least time counts. See Holds.
 func (a Answer) Failed() bool {
 	if a.Err != nil {
 		return true
@@ -145,6 +145,16 @@ type Response interface {
 type Blocking interface {
 	Response
 	GetRetryAfterSeconds() int32
+}
+
+// Holds reports whether an answer is a Success that holds its caller.
+func Holds(m proto.Message) bool {
+	held, ok := m.(Blocking)
+	if !ok || held.GetRetryAfterSeconds() <= 0 {
+		return false
+	}
+	status, _ := catalog.StatusOf(m)
+	return status == catalog.Success
 }
 
 // New returns a response of the hook.

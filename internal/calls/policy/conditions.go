@@ -43,11 +43,11 @@ var (
 	// ErrNotBool means that the value of the expression is not a boolean.
 	ErrNotBool = errors.New("the expression is neither true nor false for this request")
 	// ErrNotString means that the value of an expression of a rule is not a text.
-	ErrNotString = errors.New("the expression is not a text for this request")
+	ErrNotString = errors.New("the value of the expression is not text for this request")
 	// ErrNotObject means that the value of an expression of a rule is not a JSON object.
-	ErrNotObject = errors.New("the expression is not an object for this request")
+	ErrNotObject = errors.New("the value of the expression is not an object for this request")
 	// ErrNotJSON means that the value of an expression of a rule has no form in JSON, such as a type.
-	ErrNotJSON = errors.New("the value of the expression has no form in JSON")
+	ErrNotJSON = errors.New("the value of the expression cannot be written as JSON")
 	// ErrEvaluation means that the expression fails, for example because it reads an absent member.
 	ErrEvaluation = errors.New("the expression fails for this request")
 	// ErrTooMany means that the expression selects a member of an object that has more than limits.Elements of them.
@@ -152,8 +152,8 @@ func compileIn(env *cel.Env, expression string) (*cel.Ast, *diagnostics) {
 	ast, issues := env.Parse(expression)
 	if len(issues.Errors()) == 0 {
 		if n := nesting(celast.NavigateAST(ast.NativeRep())); n > limits.ExpressionNesting {
-			return nil, &diagnostics{text: fmt.Sprintf("must nest no more than %d lists, maps, macros such as map(), and "+
-				"optional values in one another, and nests %d", limits.ExpressionNesting, n)}
+			return nil, &diagnostics{text: fmt.Sprintf("must nest at most %d lists, maps, macros such as map(), "+
+				"and optional values in one another, but nests %d", limits.ExpressionNesting, n)}
 		}
 		ast, issues = env.Check(ast)
 	}
@@ -207,8 +207,8 @@ func (c *Compiler) program(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
 		return nil, err
 	}
 	if cost.Min > CostLimit && cost.Min < unknownCost {
-		return nil, fmt.Errorf("costs %d unless it leaves its lists early, and may cost %d: use shorter lists, or fewer "+
-			"within one another", cost.Min, uint64(CostLimit))
+		return nil, fmt.Errorf("costs up to %d, and may cost at most %d: use shorter lists, or nest fewer of "+
+			"them", cost.Min, uint64(CostLimit))
 	}
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once

@@ -101,7 +101,7 @@ func (e *encoder) members(v traits.Mapper, depth int) error {
 	for it := v.Iterator(); it.HasNext() == types.True; {
 		name, ok := it.Next().(types.String)
 		if !ok {
-			return fmt.Errorf("%w: it has a map whose keys are not texts", ErrNotJSON)
+			return fmt.Errorf("%w: it has a map whose keys are not strings", ErrNotJSON)
 		}
 		e.r.take(keyCost)
 		names = append(names, string(name))

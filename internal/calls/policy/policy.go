@@ -78,6 +78,14 @@ const (
 	Steady   Messages = "Steady"
 )
 
+// Masking returns Steady if p, which may be nil, masks what changes in messages, and nothing if it does not.
+func (p *Policy) Masking() Messages {
+	if p == nil || p.Messages != Steady {
+		return ""
+	}
+	return Steady
+}
+
 // Over returns p, the policy for one handler, with the fields that it does not set taken from the policy for the whole
 // ExtensionConfig. Either may be nil.
 func (p *Policy) Over(wider *Policy) *Policy {

@@ -94,7 +94,7 @@ func (r *Request) abort(err error) {
 // look notes that so many bytes are looked through.
 func (r *Request) look(n int) {
 	if r.read += n; r.read > ReadLimit {
-		r.abort(fmt.Errorf("%w: the conditions of the policy look through more than %d bytes", ErrCost, ReadLimit))
+		r.abort(fmt.Errorf("%w: the conditions of the policy read more than %d bytes", ErrCost, ReadLimit))
 	}
 	if r.stepped += n; r.stepped > readStep && r.Step != nil {
 		r.stepped = 0

@@ -102,7 +102,8 @@ func (t *Types) CheckAny(c *Conditions) []*CompileError {
 		}
 		if last != nil {
 			errs = append(errs, &CompileError{
-				Index: i, Message: fmt.Sprintf("suits the requests of no hook; in a request of %s: %s", of.Hook, last),
+				Index: i, Message: fmt.Sprintf("does not suit the requests of any hook; in a request of %s: "+
+					"%s", of.Hook, last),
 			})
 		}
 	}

@@ -112,9 +112,9 @@ func TestNewerMembers(t *testing.T) {
 func TestExpressionsOfNoHook(t *testing.T) {
 	checked, _ := typesOf(t)
 	for expression, want := range map[string]string{
-		`request.nmespace == 'a'`: "suits the requests of no hook; in a request of AfterClusterUpgrade: " +
+		`request.nmespace == 'a'`: "does not suit the requests of any hook; in a request of AfterClusterUpgrade: " +
 			"line 1, column 8: undefined field 'nmespace'",
-		`request.items.exists(i, i.holderReference.nmespace == 'a')`: "suits the requests of no hook; in a request of " +
+		`request.items.exists(i, i.holderReference.nmespace == 'a')`: "does not suit the requests of any hook; in a request of " +
 			"GeneratePatches: line 1, column 42: undefined field 'nmespace'",
 	} {
 		errs := checked.CheckAny(compiled(t, `true`, expression))

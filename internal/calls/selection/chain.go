@@ -46,7 +46,8 @@ func chained(ctx context.Context, s *registry.Snapshot, c *registry.Chain, m *Ma
 		switch {
 		case !v.Excluded():
 			t.Steps = append(t.Steps, Target{
-				Entry: e, PolicyError: v.PolicyError, Settings: step.Settings, Allow: step.Allow, Member: of,
+				Entry: e, PolicyError: v.PolicyError, Settings: step.Settings, Allow: step.Allow,
+				Stops: step.OnHold == registry.StopOnHold, Member: of,
 			})
 		case v.By == ByUnknownNamespace:
 			return Target{}, unknownNamespace(v.namespace, e.Registration.Name)

@@ -42,7 +42,7 @@ func (m *Matcher) Exclusion(v Verdict, registration string, s labels.Selector) *
 		return &Exclusion{"matchCondition", fmt.Sprintf("match condition %q of %s is false: %s",
 			cut(v.condition.Name), p, cut(strings.Join(strings.Fields(v.condition.Expression), " ")))}
 	case ByHooks:
-		return &Exclusion{"hooks", fmt.Sprintf("spec.hooks of %s does not have", p)}
+		return &Exclusion{"hooks", fmt.Sprintf("spec.hooks of %s does not list the hook", p)}
 	case ByUndiscovered:
 		return &Exclusion{"onUndiscovered", "its handlers are not known yet, and calls are answered without them"}
 	}

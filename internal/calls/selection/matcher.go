@@ -262,7 +262,7 @@ func conditionError(p *policy.Policy, err error) error {
 	case errors.As(err, &evaluation):
 		return hook.Errorf(hook.Policy, "%s: %s", p, evaluation).WithCause(evaluation.Cause)
 	}
-	return hook.Errorf(hook.Policy, "%s: match conditions cannot look at this request", p).
+	return hook.Errorf(hook.Policy, "%s: match conditions cannot read this request", p).
 		WithCause(err)
 }
 

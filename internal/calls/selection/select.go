@@ -104,8 +104,8 @@ func noHandler(s *registry.Snapshot, r Request) error {
 		return notKnown(r.Handler, awaited)
 	}
 	if h, p, ok := s.WithheldAs(r.Handler); ok {
-		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of %s does not "+
-			"have %s", r.Handler, p, h.Hook.Hook)
+		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of %s does not list the hook "+
+			"%s", r.Handler, p, h.Hook.Hook)
 	}
 	chains, _ := s.StandsFor(r.Hook.GroupHook())
 	return hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",
@@ -228,8 +228,8 @@ func (m *Matcher) Awaits(ctx context.Context, s *registry.Snapshot, u *registry.
 
 // mistaken returns the error of a call that an ExtensionConfig with a mistake may have a handler for.
 func mistaken(u *registry.Undiscovered) error {
-	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls that it may have handlers for fail until it is "+
-		"corrected or deleted, or onUndiscovered: Ignore is set in its ExtensionPolicy: %s", u, u.Mistake)
+	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls for which it may have handlers fail until "+
+		"you correct or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy: %s", u, u.Mistake)
 }
 
 func notDiscovered(awaited []string) error {

@@ -63,8 +63,8 @@ func (m *Matcher) clusterLabels(
 	cluster = text.Cut(namespace+"/"+name, limits.QuotedBytes)
 	if m.clusters == nil {
 		return cluster, nil, hook.Errorf(hook.NotReady, "%s cannot be called: the objectSelector of %s selects "+
-			"Clusters for its step %q, and a gateway without a cluster knows the labels of none: use matchConditions or a "+
-			"namespaceSelector", c, p, step.Name)
+			"Clusters for its step %q, but a gateway without a cluster does not know their labels: use "+
+			"matchConditions or a namespaceSelector", c, p, step.Name)
 	}
 	labels, known := m.clusters.ClusterLabels(namespace, name)
 	if !known {

@@ -26,6 +26,7 @@ type Target struct {
 	// What the chain says of a handler that is a step.
 	Settings map[string]string
 	Allow    []string
+	Stops    bool // while it holds
 }
 
 // Name returns the name under which the handler is called.

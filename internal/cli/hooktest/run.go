@@ -79,7 +79,7 @@ func (r *Runner) run(ctx context.Context, h *catalog.Hook, c *Case) []string {
 	}
 	switch want := &c.Want; {
 	case want.Excluded && err != nil && excluded == "":
-		return []string{"error: " + failed, "want it to be excluded"}
+		return []string{"error: " + failed, "the request should be excluded"}
 	case want.Excluded && err == nil:
 		return []string{"it is not excluded"}
 	case want.Excluded:

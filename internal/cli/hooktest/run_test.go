@@ -174,7 +174,7 @@ func TestParse(t *testing.T) {
 	}
 	for test, want := range map[string]string{
 		"  cases: [{name: a}]\n":                                            `4: HookRuleTest "t": spec.rule: required`,
-		"  rule: r\n  chain: c\n  cases: [{name: a}]\n":                     `4: HookRuleTest "t": spec: a HookRuleTest has a rule, neither chain nor hook`,
+		"  rule: r\n  chain: c\n  cases: [{name: a}]\n":                     `4: HookRuleTest "t": spec: a HookRuleTest must have a rule, and neither a chain nor a hook`,
 		"  rule: r\n  cases:\n  - {name: a, given: {now: yesterday}}\n":     `7: HookRuleTest "t": spec.cases[0].given.now: want a time such as 2026-07-04T01:00:00Z, got "yesterday"`,
 		"  rule: r\n  cases:\n  - {name: a, given: {places: [{}]}}\n":       `7: HookRuleTest "t": spec.cases[0].given.places[0].name: required`,
 		"  rule: r\n  cases: [{name: a, want: {excluded: true, error: x}}]": `6: HookRuleTest "t": spec.cases[0].want: want one of`,

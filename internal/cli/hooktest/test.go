@@ -133,7 +133,7 @@ func ParseChainTests(f *manifest.File, hooks *catalog.Catalog) ([]*Test, error) 
 			}
 		}
 		if t.Spec.Rule != "" {
-			mistakes = append(mistakes, mistake{"spec.rule", "a HandlerChainTest has a chain"})
+			mistakes = append(mistakes, mistake{"spec.rule", "a HandlerChainTest must have a chain"})
 		}
 		return mistakes
 	})
@@ -148,7 +148,8 @@ func ParseRuleTests(f *manifest.File) ([]*Test, error) {
 			mistakes = append(mistakes, mistake{"spec.rule", "required"})
 		}
 		if t.Spec.Chain != "" || t.Spec.Hook != "" {
-			mistakes = append(mistakes, mistake{"spec", "a HookRuleTest has a rule, neither chain nor hook"})
+			mistakes = append(mistakes, mistake{"spec", "a HookRuleTest must have a rule, and neither a chain " +
+				"nor a hook"})
 		}
 		return mistakes
 	})

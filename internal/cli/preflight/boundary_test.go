@@ -164,7 +164,7 @@ func TestUnresolvedReferencesAreCutAfterThree(t *testing.T) {
 		report := Judge(Inventory{Unresolved: unresolved, Unchecked: "forbidden", Extensions: []Extension{{Name: "acme", Handlers: []Handler{
 			handler("a", "BeforeClusterCreate", states("v1beta1")), handler("b", "CanUpdateMachine", states("v1beta1")),
 		}}}}, target)
-		if got := report.Findings[0]; got.Rule != ruleCannotConvert || !strings.HasSuffix(got.Problem, "in use: "+want) {
+		if got := report.Findings[0]; got.Rule != ruleCannotConvert || !strings.HasSuffix(got.Problem, "in use to v1beta1: "+want) {
 			t.Errorf("got %s: %s, want it to end with %s", got.Rule, got.Problem, want)
 		}
 		// Machines refer to nothing whose version must be known.

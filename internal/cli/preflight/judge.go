@@ -103,9 +103,9 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 	if IsGateway(x, t.Hooks) {
 		findings = append(findings, Finding{
 			Level: Warn, Rule: ruleGateway, ExtensionConfig: x.Name, Location: x.Location,
-			Problem: "the extension is a gateway: its handlers stand for what is registered with it, which is not " +
-				"judged here",
-			Remedy: "ask about what is registered with it: in its directory, or in its API group, as with " +
+			Problem: "the extension is a gateway: its handlers stand for those registered with that gateway, " +
+				"which are not judged here",
+			Remedy: "run preflight for that gateway, too: with its directory, or with its API group, such as " +
 				"--extension-config-group runtime.hookgate.dev",
 		})
 		return append(findings, ofGateway(x)...), nil
@@ -168,7 +168,7 @@ func about(x *Extension, h *Handler, level Level, rule string) Finding {
 func ofGateway(x *Extension) (findings []Finding) {
 	for i := range x.Handlers {
 		f := about(x, &x.Handlers[i], OK, ruleOK)
-		f.Problem = "it is that of a gateway, which takes objects of every version"
+		f.Problem = "it is the handler of a gateway, which accepts objects of every version"
 		findings = append(findings, f)
 	}
 	return findings

@@ -39,7 +39,7 @@ func (t *Target) changeFindings(x *Extension, h *Handler) []Finding {
 	if len(answers) > 0 {
 		f := about(x, h, Warn, ruleAnswers)
 		f.Problem = told(answers)
-		f.Remedy = "see whether the handler means it"
+		f.Remedy = "check that the handler's answers are meant that way"
 		findings = append(findings, f)
 	}
 	return findings
@@ -51,7 +51,7 @@ const strict = "if the extension refuses members that it does not know, "
 // requestsRemedy returns what to do about changes of the requests of a handler.
 func (t *Target) requestsRemedy(x *Extension, h *Handler, changes []catalog.ClusterAPIChange) string {
 	if !slices.ContainsFunc(changes, canTakeOut) {
-		return "see whether the handler reads it; no policy takes it out"
+		return "check whether the handler reads it; no policy can remove it"
 	}
 	state := "state clusterAPIRelease: " + cmp.Or(t.stateable(h), "the release that it was built for") +
 		" in an ExtensionPolicy"
@@ -59,7 +59,7 @@ func (t *Target) requestsRemedy(x *Extension, h *Handler, changes []catalog.Clus
 	case x.Direct:
 		return strict + "upgrade it together with Cluster API, or put a gateway before it, and " + state
 	case t.knows(h) == nil:
-		return strict + state + "; --from " + ClusterAPI + "=VERSION leaves out what that has already"
+		return strict + state + "; --from " + ClusterAPI + "=VERSION leaves out what that release already has"
 	}
 	return strict + state
 }

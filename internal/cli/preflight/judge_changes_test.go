@@ -63,7 +63,7 @@ func TestChanges(t *testing.T) {
 			to: "v1.14", hook: "ValidateTopology",
 			want: []string{"warn requests-change: since v1.12: holderReference.fieldPath"},
 			remedy: "if the extension refuses members that it does not know, state clusterAPIRelease: the release that it was " +
-				"built for in an ExtensionPolicy; --from cluster-api=VERSION leaves out what that has already",
+				"built for in an ExtensionPolicy; --from cluster-api=VERSION leaves out what that release already has",
 		},
 		"BuiltForNewer": { // v1.13 was the first to send v1beta2
 			from: "v1.11", to: "v1.13", hook: "BeforeClusterDelete", change: func(h *Handler) { h.States = "v1beta2" },

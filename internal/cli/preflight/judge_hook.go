@@ -84,7 +84,8 @@ func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (F
 	f.Problem = fmt.Sprintf("Cluster API %s calls the hook in %s, which the gateway converts to %s: "+
 		"what one of them cannot express is lost on the way", t.ClusterAPI.Name, called.APIVersion(),
 		h.Hook.APIVersion())
-	f.Remedy = "see whether the handler needs any of it; the loss ends with an extension that implements hooks of " +
+	f.Remedy = "check whether the handler needs what is lost; nothing is lost with an extension that implements " +
+		"hooks of " +
 		called.APIVersion()
 	f.Lost = lost
 	return f, true

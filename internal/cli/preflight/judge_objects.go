@@ -63,8 +63,8 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	if sent.Kind == "ClusterClassVariable" {
 		f = about(x, h, Degrade, ruleVariables)
 		before, after := metadataMember(now.ObjectVersion), metadataMember(sent.ObjectVersion)
-		f.Problem = fmt.Sprintf("Cluster API %s reads the metadata of a variable from %s, %s from %s, "+
-			"and nothing states which of the two the handler fills in", t.From.Name, before, t.ClusterAPI.Name, after)
+		f.Problem = fmt.Sprintf("Cluster API %s reads the metadata of a variable from %s, and %s reads it from "+
+			"%s; nothing states which of the two the handler fills in", t.From.Name, before, t.ClusterAPI.Name, after)
 		f.Lost = []string{"variables[*]." + before}
 	}
 	o.findings = []Finding{f}
@@ -133,11 +133,11 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 		o.findings = append(o.findings, t.references(x, h, sent, stated, v)...)
 		if lost := t.Lossy(sent.Kind, sent.ObjectVersion, stated); len(lost) > 0 {
 			f := about(x, h, Degrade, ruleMembersLost)
-			f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, which the gateway converts to %s: "+
-				"what that cannot express does not reach the handler", t.ClusterAPI.Name, plural(sent.Kind),
+			f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, which the gateway converts to %s: what that "+
+				"version cannot express does not reach the handler", t.ClusterAPI.Name, plural(sent.Kind),
 				sent.ObjectVersion, stated)
-			f.Remedy = "see whether the handler needs any of it; " +
-				"the loss ends with an extension that understands " + sent.ObjectVersion
+			f.Remedy = "check whether the handler needs what is lost; nothing is lost with an extension that " +
+				"understands " + sent.ObjectVersion
 			f.Lost = lost
 			o.findings = append(o.findings, f)
 		}
@@ -159,16 +159,17 @@ func (t *Target) references(
 	switch {
 	case len(v.Unresolved) > 0:
 		f := about(x, h, Break, ruleCannotConvert)
-		f.Problem = "the gateway cannot convert Clusters to v1beta1 that are in use: " +
+		f.Problem = "the gateway cannot convert some Clusters in use to v1beta1: " +
 			text.Join(v.Unresolved, "; ", maxUnresolved)
-		f.Remedy = "label these CustomResourceDefinitions as Cluster API's contract wants it, " +
-			"or upgrade the extension to one that understands " + sent.ObjectVersion
+		f.Remedy = "label these CustomResourceDefinitions as Cluster API's contract requires, or upgrade the " +
+			"extension to one that understands " + sent.ObjectVersion
 		return []Finding{f}
 	case v.Unchecked != "":
 		f := about(x, h, Warn, ruleReferences)
-		f.Problem = "the gateway converts Clusters to v1beta1, and whether it can tell the versions of what " +
-			"they refer to is not known: " + v.Unchecked
-		f.Remedy = "ask again with that right, or, for a directory, add the CustomResourceDefinitions of your providers to it"
+		f.Problem = "the gateway converts Clusters to v1beta1, but it is not known whether it can tell the " +
+			"versions of the objects that they refer to: " + v.Unchecked
+		f.Remedy = "run the command again with that right; for a directory, add the CustomResourceDefinitions " +
+			"of your providers to it"
 		return []Finding{f}
 	}
 	return nil

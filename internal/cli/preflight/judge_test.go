@@ -160,7 +160,7 @@ func TestJudge(t *testing.T) {
 		"Converted": {
 			reason: "a policy makes the gateway convert, which loses what v1beta1 does not have", targets: []string{"cluster-api=v1.14.0"},
 			handlers: []Handler{handler("create", "BeforeClusterCreate", policed("p", "v1beta1", true))}, want: []string{"degrade members-lost create"},
-			problem: "Cluster API v1.14 sends Clusters of v1beta2, which the gateway converts to v1beta1: what that cannot express does not reach the handler",
+			problem: "Cluster API v1.14 sends Clusters of v1beta2, which the gateway converts to v1beta1: what that version cannot express does not reach the handler",
 		},
 		"ConvertedUp": {
 			reason: "nothing is lost on the way up", targets: []string{"cluster-api=v1.12.0"},
@@ -188,7 +188,7 @@ func TestJudge(t *testing.T) {
 		"Variables": {
 			reason: "of variables, only the metadata changes its place", targets: []string{"cluster-api=v1.14.0"}, from: "v1.12.0",
 			handlers: []Handler{handler("variables", "DiscoverVariables")}, want: []string{"degrade variables-metadata variables"},
-			problem:  "Cluster API v1.12 reads the metadata of a variable from metadata, v1.14 from deprecatedV1Beta1Metadata, and nothing states which of the two the handler fills in",
+			problem:  "Cluster API v1.12 reads the metadata of a variable from metadata, and v1.14 reads it from deprecatedV1Beta1Metadata; nothing states which of the two the handler fills in",
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
 		"NotCalled": {
@@ -204,8 +204,8 @@ func TestJudge(t *testing.T) {
 		},
 		"InfrastructureInDiscovery": {
 			reason: "Cluster API refuses a Discovery with a handler of infrastructure", targets: []string{"cluster-api=v1.14.0"}, hooks: testHooks,
-			handlers: []Handler{{Name: "machines", Useless: "hook is of another group than Discovery, and is not listed there"}}, want: []string{"break hook-unknown machines"},
-			problem: "hook is of another group than Discovery, and is not listed there",
+			handlers: []Handler{{Name: "machines", Useless: "hook does not belong to the group of Discovery, and must not be listed there"}}, want: []string{"break hook-unknown machines"},
+			problem: "hook does not belong to the group of Discovery, and must not be listed there",
 		},
 		"UnknownHook": {
 			reason: "a hook of a newer extension", targets: []string{"cluster-api=v1.14.0"},
@@ -368,7 +368,7 @@ func TestClustersNeedKnownReferences(t *testing.T) {
 		problem    string
 	}{
 		"Resolved":   {"all are known", nil, "", []string{"ok ok down", "ok ok same"}, ""},
-		"Unresolved": {"every call would fail", []string{"a", "b", "c", "d"}, "", []string{"break cannot-convert down", "ok ok same"}, "the gateway cannot convert Clusters to v1beta1 that are in use: a; b; c; and 1 more"},
+		"Unresolved": {"every call would fail", []string{"a", "b", "c", "d"}, "", []string{"break cannot-convert down", "ok ok same"}, "the gateway cannot convert some Clusters in use to v1beta1: a; b; c; and 1 more"},
 		"Unchecked":  {"no permission to look", nil, "forbidden", []string{"warn references-unchecked down", "ok ok same"}, ""},
 	} {
 		target := Target{Hooks: catalog.New(), Lossy: func(string, string, string) []string { return nil }}

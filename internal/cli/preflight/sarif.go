@@ -28,6 +28,7 @@ func (r *Report) WriteSARIF(w io.Writer, version string) error {
 		}
 		run.AddRule(rule.ID).
 			WithShortDescription(sarif.NewMultiformatMessageString().WithText(rule.Text)).
+			WithHelp(sarif.NewMultiformatMessageString().WithText(rule.Help)).
 			WithHelpURI(help + "#" + rule.ID).
 			WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(sarifLevel(rule.Level)))
 	}

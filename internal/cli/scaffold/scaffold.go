@@ -70,6 +70,28 @@ type Values struct {
 	Request string
 }
 
+// Steps returns the commands that let a project of a kind use what Hookgate at Ref has, in a clone beside the project,
+// because no registry has it. There are none for a release, and for what needs no package.
+func (v Values) Steps(of string) []string {
+	const clone = "../hookgate"
+	switch {
+	case v.ImageTag == v.Ref:
+	case of == "go":
+		return []string{
+			"sed -i.bak 's| " + v.Ref + "$| v0.0.0|' go.mod",
+			"go mod edit -replace github.com/hookgate/hookgate/gen/go=" + clone + "/gen/go",
+			"go mod edit -replace github.com/hookgate/hookgate/sdk=" + clone + "/sdk",
+		}
+	case of == "python":
+		return []string{"make -C " + clone + " packages-python", "export PIP_FIND_LINKS=" + clone + "/out/packages"}
+	case of == "typescript":
+		return []string{
+			"make -C " + clone + " packages-typescript", "npm install " + clone + "/out/packages/hookgate-sdk-" + v.NPM + ".tgz",
+		}
+	}
+	return nil
+}
+
 // File is a file of a project.
 type File struct {
 	// Path is relative to the project, and has slashes.

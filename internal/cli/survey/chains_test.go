@@ -86,13 +86,13 @@ func TestSeveralHandlers(t *testing.T) {
 	}}}, hooks)
 	const puts = "; put them into one HandlerChain"
 	want := []preflight.SeveralHandlers{
-		{Hook: hook.GroupHook{Group: hook.Group, Hook: "CanUpdateMachine"}, Problem: "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: chain, b.core" + puts},
-		{Hook: hook.GroupHook{Group: hook.Group, Hook: "UpdateMachine"}, Problem: "Cluster API takes one handler of UpdateMachine in all, and 2 are offered: u--acme, u--more" + puts},
+		{Hook: hook.GroupHook{Group: hook.Group, Hook: "CanUpdateMachine"}, Problem: "Cluster API accepts only one handler of CanUpdateMachine, but 2 are offered: chain, b.core" + puts},
+		{Hook: hook.GroupHook{Group: hook.Group, Hook: "UpdateMachine"}, Problem: "Cluster API accepts only one handler of UpdateMachine, but 2 are offered: u--acme, u--more" + puts},
 	}
 	if diff := cmp.Diff(want, v.Several); diff != "" {
 		t.Errorf("several (-want +got):\n%s", diff)
 	}
-	const refused = `spec.steps[0].handler: handler "a.acme" has failurePolicy Ignore, so that a failure would read as an answer: set failurePolicy: Fail in its ExtensionPolicy`
+	const refused = `spec.steps[0].handler: handler "a.acme" has failurePolicy Ignore, so a failure would look like an answer: set failurePolicy: Fail in its ExtensionPolicy`
 	if v.Chains[0].Broken != refused {
 		t.Errorf("got %s, want %s", v.Chains[0].Broken, refused)
 	}

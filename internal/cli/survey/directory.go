@@ -103,12 +103,12 @@ func definedReferences(v *preflight.Inventory, definitions []convert.CRD) {
 				"that names its version for a contract of Cluster API", d.Name))
 		}
 	}
-	also := "and the directory has no CustomResourceDefinition of another"
+	also := "and the directory has no CustomResourceDefinition of another provider"
 	if len(usable) > 0 {
 		also = "and those of the CustomResourceDefinitions in the directory: " + text.Join(usable, ", ", maxDefinitions)
 	}
-	v.Unchecked = "it knows the kinds of Cluster API's own providers, " + also +
-		"; Clusters that refer to others fail with Conversion"
+	v.Unchecked = "the gateway knows the kinds of Cluster API's own providers, " + also + "; Clusters that " +
+		"refer to other kinds fail with Conversion"
 }
 
 // written returns the extension that a manifest describes.
@@ -122,8 +122,8 @@ func written(m *manifest.Config, hooks *catalog.Catalog) preflight.Extension {
 		x.Undiscovered = "the handlers of the extension are not known: its manifest has no status.handlers"
 	}
 	if x.Undiscovered != "" {
-		x.Discover = "ask the extension with --discover, or put status.handlers into the manifest, as kubectl get " +
-			"--output yaml shows it"
+		x.Discover = "call the extension with --discover, or put status.handlers into the manifest, as kubectl " +
+			"get --output yaml shows it"
 	}
 	x.Handlers = handlers
 	return x
@@ -144,7 +144,7 @@ func ask(ctx context.Context, discoverer Discoverer, client registry.ClientConfi
 		if len(x.Handlers) > 0 {
 			x.Undiscovered += "; the handlers in its manifest are judged"
 		}
-		x.Discover = "start the extension, or ask from where it can be reached"
+		x.Discover = "start the extension, or run the command from a place that can reach it"
 		return
 	}
 	x.Handlers, x.Undiscovered, x.Discover = fromDiscovery(found, x.Location), "", ""

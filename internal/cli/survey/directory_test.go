@@ -39,8 +39,8 @@ const (
 )
 
 // onlyBuiltin is what is said of a directory without CustomResourceDefinitions.
-const onlyBuiltin = "it knows the kinds of Cluster API's own providers, and the directory has no CustomResourceDefinition of another; " +
-	"Clusters that refer to others fail with Conversion"
+const onlyBuiltin = "the gateway knows the kinds of Cluster API's own providers, and the directory has no CustomResourceDefinition of another provider; " +
+	"Clusters that refer to other kinds fail with Conversion"
 
 func TestDirectory(t *testing.T) {
 	create := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate"}
@@ -129,8 +129,8 @@ metadata: {name: things.example.com}
 					{Name: "a", Hook: create, States: "v1beta1", Location: preflight.Location{File: "a.yaml", Line: 5}},
 				}}},
 				Unresolved: []string{`the CustomResourceDefinition "oldclusters.infrastructure.example.com" in the directory has no label that names its version for a contract of Cluster API`},
-				Unchecked: "it knows the kinds of Cluster API's own providers, and those of the CustomResourceDefinitions in the directory: " +
-					"acmeclusters.infrastructure.cluster.x-k8s.io; Clusters that refer to others fail with Conversion",
+				Unchecked: "the gateway knows the kinds of Cluster API's own providers, and those of the CustomResourceDefinitions in the directory: " +
+					"acmeclusters.infrastructure.cluster.x-k8s.io; Clusters that refer to other kinds fail with Conversion",
 			},
 		},
 		"Removed": {
@@ -153,7 +153,7 @@ status: {handlers: [{name: a.other, requestHook: {apiVersion: hooks.runtime.clus
 				Extensions: []preflight.Extension{{
 					Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1},
 					Undiscovered: `the handlers of the extension are not known: status.handlers[0].name: Invalid value: "a.other": must end with .acme`,
-					Discover:     "ask the extension with --discover, or put status.handlers into the manifest, as kubectl get --output yaml shows it",
+					Discover:     "call the extension with --discover, or put status.handlers into the manifest, as kubectl get --output yaml shows it",
 				}},
 				Unreadable: []preflight.Unreadable{{Object: `ExtensionConfig "acme"`, Location: preflight.Location{File: "a.yaml", Line: 5},
 					Reason: `status.handlers[0].name: Invalid value: "a.other": must end with .acme`}},
@@ -218,7 +218,7 @@ func TestDirectoryAsks(t *testing.T) {
 	want := []preflight.Extension{
 		{
 			Name: "dead", Location: preflight.Location{File: "dead.yaml", Line: 1},
-			Undiscovered: "the extension did not announce its handlers: connection refused; the handlers in its manifest are judged", Discover: "start the extension, or ask from where it can be reached",
+			Undiscovered: "the extension did not announce its handlers: connection refused; the handlers in its manifest are judged", Discover: "start the extension, or run the command from a place that can reach it",
 			Handlers: []preflight.Handler{{Name: "a", Hook: create, Location: preflight.Location{File: "dead.yaml", Line: 5}}},
 		},
 		{Name: "live", Location: live, Handlers: []preflight.Handler{

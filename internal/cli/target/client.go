@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/proto"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
@@ -47,6 +48,8 @@ type ClientOptions struct {
 	Gateway gatewayOptions
 	// Tunnel leads to the gateway in a cluster; nil for a server that is called directly.
 	Tunnel *tunnel.Tunnel
+	// Config is the cluster behind the tunnel, which the kubeconfig may not name any more.
+	Config *rest.Config
 }
 
 // AddFlags adds the flags.
@@ -82,6 +85,8 @@ type Answer struct {
 	Message proto.Message
 	Body    []byte // the JSON that the server sent over REST, or would have sent instead of gRPC
 	CallID  string // empty if the server is no gateway
+	// Unhandled means that a gateway has answered alone, because no handler is for the request.
+	Unhandled bool
 }
 
 // Open returns the server of the flags. It does not connect yet.
@@ -230,7 +235,8 @@ func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req 
 		message := fmt.Sprintf("the answer cannot be read as %s: %s", h.Response.Descriptor().Name(), r.Invalid)
 		return nil, &CallError{status: r.Status, Message: message, callID: callID}
 	}
-	return &Answer{Message: r.Message, Body: r.Body, CallID: callID}, nil
+	unhandled := r.Header.Get(gateway.HandlersHeader) == "0"
+	return &Answer{Message: r.Message, Body: r.Body, CallID: callID, Unhandled: unhandled}, nil
 }
 
 // Warn prints the warnings in an answer. Those that are not of the form 299 - "text" are for others.

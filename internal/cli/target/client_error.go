@@ -95,7 +95,7 @@ func (s *Server) Refusal(r *client.Response, handler string) *CallError {
 	case json.Unmarshal(r.Body, &body) == nil && body.Message != "":
 		e.Message = body.Message
 	case r.IsGRPC():
-		e.Message = "this is a server of gRPC"
+		e.Message = "this is a gRPC server"
 		e.Hint = "Call it with --server grpcs://" + s.Endpoint.Authority + "."
 	case len(bytes.TrimSpace(r.Body)) == 0:
 		e.Message = "the answer has no body"

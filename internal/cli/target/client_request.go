@@ -20,19 +20,24 @@ import (
 )
 
 // ReadRequest reads a request of the hook from a file, or from in where path is "-": YAML, or JSON, which keeps its
-// objects byte for byte. apiVersion and kind may be left out.
-func ReadRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
+// objects byte for byte. apiVersion and kind may be left out. It writes a line to warnings for each misspelt member.
+func ReadRequest(
+	in io.Reader, path string, h *catalog.Hook, c *codec.Codec, warnings io.Writer,
+) (proto.Message, error) {
 	body, err := ReadJSON(in, path)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeRequest(body, path, h, c)
+	return DecodeRequest(body, path, h, c, warnings)
 }
 
-// DecodeRequest returns the request of the hook that a file has.
-func DecodeRequest(body []byte, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
+// DecodeRequest returns the request of the hook that a file has, as ReadRequest does.
+func DecodeRequest(
+	body []byte, path string, h *catalog.Hook, c *codec.Codec, warnings io.Writer,
+) (proto.Message, error) {
 	message := h.Request.New().Interface()
-	if err := c.Decode(body, message); err != nil {
+	misspelt := func(m codec.Misspelling) { _, _ = fmt.Fprintf(warnings, "Warning: the request: %s\n", m) }
+	if _, err := c.DecodeGuarded(body, message, codec.Guard{Misspelt: misspelt}); err != nil {
 		return nil, fmt.Errorf("read request %s: it cannot be read as %s: %w", InputName(path),
 			message.ProtoReflect().Descriptor().Name(), err)
 	}

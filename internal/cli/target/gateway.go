@@ -40,6 +40,8 @@ func (o *gatewayOptions) AddFlags(f *pflag.FlagSet) {
 		"NAMESPACE of a gateway in a cluster, or NAMESPACE/POD: connect to its Pod through the API server, as kubectl "+
 			"port-forward does; "+DefaultGateway+" if only --context or --kubeconfig is given")
 	o.Kube.AddFlags(f)
+	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in its cluster. Without --context, " +
+		"--kubeconfig and --gateway, the command connects to a gateway on this machine"
 }
 
 // OfCluster reports whether the flags about the cluster are set.
@@ -96,12 +98,20 @@ func (o *ClientOptions) reach(cmd *cobra.Command) (closeTunnel func(), err error
 	if o.Tunnel, err = tunnel.Open(cmd.Context(), config, target); err != nil {
 		return nil, err
 	}
+	o.Config = config
 	if !cmd.Flags().Changed(address) {
 		if o.Server = diagnosticsOf(o.Tunnel.Pod()); address == "server" {
 			o.Server = serverOf(o.Tunnel.Pod())
 		}
 	}
 	return o.Tunnel.Close, nil
+}
+
+// OpenServer returns the server for HTTPS JSON of the gateway in the Pod behind the tunnel, which is open.
+func (o *ClientOptions) OpenServer(c *codec.Codec, errOut io.Writer) (*Server, error) {
+	server := *o
+	server.Server, server.ServerFlag = serverOf(o.Tunnel.Pod()), ""
+	return server.Open(c, errOut)
 }
 
 // serverOf returns the URL for HTTPS JSON of the gateway in a Pod.

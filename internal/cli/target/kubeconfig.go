@@ -38,7 +38,8 @@ func (o *KubeOptions) Load() (*rest.Config, error) {
 	config, err := found.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, cmdline.Usagef("there is no cluster to ask: want --kubeconfig FILE, or $KUBECONFIG, or ~/.kube/config")
+		return nil, cmdline.Usagef("there is no cluster to connect to: want --kubeconfig FILE, or $KUBECONFIG, " +
+			"or ~/.kube/config")
 	case err != nil:
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}

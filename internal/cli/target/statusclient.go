@@ -64,7 +64,8 @@ func (o *StatusOptions) AddFlags(cmd *cobra.Command) *pflag.FlagSet {
 func (o *StatusOptions) Ask(cmd *cobra.Command, f func(c *StatusClient) error) error {
 	return o.ask(cmd, func(c *StatusClient, others []string) error {
 		if len(others) > 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "This is what %s knows; --gateway %s/POD asks another replica: %s.\n",
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "This is what %s knows; --gateway %s/POD queries another "+
+				"replica: %s.\n",
 				c.Name(), o.Tunnel.Pod().Namespace, strings.Join(others, ", "))
 		}
 		return f(c)
@@ -289,6 +290,9 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 		err = failed.Err
 	}
 	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " chooses another one."
+	if c.options.Tunnel == nil {
+		hint += " For a gateway in a cluster, use --context or --gateway."
+	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Use --ca FILE with the CA certificates to verify the gateway with."
 		if c.options.Tunnel != nil {

@@ -59,7 +59,7 @@ func TestElementsLimit(t *testing.T) {
 				t.Errorf("%d elements: %v", most, err)
 			}
 			err := c.Decode([]byte(tc.body(most-extra+1)), tc.into.ProtoReflect().New().Interface())
-			if !errors.Is(err, ErrTooMany) || err.Error() != "has more than 100000 elements in lists and maps, and members that the schema does not know" {
+			if !errors.Is(err, ErrTooMany) || err.Error() != "has more than 100000 elements of lists and maps and unknown members, counted together" {
 				t.Errorf("%d elements: got %v", most+1, err)
 			}
 		})

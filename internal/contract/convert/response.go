@@ -81,7 +81,8 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 		return nil, patchError(err, at, s.from, s.at)
 	}
 	if h, err := headerOf(patched); err != nil || h.apiVersion != group+"/"+s.to || h.kind != s.kind.name {
-		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch makes another kind or version of %s",
+		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch changes the kind or the version "+
+			"of %s",
 			at, s.from, s.at)
 	}
 	var before, after lossSet

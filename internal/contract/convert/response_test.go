@@ -198,23 +198,23 @@ func TestPatchErrors(t *testing.T) {
 			reason: "the handler may not change what the object is",
 			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
 				Patch: []byte(`[{"op":"replace","path":"/kind","value":"MachineSet"}]`)},
-			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch changes the kind or the version of current.machine`,
 		},
 		"no object": {
 			reason: "a merge patch that is no object takes the object's place",
 			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`["a"]`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch changes the kind or the version of current.machine`,
 		},
 		"null": {
 			reason: "a merge patch that is null removes the object",
 			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`null`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch changes the kind or the version of current.machine`,
 		},
 		"empty object": {
 			reason: "an object without kind and version is none",
 			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
 				Patch: []byte(`[{"op":"replace","path":"","value":{}}]`)},
-			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch changes the kind or the version of current.machine`,
 		},
 		"failed test": {
 			reason: "nothing of a patch is taken when its test fails",
@@ -239,7 +239,7 @@ func TestPatchErrors(t *testing.T) {
 			reason: "the handler may not change what the object is",
 			patch: &hooksv1alpha1.Patch{PatchType: mergePatch,
 				Patch: []byte(`{"apiVersion":"cluster.x-k8s.io/v1beta2"}`)},
-			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch changes the kind or the version of current.machine`,
 		},
 		"another type": {
 			reason: "the text says where",

@@ -86,7 +86,7 @@ func mergesWithin(changes any, at string, places []string) bool {
 
 // ErrNoText is the error of a JSON patch without a text, which Cluster API refuses. Extensions send one where nothing
 // changes, so it says what to write there.
-var ErrNoText = errors.New(`it is empty: where nothing changes, leave the patch with its type out, or write [] ` +
+var ErrNoText = errors.New(`it is empty: if nothing changes, leave out the patch and its type, or write [] ` +
 	`("W10=" in JSON)`)
 
 // Empty reports whether a patch changes nothing, whatever the object.
@@ -114,7 +114,7 @@ type patcher struct {
 
 var (
 	errNoSuchPlace = errors.New("there is no such place")
-	errUnequal     = errors.New("the value is another one")
+	errUnequal     = errors.New("the value differs")
 	errCopies      = fmt.Errorf("it copies more than %d MiB", limits.BodyBytes>>20)
 )
 
@@ -170,7 +170,7 @@ func (p *patcher) operation(o map[string]any) error {
 		}
 		return p.add(path, moved)
 	}
-	return errors.New("it is not of RFC 6902")
+	return errors.New("it is not an operation of RFC 6902")
 }
 
 // place is a member of an object or an element of a list, which may not exist.

@@ -44,6 +44,19 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 	return t.Flush()
 }
 
+// Notices writes what needs attention though calls are answered, below a table.
+func Notices(w io.Writer, g *status.Gateway) error {
+	t := table.New(w)
+	t.Fold()
+	if len(g.Notices) > 0 {
+		t.Header("NOTICE", "MESSAGE")
+	}
+	for _, n := range g.Notices {
+		t.Lines(n.Name, strings.Join(append([]string{n.Text}, n.Details...), "\n"))
+	}
+	return t.Flush()
+}
+
 // healthCheck returns "off" if the health of an extension is known to be unchecked.
 func healthCheck(x *status.Extension) string {
 	if x.HealthUnchecked {
@@ -61,6 +74,9 @@ func Message(x *status.Extension) string {
 	if x.Error != "" {
 		parts = append(parts, x.Error)
 	}
+	if x.Expiring != "" {
+		parts = append(parts, x.Expiring)
+	}
 	if x.Stale && len(x.Handlers) > 0 {
 		parts = append(parts, stale(x))
 	}
@@ -71,13 +87,14 @@ func Message(x *status.Extension) string {
 	case "Fail":
 		parts = append(parts, "calls to all handlers of a hook fail until its handlers are known")
 	case "Ignore":
-		parts = append(parts, "it was never discovered: calls to all handlers of a hook are answered without it")
+		parts = append(parts, "it was never discovered, and calls to all handlers of a hook are answered "+
+			"without it")
 	}
 	if unsteady := unsteadyOf(x.Handlers); unsteady != "" {
 		parts = append(parts, unsteady)
 	}
 	if n := len(x.Withheld); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not served, because its policy does not have their hooks",
+		parts = append(parts, fmt.Sprintf("%s not served, because its policy does not allow their hooks",
 			text.Plural(n, "handler")+are(n)))
 	}
 	return strings.Join(parts, "; ")
@@ -116,6 +133,28 @@ func are(n int) string {
 		return " is"
 	}
 	return " are"
+}
+
+// CertificateText says what a certificate is to an extension, and when it ends.
+func CertificateText(c *status.Certificate, now time.Time) string {
+	ends, left := "expires", c.NotAfter.Sub(now)
+	if left < 0 {
+		ends = "expired"
+	}
+	s := fmt.Sprintf("%s %s %s", c.Subject, ends, c.NotAfter.UTC().Format(time.RFC3339))
+	if left >= 0 {
+		s += ", in " + duration.HumanDuration(left)
+	}
+	switch c.Of {
+	case "Chain":
+		s += "; it vouches for the one before"
+	case "CABundle":
+		s += fmt.Sprintf("; the last of %s in caBundle", text.Plural(c.Certificates, "certificate"))
+		if len(c.Expired) > 0 {
+			s += ", of which expired: " + text.Join(c.Expired, ", ", limits.Problems)
+		}
+	}
+	return s
 }
 
 // Age returns how long ago a time was; empty if it is not known.
@@ -193,11 +232,17 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	if x.Undiscovered != "" {
 		t.Row("Effect:", Message(&status.Extension{Undiscovered: x.Undiscovered}))
 	}
+	for i := range x.Certificates {
+		t.Row("Certificate:", CertificateText(&x.Certificates[i], g.Now))
+	}
+	if x.Expiring != "" {
+		t.Row("Expiring:", x.Expiring)
+	}
 	if x.HealthUnchecked {
 		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to each of its addresses "+
 			"that can be connected to")
 	}
-	t.Row("Circuit:", circuitOf(x, g.Now))
+	t.Row("Server circuit:", circuitOf(x, g.Now))
 	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d",
 		x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
 	t.Row("Calls:", CallsOf(&x.Calls, g.Window))
@@ -308,7 +353,7 @@ func MessageNotes(h *status.Handler) (notes []string) {
 		notes = append(notes, "times, durations and identifiers in its messages are masked, by messages: "+h.Messages)
 	}
 	if h.Lifted != "" {
-		notes = append(notes, "its holds are lifted, by liftedHolds, of Cluster "+h.Lifted)
+		notes = append(notes, "liftedHolds lifts its holds of Cluster "+h.Lifted)
 	}
 	return notes
 }

@@ -222,11 +222,11 @@ func TestNotCarriedOver(t *testing.T) {
 	const whole = `{"spec":{"template":{` + added + `,"spec":{}}}}`
 	for name, test := range map[string]struct{ patch, want string }{
 		"DoesNotApply":    {`[{"op":"remove","path":"/spec/template/metadata"}]`, "the patch does not apply to it"},
-		"AnotherTemplate": {`[{"op":"replace","path":"/spec/template","value":"x"}]`, "in the place of /spec/template, where the whole template has more than the handler saw"},
+		"AnotherTemplate": {`[{"op":"replace","path":"/spec/template","value":"x"}]`, "it replaces /spec/template, of which the handler saw only a part"},
 		"NoObject":        {`[{"op":"replace","path":"","value":[]}]`, "is not an object"},
 		"NoJSON":          {`[{`, "the patch is not JSON"},
 		"NoOperations":    {`{"op":"add"}`, "the patch does not apply to it"},
-		"ListForMetadata": {`[{"op":"add","path":"/spec/template/metadata","value":[1]}]`, "in the place of /spec/template/metadata"},
+		"ListForMetadata": {`[{"op":"add","path":"/spec/template/metadata","value":[1]}]`, "it replaces /spec/template/metadata"},
 	} {
 		r, _ := reduced(t, "v1.12", holders["infrastructure"], whole)
 		_, err := r.Response(&hooksv1alpha1.GeneratePatchesResponse{Items: []*hooksv1alpha1.GeneratePatchesResponseItem{
@@ -310,7 +310,7 @@ func checkChange(t *testing.T, random *rand.Rand, n int) {
 	}
 	resp, err := r.Response(&hooksv1alpha1.GeneratePatchesResponse{Items: []*hooksv1alpha1.GeneratePatchesResponseItem{item}})
 	if err != nil {
-		if !strings.Contains(err.Error(), "cannot be carried over") {
+		if !strings.Contains(err.Error(), "cannot be applied to the whole template") {
 			t.Fatalf("%d: %v", n, err)
 		}
 		return

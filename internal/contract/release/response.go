@@ -59,8 +59,8 @@ func (r *Reduced) Response(resp proto.Message) (proto.Message, error) {
 			}
 		}
 		if bytes += len(items[i].GetPatch()); bytes > limits.BodyBytes && len(carried) > 0 {
-			return nil, hook.Errorf(hook.BadResponse, "items: with what was taken out of the request for %s, the "+
-				"patches have more than %d MiB", r.release, limits.BodyBytes>>20)
+			return nil, hook.Errorf(hook.BadResponse, "items: with the members that were removed from the "+
+				"request for %s, the patches have more than %d MiB", r.release, limits.BodyBytes>>20)
 		}
 	}
 	if len(carried) == 0 {
@@ -157,8 +157,8 @@ func merged(whole, before, after any, pointer string) (any, error) {
 	a, staysObject := after.(map[string]any)
 	if !isObject || !staysObject && (after != nil || jsonpatch.Equal(whole, before)) {
 		if !jsonpatch.Equal(whole, before) {
-			return nil, fmt.Errorf("it puts another value in the place of %s, where the whole template has more than "+
-				"the handler saw: its change cannot be carried over", pointer)
+			return nil, fmt.Errorf("it replaces %s, of which the handler saw only a part: the change cannot be "+
+				"applied to the whole template", pointer)
 		}
 		return after, nil
 	}

@@ -133,7 +133,8 @@ func compileRules(
 		}
 		switch {
 		case cost > crdvalidation.StaticEstimatedCostLimit:
-			return field.Forbidden(rule, "its estimated cost exceeds the limit: bound lists, maps and texts")
+			return field.Forbidden(rule, "its estimated cost exceeds the limit: limit the lengths of lists, "+
+				"maps and strings")
 		case r.Error != nil:
 			return field.Invalid(rule, s.XValidations[i].Rule, r.Error.Detail)
 		case r.MessageExpressionError != nil:

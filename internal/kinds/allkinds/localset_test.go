@@ -76,14 +76,14 @@ func TestLocalSetFollowsNames(t *testing.T) {
 	}
 	verdicts("Ready", "Answers CanUpdateMachine as handler rule.r")
 	w.set.Use(items([]extensionpolicy.Policy{policyFor("none", "r", func(p *extensionpolicy.Policy) { p.Compiled.Hooks = []string{"AfterClusterUpgrade"} })}, nil))
-	verdicts("Withheld", `Not served: spec.hooks of ExtensionPolicy "none" does not have CanUpdateMachine`)
+	verdicts("Withheld", `Not served: spec.hooks of ExtensionPolicy "none" does not list the hook CanUpdateMachine`)
 	w.set.Use(nil)
 	w.tracking.ApplyAll([]registry.Registration{{
 		Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://acme"}, Handlers: []registry.Handler{{
 			Name: "a", Hook: ruleFor(t, "r", "CanUpdateMachine").Handlers[0].Hook, Timeout: 1, FailurePolicy: hook.Fail,
 		}},
 	}})
-	verdicts("SeveralOffered", "Cluster API takes one handler of CanUpdateMachine in all, and 2 are offered: a--acme, rule--r; put them into one HandlerChain")
+	verdicts("SeveralOffered", "Cluster API accepts only one handler of CanUpdateMachine, but 2 are offered: a--acme, rule--r; put them into one HandlerChain")
 	w.tracking.RemoveAll([]string{"acme"})
 	w.apply(t, "r", "v")
 	if v := s.Verdicts()["r"]; v.Reason != "Ready" {
@@ -146,7 +146,7 @@ func TestPoliciesOfRules(t *testing.T) {
 		"its handler":           {"rule", v1alpha1.ExtensionPolicySpec{FailurePolicy: "Ignore"}, `Accepted: In effect for HookRule "r"`},
 		"another handler":       {"v", v1alpha1.ExtensionPolicySpec{FailurePolicy: "Ignore"}, `TargetNotFound: HookRule "r" has no handler "v"; the policy takes effect as soon as its target appears`},
 		"a condition":           {"", v1alpha1.ExtensionPolicySpec{MatchConditions: []v1alpha1.MatchCondition{{Name: "a", Expression: "request.items.size() > 0"}}}, `Invalid: In effect for HookRule "r", and its calls fail: spec.matchConditions[0].expression: Invalid value: in a request of BeforeClusterUpgrade: line 1, column 8: undefined field 'items'`},
-		"what is of a server's": {"", v1alpha1.ExtensionPolicySpec{Protocol: "GRPC", Cache: &v1alpha1.Cache{TTLSeconds: 5}}, `Invalid: In effect for HookRule "r", except for spec.protocol, spec.cache: only for an extension with a server do these mean anything`},
+		"what is of a server's": {"", v1alpha1.ExtensionPolicySpec{Protocol: "GRPC", Cache: &v1alpha1.Cache{TTLSeconds: 5}}, `Invalid: In effect for HookRule "r", except for spec.protocol, spec.cache: these apply only to an extension with a server`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newPolicyFixture()

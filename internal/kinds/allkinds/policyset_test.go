@@ -346,7 +346,7 @@ func TestConditionsAreCheckedAgainstKnownHandlers(t *testing.T) {
 		policyFor("typo", "acme/w", conditioned(`request.cluster.metadata.nmae != ''`)),
 	}, nil))
 	const place = "spec.matchConditions[0].expression: Invalid value: "
-	typo := `In effect for handler "w" of ExtensionConfig "acme", and its calls fail: ` + place + "suits the requests of no hook; " +
+	typo := `In effect for handler "w" of ExtensionConfig "acme", and its calls fail: ` + place + "does not suit the requests of any hook; " +
 		"in a request of AfterClusterUpgrade: line 1, column 25: undefined field 'nmae'"
 	if v := w.set.Verdicts(); v["all"].Reason != "Accepted" && v["all"].Reason != "TargetNotFound" || v["typo"].Message != typo {
 		t.Errorf("before handlers are known: got %+v", v)

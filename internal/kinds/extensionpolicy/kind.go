@@ -41,7 +41,7 @@ func Rules(hooks *catalog.Catalog, compiler *policy.Compiler, types *policy.Type
 			p := compiled.(Policy)
 			return p.CheckConditions(types, nil)
 		},
-		Doubtful: "the policy is used, and fails the calls that it is for",
+		Doubtful: "the policy is in effect, and calls to which it applies fail",
 		Admit: func(_, o kinds.Object) (warnings []string, errs field.ErrorList) {
 			of := o.(*v1alpha1.ExtensionPolicy)
 			compiled, errs := compile(of)
@@ -49,8 +49,8 @@ func Rules(hooks *catalog.Catalog, compiler *policy.Compiler, types *policy.Type
 				errs = compiled.CheckConditions(types, nil)
 			}
 			if seconds := of.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(limits.Timeout.Seconds()) {
-				warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the "+
-					"gateway included: less leaves time for the answer to arrive")
+				warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits at most 30 s, including the "+
+					"time in the gateway: a smaller value leaves time for the answer to arrive")
 			}
 			return warnings, errs
 		},

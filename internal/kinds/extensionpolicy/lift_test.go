@@ -39,7 +39,7 @@ func TestLiftedHolds(t *testing.T) {
 		"all":              {func(l *v1alpha1.LiftedHold) { l.Cluster = "team-a/*" }, `cluster: Invalid value: "team-a/*": must be namespace/name of a Cluster`},
 		"no uid":           {func(l *v1alpha1.LiftedHold) { l.UID = "" }, "uid: Required value: must be metadata.uid of the Cluster"},
 		"long uid":         {func(l *v1alpha1.LiftedHold) { l.UID = strings.Repeat("u", 64) }, "must have at most 63 bytes"},
-		"no version":       {func(l *v1alpha1.LiftedHold) { l.Version = "" }, "version: Required value: must be the version of Kubernetes that the upgrade is to"},
+		"no version":       {func(l *v1alpha1.LiftedHold) { l.Version = "" }, "version: Required value: must be the Kubernetes version that the Cluster is upgraded to"},
 		"needs no version": {func(l *v1alpha1.LiftedHold) { l.Hook = "BeforeClusterCreate" }, "version: Forbidden: BeforeClusterCreate is not about a version"},
 	} {
 		l := upgrade

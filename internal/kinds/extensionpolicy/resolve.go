@@ -161,8 +161,8 @@ func (p *Policy) JudgeLocal(reg *registry.Registration) kinds.Verdict {
 		}
 	}
 	if len(idle) > 0 {
-		return kinds.Verdictf(v1alpha1.InvalidReason, "In effect for %s, except for %s: only for an extension with a "+
-			"server do these mean anything", reg.Describe(), strings.Join(idle, ", "))
+		return kinds.Verdictf(v1alpha1.InvalidReason, "In effect for %s, except for %s: these apply only to an "+
+			"extension with a server", reg.Describe(), strings.Join(idle, ", "))
 	}
 	return kinds.Verdict{Reason: v1alpha1.AcceptedReason, Message: "In effect for " + reg.Describe()}
 }

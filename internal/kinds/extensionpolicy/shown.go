@@ -23,9 +23,9 @@ var listed = kinds.Member[status.Policy]{
 var shownKind = kinds.Shown{
 	Singular: "policy", Plural: "policies", In: listed, Table: writeTable,
 	Short: "List the ExtensionPolicies, and whether they are accepted",
-	Long: "List the ExtensionPolicies of a gateway: what each is for, whether it is accepted, and why not. In a\n" +
-		"cluster, these are the verdicts of the process that answers; the leader writes its own into the\n" +
-		"condition Accepted, which kubectl get extensionpolicies shows.",
+	Long: "List the ExtensionPolicies of a gateway: what each is for, whether it is accepted, and why not.\n" +
+		"In a cluster, these are the verdicts of the process that answers; kubectl get extensionpolicies\n" +
+		"shows the leader's verdicts, from the condition Accepted.",
 	Wide: "the number of handlers that have the policy",
 }
 

@@ -70,9 +70,13 @@ func Compile(c *v1alpha1.HandlerChain, hooks *catalog.Catalog) (registry.Chain, 
 				"a step of an in-place hook cannot be optional: Machines would be updated, or replaced, without it"))
 		}
 		errs = append(errs, checkAllow(step.Allow, h != nil && !covers, at.Child("allow"))...)
+		errs = append(errs, checkOnHold(step.OnHold, h, at.Child("onHold"))...)
 		chain.Steps = append(chain.Steps, registry.ChainStep{
 			Handler: step.Handler, Settings: maps.Clone(step.Settings), Optional: optional, Allow: slices.Clone(step.Allow),
 		})
+		if step.OnHold == v1alpha1.OnHoldStop {
+			chain.Steps[i].OnHold = registry.StopOnHold
+		}
 	}
 	return chain, errs
 }
@@ -102,6 +106,22 @@ func checkStepName(name string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, text.Cut(name, limits.QuotedBytes),
 			"must be the registered name of a handler: <handler>.<ExtensionConfig>, two DNS-1123 labels; a chain has no "+
 				"chain as a step")}
+	}
+	return nil
+}
+
+// checkOnHold returns an error if a step of a hook cannot have a value of onHold. h is nil if the hook is not known.
+func checkOnHold(onHold v1alpha1.OnHold, h *catalog.Hook, path *field.Path) field.ErrorList {
+	switch onHold {
+	case "":
+	case v1alpha1.OnHoldContinue, v1alpha1.OnHoldStop:
+		if h != nil && (!h.Mergeable || !h.Blocking) {
+			return field.ErrorList{field.Forbidden(path, "onHold is for steps of lifecycle hooks that can hold; a chain of "+
+				"UpdateMachine always stops at a step that is not done")}
+		}
+	default:
+		return field.ErrorList{field.NotSupported(path, onHold,
+			[]v1alpha1.OnHold{v1alpha1.OnHoldContinue, v1alpha1.OnHoldStop})}
 	}
 	return nil
 }

@@ -77,6 +77,11 @@ func TestCompile(t *testing.T) {
 			t.Errorf("%s: %v, -want +got\n%s", reason, errs, diff)
 		}
 	}
+	stops := chainOf("BeforeClusterUpgrade", "a.acme", "b.acme")
+	stops.Spec.Steps[0].OnHold, stops.Spec.Steps[1].OnHold = v1alpha1.OnHoldStop, v1alpha1.OnHoldContinue
+	if got, _ := Compile(stops, catalog.New()); got.Steps[0].OnHold != registry.StopOnHold || got.Steps[1].OnHold != "" {
+		t.Errorf("onHold is %+v", got.Steps)
+	}
 	got, _ := Compile(c, catalog.New())
 	got.Steps[0].Settings["mode"], got.Steps[1].Allow[0] = "lax", "/x"
 	if c.Spec.Steps[0].Settings["mode"] != "strict" || c.Spec.Steps[1].Allow[0] != "/machine/spec" {
@@ -94,6 +99,7 @@ func TestCompileRules(t *testing.T) {
 		forAllow = "spec.steps[0].allow: Forbidden: allow is for steps of the hooks CanUpdateMachine and CanUpdateMachineSet"
 		forCover = "spec.onPartialCoverage: Forbidden: onPartialCoverage is for the hooks CanUpdateMachine and CanUpdateMachineSet"
 		optional = "spec.steps[0].optional: Forbidden: a step of an in-place hook cannot be optional: Machines would be updated, or replaced, without it"
+		noHold   = "spec.steps[0].onHold: Forbidden: onHold is for steps of lifecycle hooks that can hold; a chain of UpdateMachine always stops at a step that is not done"
 		chains   = `"AfterClusterUpgrade", "AfterControlPlaneInitialized", "AfterControlPlaneUpgrade", "AfterWorkersUpgrade", "BeforeClusterCreate", "BeforeClusterDelete", ` +
 			`"BeforeClusterUpgrade", "BeforeControlPlaneUpgrade", "BeforeWorkersUpgrade", "CanUpdateMachine", "CanUpdateMachineSet", "DiscoverVariables", "GeneratePatches", ` +
 			`"GenerateUpgradePlan", "UpdateMachine", "ValidateTopology"`
@@ -110,6 +116,9 @@ func TestCompileRules(t *testing.T) {
 	}
 	passing := func(hookName string, optional bool) *v1alpha1.HandlerChain {
 		return with(chainOf(hookName, "a.x"), func(h *v1alpha1.HandlerChain) { h.Spec.Steps[0].Optional = &optional })
+	}
+	holding := func(hookName string, onHold v1alpha1.OnHold) *v1alpha1.HandlerChain {
+		return with(chainOf(hookName, "a.x"), func(h *v1alpha1.HandlerChain) { h.Spec.Steps[0].OnHold = onHold })
 	}
 	set := func(n int) *v1alpha1.HandlerChain {
 		return with(chainOf(patches, "a.x"), func(h *v1alpha1.HandlerChain) { h.Spec.Steps[0].Settings = settingsOf(n) })
@@ -148,6 +157,10 @@ func TestCompileRules(t *testing.T) {
 		"not optional in place":        {passing(inPlace, false), nil},
 		"coverage of other hooks":      {covering("UpdateMachine", v1alpha1.OnPartialCoverageBlock), []string{forCover}},
 		"coverage that is none":        {covering(inPlace, "block"), []string{`spec.onPartialCoverage: Unsupported value: "block": supported values: "Block", "Replace"`}},
+		"a hold that stops":            {holding("BeforeClusterDelete", v1alpha1.OnHoldStop), nil},
+		"a hold of a hook without":     {holding("AfterControlPlaneInitialized", v1alpha1.OnHoldStop), []string{noHold}},
+		"a hold of work":               {holding("UpdateMachine", v1alpha1.OnHoldContinue), []string{noHold}},
+		"a hold that is none":          {holding("BeforeClusterDelete", "stop"), []string{`spec.steps[0].onHold: Unsupported value: "stop": supported values: "Continue", "Stop"`}},
 		"paths of other hooks":         {allowing("UpdateMachine", "/machine/spec"), []string{forAllow}},
 		"64 paths":                     {allowing(inPlace, numbered(64, "/machine/%d")...), nil},
 		"65 paths":                     {allowing(inPlace, numbered(65, "/machine/%d")...), []string{"spec.steps[0].allow: Too many: 65: must have at most 64 items"}},
@@ -202,18 +215,18 @@ func TestJudge(t *testing.T) {
 		},
 		"steps that are missing, of another hook, or ignored": {
 			[]registry.Chain{of("c", "CanUpdateMachine", true, "x.none", "p.acme", "i.acme", "w.acme")}, kinds.Verdict{Reason: "StepMissing", Message: `Calls fail: steps[0]: no handler "x.none" is registered; ` +
-				`steps[1]: handler "p.acme" serves the hook GeneratePatches, not CanUpdateMachine; steps[2]: handler "i.acme" has failurePolicy Ignore, so that a failure would read as an answer: ` +
+				`steps[1]: handler "p.acme" serves the hook GeneratePatches, not CanUpdateMachine; steps[2]: handler "i.acme" has failurePolicy Ignore, so a failure would look like an answer: ` +
 				`set failurePolicy: Fail in its ExtensionPolicy; steps[3]: no handler "w.acme" is registered`}, "False",
 		},
 		"more missing steps than a message has room for": {
 			[]registry.Chain{of("c", "GeneratePatches", false, strings.Fields(twelve)...)}, kinds.Verdict{Reason: "StepMissing", Message: "Calls fail: " + missingSteps(20) + "; and 1 more"}, "False",
 		},
 		"a handler that is no step is offered beside it": {
-			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme")}, kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API takes one handler of UpdateMachine in all, and 2 are offered: c, v--acme" + puts}, "True",
+			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme")}, kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API accepts only one handler of UpdateMachine, but 2 are offered: c, v--acme" + puts}, "True",
 		},
 		"another chain is offered beside it": {
 			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme"), of("d", "UpdateMachine", true, "u.acme", "v.acme")},
-			kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API takes one handler of UpdateMachine in all, and 2 are offered: c, d" + puts}, "True",
+			kinds.Verdict{Reason: "SeveralOffered", Message: "Cluster API accepts only one handler of UpdateMachine, but 2 are offered: c, d" + puts}, "True",
 		},
 		"a chain whose name is taken is not": {
 			[]registry.Chain{of("c", "UpdateMachine", true, "u.acme", "v.acme"), of("roll", "UpdateMachine", true, "u.acme")}, kinds.Verdict{Reason: "Ready", Message: "Calls go to 2 handlers"}, "True",
@@ -298,7 +311,7 @@ func TestJudgeWithheld(t *testing.T) {
 	}
 	c := registry.Chain{Name: "c", Hook: hook.GroupHook{Group: hook.Group, Hook: "GeneratePatches"}, Steps: []registry.ChainStep{{Handler: "p.acme"}}}
 	r.SetChains([]registry.Chain{c})
-	const want = `Calls fail: steps[0]: handler "p.acme" is not served: spec.hooks of ExtensionPolicy "vetted" does not have GeneratePatches`
+	const want = `Calls fail: steps[0]: handler "p.acme" is not served: spec.hooks of ExtensionPolicy "vetted" does not list the hook GeneratePatches`
 	if got := Judge(r.Snapshot(), &c, true); got.Message != want {
 		t.Errorf("got %s, want %s", got.Message, want)
 	}

@@ -145,7 +145,7 @@ func (c *InPlace) apply(o *inPlaceObject, p *hooksv1alpha1.Patch, allow []string
 	}
 	claimed = slices.DeleteFunc(claimed, func(pointer string) bool { return within(pointer, allow) })
 	if len(claimed) > 0 {
-		return true, fmt.Errorf("it changes %s, which the chain does not allow the step", Listed(claimed))
+		return true, fmt.Errorf("it changes %s, which the chain does not allow the step to change", Listed(claimed))
 	}
 	return true, nil
 }

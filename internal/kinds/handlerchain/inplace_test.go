@@ -139,8 +139,8 @@ func TestAllow(t *testing.T) {
 	for patch, want := range map[string]string{
 		`{"spec":{"version":"v2"}}`:                   "",
 		`{"spec":{"kubelet":{"a":{"b":1}}}}`:          "",
-		`{"spec":{"kubelets":1}}`:                     "patch of machine: it changes /machine/spec/kubelets, which the chain does not allow the step",
-		`{"spec":{"version":null,"other":{"x":1}}}`:   "patch of machine: it changes /machine/spec/other/x, which the chain does not allow the step",
+		`{"spec":{"kubelets":1}}`:                     "patch of machine: it changes /machine/spec/kubelets, which the chain does not allow the step to change",
+		`{"spec":{"version":null,"other":{"x":1}}}`:   "patch of machine: it changes /machine/spec/other/x, which the chain does not allow the step to change",
 		`{"spec":null,"metadata":{"labels":{"a":1}}}`: "",
 	} {
 		c := NewInPlace(machineRequest([3]string{`{"version":"v1"}`, `{}`, `{}`}, [3]string{`{}`, `{}`, `{}`}), jsonpatch.Guard{})

@@ -77,7 +77,7 @@ func warningsOf(s *registry.Snapshot, c *registry.Chain) []string {
 }
 
 // stepMembers are the members of a HandlerChain that name no handler.
-var stepMembers = []string{"allow", "hook", "onPartialCoverage", "settings"}
+var stepMembers = []string{"allow", "hook", "onHold", "onPartialCoverage", "settings"}
 
 // closes closes a chain and its steps. If these cannot be read, it closes their hook.
 func closes(s kinds.Spec, c *kinds.Closed) {

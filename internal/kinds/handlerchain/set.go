@@ -86,7 +86,7 @@ func shown(
 	for i := range c.Steps {
 		step := &c.Steps[i]
 		e, registered := in.Handler(step.Handler)
-		as := status.ChainStep{Handler: step.Handler, Registered: registered, Optional: step.Optional}
+		as := status.ChainStep{Handler: step.Handler, Registered: registered, Optional: step.Optional, OnHold: step.OnHold}
 		if registered && e.Registration.InProcess != nil {
 			as.Kind = e.Registration.InProcess.Kind()
 		}

@@ -26,10 +26,10 @@ var listed = kinds.Member[status.Chain]{
 var shownKind = kinds.Shown{
 	Singular: "chain", Plural: "chains", In: listed, Table: writeTable, Describe: describe,
 	Short: "List the HandlerChains, and whether they are ready",
-	Long: "List the HandlerChains of a gateway: the hook that each answers, whether it can be called, and why not.\n" +
-		"In a cluster, these are the verdicts of the process that answers; the leader writes its own into the\n" +
-		"condition Ready, which kubectl get handlerchains shows.",
-	Wide: "the names of the steps and the messages of all",
+	Long: "List the HandlerChains of a gateway: the hook that each answers, whether it can be called, and\n" +
+		"why not. In a cluster, these are the verdicts of the process that answers; kubectl get\n" +
+		"handlerchains shows the leader's verdicts, from the condition Ready.",
+	Wide: "the names of the steps and the message of each chain",
 	Ready: kinds.ReadyMetric{
 		Name: "hookgate_handler_chain_ready", Label: "handler",
 		Help: "1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was " +
@@ -155,6 +155,9 @@ func stepNotes(w io.Writer, c *status.Chain) error {
 		}
 		if len(s.Settings) > 0 {
 			note(i, "adds the settings "+strings.Join(s.Settings, ", "))
+		}
+		if s.OnHold != "" && i+1 < len(c.Steps) {
+			note(i, "while it holds, the steps after it are not called")
 		}
 		if len(s.Allow) > 0 {
 			note(i, "may change only "+strings.Join(s.Allow, ", "))

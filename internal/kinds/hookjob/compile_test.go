@@ -99,7 +99,7 @@ spec.jobTemplate.spec.template.spec.volumes[0].projected.sources[2].podCertifica
 			"what the gateway decides", jobs,
 			"hook: BeforeClusterUpgrade\njobTemplate: {metadata: {name: a, labels: {hookgate.dev/hook-job: b}}, spec: {suspend: false, selector: {}, manualSelector: true, managedBy: a/b, activeDeadlineSeconds: 1, ttlSecondsAfterFinished: 0, template: {spec: {" +
 				"restartPolicy: Never, serviceAccount: a, volumes: [{name: hookgate, emptyDir: {}}], containers: [{name: a, image: b, env: [{name: HOOKGATE_X, value: z}], volumeMounts: [{name: x, mountPath: /hookgate/x}]}]}}}}\n",
-			`spec.jobTemplate.metadata: Forbidden: may have labels and annotations alone
+			`spec.jobTemplate.metadata: Forbidden: may have only labels and annotations
 spec.jobTemplate.metadata.labels[hookgate.dev/hook-job]: Forbidden: the gateway sets those of hookgate.dev
 spec.jobTemplate.spec.suspend: Forbidden: the gateway suspends and starts Jobs
 spec.jobTemplate.spec.selector: Forbidden: Kubernetes makes the selector

@@ -133,7 +133,7 @@ func (j *Job) state(ctx context.Context, r *run, job *batchv1.Job) (state, strin
 	if ended && !settled {
 		var err error
 		if message, err = j.cluster.settle(ctx, job); err != nil {
-			return 0, "", j.cluster.explain("record what became of Job "+r.String(), err)
+			return 0, "", j.cluster.explain("record the result of Job "+r.String(), err)
 		}
 	}
 	switch {

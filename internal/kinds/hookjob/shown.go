@@ -15,10 +15,10 @@ var listed = kinds.Locals("jobs", func(g *status.Gateway) (*[]status.InProcess, 
 func shownKind() kinds.Shown {
 	shown := kinds.ShownLocal("job", "jobs", listed)
 	shown.Short = "List the HookJobs, and whether they are in effect"
-	shown.Long = "List the HookJobs of a gateway: the hook that each answers, whether it is in effect, and why not.\n" +
-		"These are the verdicts of the process that answers; the leader writes its own into the condition Ready,\n" +
-		"which kubectl get hookjobs shows. \"hookgate get holds\" lists the Clusters that wait for a Job, and\n" +
-		"kubectl get jobs -l hookgate.dev/hook-job=NAME the Jobs themselves."
+	shown.Long = "List the HookJobs of a gateway: the hook that each answers, whether it is in effect, and\n" +
+		"why not. These are the verdicts of the process that answers; kubectl get hookjobs shows the\n" +
+		"leader's verdicts, from the condition Ready. \"hookgate get holds\" lists the Clusters that wait\n" +
+		"for a Job, and kubectl get jobs -l hookgate.dev/hook-job=NAME lists the Jobs themselves."
 	shown.Ready = kinds.ReadyMetric{
 		Name: "hookgate_hook_job_ready", Label: "hook_job",
 		Help: "1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was " +

@@ -69,7 +69,7 @@ func (in *compilation) metadata(m *metav1.ObjectMeta, path *field.Path) {
 	rest := *m
 	rest.Labels, rest.Annotations = nil, nil
 	if !reflect.DeepEqual(rest, metav1.ObjectMeta{}) {
-		in.forbidf(path, "may have labels and annotations alone")
+		in.forbidf(path, "may have only labels and annotations")
 	}
 	in.foreign(m.Labels, path.Child("labels"))
 	in.foreign(m.Annotations, path.Child("annotations"))

@@ -6,6 +6,7 @@ package hookrule
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/kinds"
@@ -137,7 +140,8 @@ func (in *compilation) category(spec *v1alpha1.HookRuleSpec, path *field.Path) c
 	at := path.Child("hook")
 	if spec.Hook == "UpdateMachine" {
 		in.errs = append(in.errs, field.Invalid(at, spec.Hook,
-			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can"))
+			"a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), but cannot make the "+
+				"change: a HookJob can"))
 	} else {
 		in.errs = append(in.errs, kinds.NoHook(at, spec.Hook, "a rule can answer", known))
 	}
@@ -156,7 +160,7 @@ func (in *compilation) forbidOthers(spec *v1alpha1.HookRuleSpec, path *field.Pat
 			set := value.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
 			if !may[name] && !set.IsZero() {
 				in.errs = append(in.errs, field.Forbidden(path.Child(name),
-					fmt.Sprintf("rules of %s have none of %s", in.hook.Hook, strings.Join(of.fields, ", "))))
+					fmt.Sprintf("rules of %s cannot have %s", in.hook.Hook, strings.Join(of.fields, ", "))))
 			}
 		}
 	}
@@ -172,8 +176,20 @@ func (in *compilation) expression(
 	}
 	e, err := in.cel.Expression(in.types, in.hook.GroupHook(), path.String(), source, kind, in.variables(variables)...)
 	if err != nil {
-		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+		detail := err.Error()
+		if kind == policy.String && isProse(source) {
+			quoted := strings.ReplaceAll(strconv.Quote(text.Cut(source, limits.QuotedBytes)), "'", "''")
+			detail += fmt.Sprintf("; a text needs inner quotes: '%s'", quoted)
+		}
+		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, detail))
 		return nil
 	}
 	return e
+}
+
+// isProse reports whether a source that is no expression looks like a text whose quotes YAML has taken: it begins with
+// a word, and has neither a literal nor an operator that makes one text of several.
+func isProse(source string) bool {
+	word, _, _ := strings.Cut(source, " ")
+	return !strings.ContainsAny(word, `.("'[`) && !strings.ContainsAny(source, `"+`)
 }

@@ -125,7 +125,7 @@ func (r *Rule) free(ctx context.Context, request proto.Message) (proto.Message, 
 }
 
 func (r *Rule) noPlaces() error {
-	return hook.Errorf(hook.NotReady, "HookRule %q has concurrency, and places are not given out here", r.name)
+	return hook.Errorf(hook.NotReady, "HookRule %q has concurrency, but this gateway gives out no places", r.name)
 }
 
 // admit returns the answer of a lifecycle rule after what it says apart from its concurrency: an annotation of the
@@ -203,8 +203,8 @@ func (r *Rule) place(
 		Since: metav1.NewTime(r.now()).Rfc3339Copy(),
 	}
 	if name.Name == "" || name.Namespace == "" || len(name.Name) > 63 || len(name.Namespace) > 63 || len(want.UID) > 63 {
-		return Allocation{}, "", hook.Errorf(hook.InvalidRequest, "cluster.metadata: want a name and a namespace, and no "+
-			"more of these and of uid than an API server allows")
+		return Allocation{}, "", hook.Errorf(hook.InvalidRequest, "cluster.metadata: want a name and a "+
+			"namespace, and none of these or uid longer than an API server allows")
 	}
 	if c.ofUpgrade {
 		want.TopologyVersion = textAt(cluster, "spec", "topology", "version")

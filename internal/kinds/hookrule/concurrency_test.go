@@ -186,7 +186,7 @@ func TestConcurrencyMistakes(t *testing.T) {
 		"Retry": {"callers ask again", "hook: BeforeClusterUpgrade\nconcurrency: {limit: 1, retryAfterSeconds: 0}", "spec.concurrency.retryAfterSeconds: Invalid value: 0: must be between 1 and 86400"},
 		"Hook":  {"a place is free again one day", "hook: AfterClusterUpgrade\nconcurrency: {limit: 1}", "spec.concurrency: Forbidden: no hook follows AfterClusterUpgrade that frees a place"},
 		"Audit": {"a place is real", "hook: BeforeClusterUpgrade\naction: Audit\nconcurrency: {limit: 1}", "spec.action: Forbidden: a rule with concurrency gives places, and cannot only audit"},
-		"Other": {"other hooks have none", "hook: CanUpdateMachine\nconcurrency: {limit: 1}\nallow: [{path: /machine/spec}]", "spec.concurrency: Forbidden: rules of CanUpdateMachine have none of "},
+		"Other": {"other hooks have none", "hook: CanUpdateMachine\nconcurrency: {limit: 1}\nallow: [{path: /machine/spec}]", "spec.concurrency: Forbidden: rules of CanUpdateMachine cannot have "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, got := compile(t, tc.spec); !strings.Contains(got, tc.want) {

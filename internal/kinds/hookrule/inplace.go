@@ -81,7 +81,7 @@ func compileInPlace(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Pa
 			continue
 		case object < 0:
 			in.errs = append(in.errs, field.Invalid(at, place, fmt.Sprintf(
-				"must be one of %s, or below one: Cluster API takes no other change from %s",
+				"must be one of %s, or below one: Cluster API accepts no other changes from %s",
 				strings.Join(begins, ", "), in.hook.Hook)))
 			continue
 		case strings.Contains(place, "//") || strings.HasSuffix(place, "/"):
@@ -109,7 +109,7 @@ func (in *compilation) noOverlap(before []v1alpha1.HookRuleAllow, place string, 
 			in.errs = append(in.errs, field.Duplicate(at, place))
 		case other.Path != "" && (within(place, other.Path) || within(other.Path, place)):
 			in.errs = append(in.errs, field.Invalid(at, place, fmt.Sprintf(
-				"it and %s overlap: leave out the longer one", text.Cut(other.Path, limits.QuotedBytes))))
+				"overlaps with %s: leave out the longer one", text.Cut(other.Path, limits.QuotedBytes))))
 		}
 	}
 }

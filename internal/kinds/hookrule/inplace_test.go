@@ -86,16 +86,16 @@ func TestInPlaceMistakes(t *testing.T) {
 	for spec, want := range map[string]string{
 		"hook: CanUpdateMachine": `spec.allow: Required value: must have the paths that may change in place`,
 		"hook: CanUpdateMachine\naction: Audit\nallow: [{path: /machine/spec}]":                             `spec.action: Forbidden: rules of CanUpdateMachine cannot only audit`,
-		"hook: CanUpdateMachine\nhold: [{if: 'true', message: a}]\nallow: [{path: /machine/spec}]":          `spec.hold: Forbidden: rules of CanUpdateMachine have none of hold, fail`,
-		"hook: UpdateMachine\nallow: [{path: /machine/spec}]":                                               `spec.hook: Invalid value: "UpdateMachine": a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), and cannot change it: a HookJob can`,
-		"hook: BeforeClusterCreate\nfail: [{if: 'true', message: '\"a\"'}]\nallow: [{path: /machine/spec}]": `spec.allow: Forbidden: rules of BeforeClusterCreate have none of allow`,
-		set + "allow: [{path: /machine/spec/version}]":                                                      `spec.allow[0].path: Invalid value: "/machine/spec/version": must be one of /machineSet/spec/template/spec, /infrastructureMachineTemplate/spec/template/spec, /bootstrapConfigTemplate/spec/template/spec, or below one: Cluster API takes no other change from CanUpdateMachineSet`,
+		"hook: CanUpdateMachine\nhold: [{if: 'true', message: a}]\nallow: [{path: /machine/spec}]":          `spec.hold: Forbidden: rules of CanUpdateMachine cannot have hold, fail`,
+		"hook: UpdateMachine\nallow: [{path: /machine/spec}]":                                               `spec.hook: Invalid value: "UpdateMachine": a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), but cannot make the change: a HookJob can`,
+		"hook: BeforeClusterCreate\nfail: [{if: 'true', message: '\"a\"'}]\nallow: [{path: /machine/spec}]": `spec.allow: Forbidden: rules of BeforeClusterCreate cannot have allow`,
+		set + "allow: [{path: /machine/spec/version}]":                                                      `spec.allow[0].path: Invalid value: "/machine/spec/version": must be one of /machineSet/spec/template/spec, /infrastructureMachineTemplate/spec/template/spec, /bootstrapConfigTemplate/spec/template/spec, or below one: Cluster API accepts no other changes from CanUpdateMachineSet`,
 		set + "allow: [{path: /machineSet/spec/template/specs}]":                                            `spec.allow[0].path: Invalid value: "/machineSet/spec/template/specs": must be one of`,
 		set + "allow: [{path: /machineSet/spec/template/spec/}]":                                            `spec.allow[0].path: Invalid value: "/machineSet/spec/template/spec/": must have no empty name`,
 		"hook: CanUpdateMachine\nallow: [{path: ''}]":                                                       `spec.allow[0].path: Required value: must be a JSON pointer, such as /machine/spec/version`,
 		"hook: CanUpdateMachine\nallow: [{path: /machine/spec/a}, {path: /machine/spec/a}]":                 `spec.allow[1].path: Duplicate value: "/machine/spec/a"`,
-		"hook: CanUpdateMachine\nallow: [{path: /machine/spec/a}, {path: /machine/spec}]":                   `spec.allow[1].path: Invalid value: "/machine/spec": it and /machine/spec/a overlap: leave out the longer one`,
-		"hook: CanUpdateMachine\nallow: [{path: /machine/spec/a}, {path: /machine/spec/a/b}]":               `spec.allow[1].path: Invalid value: "/machine/spec/a/b": it and /machine/spec/a overlap: leave out the longer one`,
+		"hook: CanUpdateMachine\nallow: [{path: /machine/spec/a}, {path: /machine/spec}]":                   `spec.allow[1].path: Invalid value: "/machine/spec": overlaps with /machine/spec/a: leave out the longer one`,
+		"hook: CanUpdateMachine\nallow: [{path: /machine/spec/a}, {path: /machine/spec/a/b}]":               `spec.allow[1].path: Invalid value: "/machine/spec/a/b": overlaps with /machine/spec/a: leave out the longer one`,
 		"hook: CanUpdateMachine\nallow: [{path: /machine/spec/" + strings.Repeat("a", 256) + "}]":           `spec.allow[0].path: Too long: may not be more than 256 bytes`,
 	} {
 		if _, mistakes := compile(t, spec); !strings.HasPrefix(mistakes, want) || strings.Contains(mistakes, "\n") {

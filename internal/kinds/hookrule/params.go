@@ -192,7 +192,7 @@ func (in *compilation) kindOf(of v1alpha1.HookRuleKind, path *field.Path) schema
 		in.errs = append(in.errs, field.Required(path.Child("kind"), "must be the name of a kind"))
 	case version.Group == "" && of.Kind == "Secret":
 		in.errs = append(in.errs, field.Forbidden(path.Child("kind"),
-			"rules cannot read Secrets: what they read can be in messages"))
+			"rules cannot read Secrets, because what they read can appear in messages"))
 	}
 	return version.WithKind(of.Kind)
 }
@@ -260,7 +260,7 @@ func (r *Rule) admitted(
 }
 
 func (r *Rule) noParams() error {
-	return hook.Errorf(hook.NotReady, "HookRule %q has params, which are not read here", r.name)
+	return hook.Errorf(hook.NotReady, "HookRule %q has params, which this gateway does not read", r.name)
 }
 
 // readParams returns the value of the variable params for a request. clusters are the admitted ones.

@@ -116,7 +116,7 @@ func (in *compilation) operation(from *v1alpha1.HookRuleJSONPatch, path *field.P
 	prefix := append([]byte(`{"op":"`+from.Op+`","path":`), jsonscan.AppendString(nil, from.Path)...)
 	switch at := path.Child("value"); {
 	case from.Op == "remove" && from.Value != "":
-		in.errs = append(in.errs, field.Forbidden(at, "what is removed has no value"))
+		in.errs = append(in.errs, field.Forbidden(at, "remove takes no value"))
 	case from.Op != "remove":
 		return operation{string(prefix) + `,"value":`, in.expression(from.Value, policy.JSON, at, ofItems...)}
 	}
@@ -212,7 +212,7 @@ func (p *patch) merged(of *topology) ([]byte, error) {
 		return nil, err
 	}
 	if object, ok := changes.(map[string]any); ok && len(object) > 0 && !handlerchain.Kept(mergePatch, changes) {
-		return nil, errors.New("the merge patch changes what is lost: " + keeps)
+		return nil, errors.New("the merge patch makes changes that would be lost: " + keeps)
 	}
 	return b, nil
 }

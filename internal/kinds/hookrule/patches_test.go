@@ -154,11 +154,11 @@ func TestPatchesFail(t *testing.T) {
 		"NoCondition": {"a condition is true or false", machines + "enabledIf: variables.size\n  mergePatch: '{}'",
 			where + `.enabledIf: the expression is neither true nor false for this request` + item},
 		"NoObject": {"a merge patch is an object", machines + `mergePatch: variables.size`,
-			where + `.mergePatch: the expression is not an object for this request` + item},
+			where + `.mergePatch: the value of the expression is not an object for this request` + item},
 		"Dropped": {"changes are not lost", machines + `mergePatch: '{"metadata": {"name": "x"}}'`,
-			where + `: the merge patch changes what is lost: Cluster API keeps only changes of /spec, /metadata/labels and /metadata/annotations` + item},
+			where + `: the merge patch makes changes that would be lost: Cluster API keeps only changes of /spec, /metadata/labels and /metadata/annotations` + item},
 		"SpecRemoved": {"nor are removals", machines + `mergePatch: '{"spec": null}'`,
-			where + `: the merge patch changes what is lost: Cluster API keeps only changes of /spec, /metadata/labels and /metadata/annotations` + item},
+			where + `: the merge patch makes changes that would be lost: Cluster API keeps only changes of /spec, /metadata/labels and /metadata/annotations` + item},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := patched(t, tc.spec, topology())
@@ -220,7 +220,7 @@ func TestPatchesRefused(t *testing.T) {
 		"LongPath": {"a path has an end", `patches: [{selector: {kind: A}, jsonPatches: [{op: remove, path: /spec/` + strings.Repeat("a", 512) + `}]}]`,
 			`spec.patches[0].jsonPatches[0].path: Too long: may not be more than 512 bytes`},
 		"RemovedValue": {"what goes needs no value", `patches: [{selector: {kind: A}, jsonPatches: [{op: remove, path: /spec/a, value: "1"}]}]`,
-			`spec.patches[0].jsonPatches[0].value: Forbidden: what is removed has no value`},
+			`spec.patches[0].jsonPatches[0].value: Forbidden: remove takes no value`},
 		"NoValue": {"what comes does", `patches: [{selector: {kind: A}, jsonPatches: [{op: add, path: /spec/a}]}]`,
 			`spec.patches[0].jsonPatches[0].value: Required value: must be a CEL expression`},
 		"Syntax": {"that can be read", `patches: [{selector: {kind: A}, jsonPatches: [{op: add, path: /spec/a, value: "1 +"}]}]`,
@@ -248,7 +248,7 @@ func TestPatchesRefused(t *testing.T) {
 spec.patches[0].selector.matchResources.machinePoolClass.names[1]: Invalid value: "*a*": must have one * at most, at the beginning or at the end
 spec.patches[0].selector.matchResources.machinePoolClass.names[2]: Invalid value: "**": must have one * at most, at the beginning or at the end`},
 		"OtherHook": {"patches are for one hook", "fail: [{if: 'true', message: '\"a\"'}]",
-			`spec.fail: Forbidden: rules of GeneratePatches have none of hold, fail, windows, concurrency` + "\n" + `spec.patches: Required value: must have a patch`},
+			`spec.fail: Forbidden: rules of GeneratePatches cannot have hold, fail, windows, concurrency` + "\n" + `spec.patches: Required value: must have a patch`},
 		"Many": {"a list has an end", `patches: [` + strings.Repeat(`{},`, 65) + `]`, `spec.patches: Too many: 65: must have at most 64 items`},
 	} {
 		t.Run(name, func(t *testing.T) {

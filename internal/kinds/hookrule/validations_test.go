@@ -70,7 +70,7 @@ func TestValidationsFail(t *testing.T) {
 			`HookRule "r": spec.validations[0].if: the expression fails for this request: no such key: none`},
 		"Item": {"and so is the item", "- {if: 'false', message: '\"m\"'}\n" +
 			`- {selector: {kind: CloudClusterTemplate}, if: "true", message: variables.quota}`,
-			`HookRule "r": spec.validations[1].message: the expression is not a text for this request, for item Cluster n/c spec.infrastructureRef`},
+			`HookRule "r": spec.validations[1].message: the value of the expression is not text for this request, for item Cluster n/c spec.infrastructureRef`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := validated(t, tc.spec)

@@ -78,7 +78,7 @@ func (in *compilation) schedule(source string, path *field.Path) cron.Schedule {
 func (in *compilation) zone(name string, path *field.Path) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if strings.EqualFold(name, "local") { // what that is depends on the machine
-		err = errors.New("no name of a time zone")
+		err = errors.New("not the name of a time zone")
 	}
 	if err != nil {
 		in.errs = append(in.errs, field.Invalid(path, text.Cut(name, limits.QuotedBytes),

@@ -19,10 +19,22 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// RecordName returns the name of the record of a Cluster.
+// longestName leaves room in the name of a file for what is put before and behind the name of a record.
+const longestName = 220
+
+// RecordName returns the name of the record of a Cluster: ROLLOUT.NAMESPACE.NAME, with a hash in the place of both if
+// that is too long for a file. Neither of the first two has a dot. The record of calls about no Cluster is
+// ROLLOUT.variables.
 func RecordName(rollout string, of types.NamespacedName) string {
-	sum := sha256.Sum256([]byte(of.String()))
-	return owner.RecordName(rollout + "." + hex.EncodeToString(sum[:16]))
+	if of.Name == "" {
+		return owner.RecordName(rollout + ".variables")
+	}
+	name := rollout + "." + of.Namespace + "." + of.Name
+	if len(name) > longestName {
+		sum := sha256.Sum256([]byte(of.String()))
+		name = rollout + "." + hex.EncodeToString(sum[:16])
+	}
+	return owner.RecordName(name)
 }
 
 // AbortedName returns the name of the record that says that no more Clusters move.

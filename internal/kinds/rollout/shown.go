@@ -33,7 +33,7 @@ var shownKind = kinds.Shown{
 		"candidate does not answer (FAILING). Clusters that have not been compared are not counted.\n" +
 		"\"hookgate describe rollout NAME\" shows\n" +
 		"what differs for each Cluster, and what that does to its Machines.",
-	Wide: "the messages of all",
+	Wide: "the message of each",
 }
 
 // writeTable writes a row for each ExtensionRollout of a gateway. If wide, messages are those of all.

@@ -75,7 +75,7 @@ func (e *Engine) store(ctx context.Context, w write, first bool) bool {
 	defer cancel()
 	if err := e.put(ctx, record); err != nil {
 		if first && ctx.Err() == nil && !errors.Is(err, ErrChanged) {
-			e.config.Logger.Error("record cannot be stored; trying again: the Cluster stays with what it has",
+			e.config.Logger.Error("record cannot be stored; trying again: the Cluster stays with its version",
 				"extensionRollout", w.rollout, "cluster", w.cluster.String(), "error", err)
 		}
 		return false

@@ -317,3 +317,47 @@ func TestSettingsReachTheServer(t *testing.T) {
 		}
 	}
 }
+
+// TestAuthoritiesOfCallersThatEnd checks what is said of the authorities in CAFile: of several, one that has expired.
+func TestAuthoritiesOfCallersThatEnd(t *testing.T) {
+	dir, _ := newDir(t)
+	s, err := OpenServer(dir, Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if !s.AuthoritiesNotAfter().IsZero() || s.AuthoritiesWarning(now) != "" {
+		t.Errorf("without authorities: %s, %q", s.AuthoritiesNotAfter(), s.AuthoritiesWarning(now))
+	}
+	old := expiredPair(t)
+	write(t, dir, CAFile, slices.Concat(certificates.New(t).CAPEM, old.CertPEM))
+	s.Reload()
+	at := Bundle(old.CertPEM)[0].NotAfter
+	want := "of the authorities of callers, no subject expired " + at.Format(time.RFC3339) +
+		": give callers certificates of another one, and remove it"
+	if got := s.AuthoritiesWarning(now); got != want || !s.AuthoritiesNotAfter().Equal(at) {
+		t.Errorf("until %s: %q, want %q", s.AuthoritiesNotAfter(), got, want)
+	}
+}
+
+func TestCertificatesNearTheirEnd(t *testing.T) {
+	now, day := time.Now(), 24*time.Hour
+	for _, tt := range []struct {
+		lifetime, left time.Duration
+		near           bool
+	}{
+		{365 * day, 31 * day, false}, {365 * day, 29 * day, true}, {20 * day, 20 * day, true},
+		{10 * day, 3 * day, false}, {10 * day, day, true}, {day, 6 * time.Hour, false}, {day, -1, true},
+	} {
+		e := Expiry{NotBefore: now.Add(tt.left - tt.lifetime), NotAfter: now.Add(tt.left)}
+		if e.Near(now) != tt.near {
+			t.Errorf("%s left of %s: %t", tt.left, tt.lifetime, e.Near(now))
+		}
+	}
+	if (Expiry{}).Near(now) {
+		t.Error("no certificate is near its end")
+	}
+	if got := Bundle([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" + string(certificates.New(t).CAPEM))); len(got) != 1 {
+		t.Errorf("a bundle with one that cannot be read: %v", got)
+	}
+}

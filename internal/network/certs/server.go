@@ -16,10 +16,12 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/notify"
+	"github.com/hookgate/hookgate/internal/base/text"
 )
 
 // The names of the files of a Server.
@@ -48,6 +50,7 @@ type Server struct {
 type authorities struct {
 	pem      []byte          // the content of the file; nil without one
 	trusted  map[string]bool // the certificates, in DER
+	ends     []Expiry
 	required *tls.Config
 	optional *tls.Config // the same, for callers that may show a token instead
 }
@@ -139,7 +142,8 @@ func (s *Server) look() {
 		return
 	}
 	s.current.Store(next)
-	s.logger.Info("certificate authorities of callers replaced; connections accepted before end", "file", s.caFile)
+	s.logger.Info("certificate authorities of callers replaced; connections accepted before are "+
+		"closed", "file", s.caFile)
 	s.changed.Notify()
 }
 
@@ -161,7 +165,7 @@ func (s *Server) read() (*authorities, error) {
 	if ca == nil {
 		return next, nil
 	}
-	found, err := parseCertificates(ca)
+	found, err := parse(ca, false)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read certificate authorities of callers: %s: %w", file, err)
@@ -172,26 +176,50 @@ func (s *Server) read() (*authorities, error) {
 	for _, c := range found {
 		config.ClientCAs.AddCert(c)
 		next.trusted[string(c.Raw)] = true
+		next.ends = append(next.ends, ExpiryOf(c))
 	}
 	next.optional = config.Clone()
 	next.optional.ClientAuth = tls.VerifyClientCertIfGiven
 	return next, nil
 }
 
-// parseCertificates returns the certificates in PEM; other blocks are ignored.
-func parseCertificates(text []byte) (found []*x509.Certificate, err error) {
+// parse returns the certificates in PEM; other blocks are ignored, and if lax, certificates that cannot be read, too.
+func parse(blocks []byte, lax bool) (found []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
+		if block, blocks = pem.Decode(blocks); block == nil {
 			return found, nil
 		}
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
+		switch {
+		case err == nil:
+			found = append(found, c)
+		case !lax:
 			return nil, err
 		}
-		found = append(found, c)
 	}
+}
+
+// Authorities returns when those of callers end; none if callers need no certificate.
+func (s *Server) Authorities() []Expiry { return s.current.Load().ends }
+
+// AuthoritiesNotAfter returns when the first of Authorities expires; the zero time if there is none.
+func (s *Server) AuthoritiesNotAfter() time.Time { return First(s.Authorities()).NotAfter }
+
+// AuthoritiesWarning names those of Authorities that have expired or will soon. It is empty if there are none.
+func (s *Server) AuthoritiesWarning(now time.Time) string {
+	var near []string
+	for _, e := range s.Authorities() {
+		if e.Near(now) {
+			near = append(near, e.Subject+" "+e.Text(now))
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return "of the authorities of callers, " + text.Join(near, ", ", limits.Problems) +
+		": give callers certificates of another one, and remove it"
 }

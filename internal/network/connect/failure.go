@@ -128,7 +128,7 @@ func unreachable(err error) *Failure {
 	case errors.As(err, &forbidden):
 		return &Failure{Text: fmt.Sprintf("address of the host is %s, where no extension may be", forbidden.Reason)}
 	case errors.Is(err, ErrNotAllowed):
-		return &Failure{Text: "host is not among those that the gateway may call: its operator can add it to " +
+		return &Failure{Text: "the gateway may not call this host: the gateway's operator can add it to " +
 			"--allowed-extension-hosts"}
 	case errors.As(err, &proxy):
 		return &Failure{Text: proxy.Error()}

@@ -32,6 +32,9 @@ var (
 // Failures remembers why the latest connection over gRPC was not made; gRPC reports it as a text with addresses and
 // ports in it.
 type Failures struct {
+	// Seen is called with each error; nil for no one.
+	Seen func(err error)
+
 	latest atomic.Pointer[error] // nil inside after a connection that was made
 	last   atomic.Pointer[error] // the same, but of the latest one that was not made
 }
@@ -41,6 +44,9 @@ func (f *Failures) Set(err error) {
 	f.latest.Store(&err)
 	if err != nil {
 		f.last.Store(&err)
+		if f.Seen != nil {
+			f.Seen(err)
+		}
 	}
 }
 

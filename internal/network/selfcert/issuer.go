@@ -142,7 +142,7 @@ func (i *Issuer) note(err error) {
 		text = err.Error()
 	}
 	if text != "" && text != i.failed {
-		i.c.Logger.Error("make certificates: those that are there stay in use", "error", err)
+		i.c.Logger.Error("make certificates: the existing ones stay in use", "error", err)
 	}
 	i.failed = text
 }

@@ -100,7 +100,7 @@ func (t Target) explain(err error, verb, resource string) error {
 	switch {
 	case apierrors.IsForbidden(err), strings.Contains(err.Error(), " is forbidden: "): // SPDY has no more than the text
 		e.What = fmt.Sprintf("cluster: you may not %s %s in namespace %s", verb, resource, t.Namespace)
-		e.Hint = "It takes the Role hookgate-viewer in that namespace: get and list of pods, get and create of " +
+		e.Hint = "You need the Role hookgate-viewer in that namespace: get and list of pods, get and create of " +
 			"pods/portforward, and create of serviceaccounts/token for the account of that name."
 	case apierrors.IsUnauthorized(err):
 		e.What = "cluster: the API server does not accept the credentials of the kubeconfig"

@@ -46,12 +46,14 @@ type waitingTable struct {
 // waitingView is a waitingTable at a time.
 type waitingView struct {
 	Now time.Time
+	Act act
 	waitingTable
 }
 
 // hold is a hold at a time.
 type hold struct {
 	Now  time.Time
+	Act  act
 	Hold status.Hold
 }
 

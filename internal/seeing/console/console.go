@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/calls/activity"
 	"github.com/hookgate/hookgate/internal/contract/openapi"
 )
 
@@ -33,6 +35,8 @@ type Source interface {
 	Cluster(namespace, name string) (*status.Cluster, bool)
 	// Clusters returns the Clusters whose namespace/name has a part, at most so many, and counts the others.
 	Clusters(part string, most int) (found []status.SeenCluster, more int)
+	// History returns the calls to a handler, to an extension, or to all if both are empty, and what has changed.
+	History(extension, handler string, of activity.Range) *status.History
 }
 
 const (
@@ -50,13 +54,17 @@ const maxRows = 200
 
 // policy lets the page load its own files, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	"base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 
 //go:embed page
 var page embed.FS
 
 // Handler serves the page.
 type Handler struct {
+	// Dashboard is the address of a dashboard of the metrics, to which the page links; empty for none. It must not be
+	// changed once the page is served.
+	Dashboard string
+
 	source    Source
 	hooks     func() net.Addr
 	templates *template.Template
@@ -74,6 +82,7 @@ type Handler struct {
 type moment struct {
 	*status.Gateway
 	waiting []waiting
+	history map[activity.Range]*status.History // of the calls to all extensions
 }
 
 // New returns a Handler for the paths below /. hooks returns the address at which the hooks are served with their own
@@ -90,7 +99,8 @@ func New(source Source, hooks func() net.Addr, read Infrastructure) *Handler {
 	h.mux.HandleFunc("GET /infrastructure/{$}", h.serve(h.infrastructure))
 	h.mux.HandleFunc("GET /clusters/{namespace}/{name}", h.serve(h.cluster))
 	for name, contentType := range map[string]string{
-		"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
+		"console.css": "text/css; charset=utf-8", "charts.css": "text/css; charset=utf-8",
+		"console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
 	} {
 		h.mux.HandleFunc("GET /assets/"+name, func(w http.ResponseWriter, _ *http.Request) {
 			content, _ := page.ReadFile("page/" + name) // it is embedded
@@ -105,7 +115,7 @@ func New(source Source, hooks func() net.Addr, read Infrastructure) *Handler {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Security-Policy", policy+actOf(r).formAction())
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -119,6 +129,7 @@ type view struct {
 	Gateway *status.Gateway
 	Data    any
 	Hooks   string // the address of the page of the hooks; empty if it is not known
+	Act     act    // where to do what commands do
 }
 
 // serve serves what show returns for a request, as a page, or with a header of console.js as a stream of its main part.
@@ -137,7 +148,7 @@ func (h *Handler) serve(show func(r *http.Request) (*view, int)) http.HandlerFun
 			return
 		}
 		v, code := show(r)
-		v.Hooks = h.pageOfHooks(r)
+		v.Hooks, v.Act = h.pageOfHooks(r), actOf(r)
 		body, err := h.render("page.html", v)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -166,7 +177,7 @@ func (h *Handler) now() moment {
 	defer h.mu.Unlock()
 	if h.latest.Gateway == nil || time.Since(h.asked) >= freshness {
 		g := h.source.Gateway()
-		h.latest, h.asked = moment{g, byCluster(g.Holds)}, time.Now()
+		h.latest, h.asked = moment{g, byCluster(g.Holds), map[activity.Range]*status.History{}}, time.Now()
 	}
 	return h.latest
 }
@@ -200,6 +211,7 @@ type extensionView struct {
 	*status.Extension
 	Sorted []*status.Handler // the worst first
 	Held   waitingTable      // Waiting counts its calls
+	Charts *charts
 }
 
 func (h *Handler) extension(r *http.Request) (*view, int) {
@@ -219,9 +231,14 @@ func (h *Handler) extension(r *http.Request) (*view, int) {
 			of.Error = ""
 		}
 	}
+	chosen := r.URL.Query().Get("handler")
+	if !slices.ContainsFunc(x.Handlers, func(of status.Handler) bool { return of.Name == chosen }) {
+		chosen = ""
+	}
 	handlers := list("handler", "handlers", x.Handlers, 0, stateOfHandler, func(all, _ int) int { return all }).Rows
 	return &view{
-		Title: name, Section: "extension.html", Gateway: g, Data: &extensionView{x, handlers, shown(byCluster(g.Holds))},
+		Title: name, Section: "extension.html", Gateway: g,
+		Data: &extensionView{x, handlers, shown(byCluster(g.Holds)), h.charts(r, name, chosen)},
 	}, http.StatusOK
 }
 

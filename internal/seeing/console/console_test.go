@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/activity"
 )
 
 // gateways is a Source whose extensions tests set.
@@ -33,12 +34,13 @@ type gateways struct {
 	rollouts   []status.Rollout
 	seen       []status.SeenCluster
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
+	history    func(extension, handler string, of activity.Range) *status.History
 }
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (g *gateways) Gateway() *status.Gateway {
-	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
+	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}, {Name: "manifests", Text: "1 error", Details: []string{"d/a.yaml:3: <b>wrong</b>"}}}}
 	s.Policies, s.Chains, s.Rules, s.Jobs = g.policies, g.chains, g.rules, g.jobs
 	s.Rollouts = g.rollouts
 	for _, x := range g.extensions {
@@ -94,6 +96,13 @@ func (g *gateways) Clusters(part string, most int) (found []status.SeenCluster, 
 		}
 	}
 	return found, more
+}
+
+func (g *gateways) History(extension, handler string, of activity.Range) *status.History {
+	if g.history != nil {
+		return g.history(extension, handler, of)
+	}
+	return &status.History{Now: now, Start: now.Add(-of.Length), Started: now, Step: of.Step, Points: make([]status.HistoryPoint, of.Length/of.Step)}
 }
 
 // pageOfHooks is the page of the hooks beside the page of a test.
@@ -186,7 +195,7 @@ func TestPages(t *testing.T) {
 			"1 of 2 extensions needs attention 1 Down 1 Up 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
 			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (again after 30s, last 1s ago )",
 			"acme", "other", "3 calls, 1 failed, p99 1.5s",
-			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "v1.2.3",
+			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "manifests 1 error d/a.yaml:3: <b>wrong</b>", "v1.2.3",
 		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down", "/clusters/", pageOfHooks}},
 		"/?q=CM":      {200, []string{"acme", "1 Down", "Show all"}, []string{"other", "not yet"}, []string{"/?q=CM&state=Down"}},
 		"/?state=Up":  {200, []string{"other", "1 Down"}, []string{"refused", "not yet"}, []string{"/?", "/#holds"}},
@@ -306,12 +315,12 @@ func TestChains(t *testing.T) {
 	x.Handlers[0].Chains = []string{"updates"}
 	g := &gateways{extensions: []status.Extension{x}, chains: []status.Chain{{
 		Name: "updates", Hook: "CanUpdateMachine", Reason: "StepMissing", Message: "Calls fail: <b>no</b>", OnPartialCoverage: "Block",
-		Steps: []status.ChainStep{{Handler: "gate.acme", Registered: true}, {Handler: "disk.none", Optional: true}},
+		Steps: []status.ChainStep{{Handler: "gate.acme", Registered: true, OnHold: "Stop"}, {Handler: "disk.none", Optional: true}},
 	}}}
 	_, body := get(t, newPage(g), "/")
 	text, links, _ := textOf(t, body)
 	const want = "Chains Chain State Hook Steps, in their order Message updates StepMissing CanUpdateMachine " +
-		"gate.acme disk.none (not registered) (optional) Calls fail: <b>no</b> (partial coverage: Block)"
+		"gate.acme (stops the chain while it holds) disk.none (not registered) (optional) Calls fail: <b>no</b> (partial coverage: Block)"
 	if !strings.Contains(text, want) || !strings.Contains(body, `id="chain-updates"`) || !slices.Contains(links, "/extensions/acme") {
 		t.Errorf("want %s and a link to /extensions/acme, got %s %s", want, text, links)
 	}
@@ -408,7 +417,7 @@ func TestWorstFirst(t *testing.T) {
 			"n/stuck 0s 2 handlers, 1 failing c.x of : BadResponse 500: database is away (last 0s ago ) b.x of : later",
 			"ago ) n/patient 60m a.x", "r-5 Invalid", "r-1 Ready and 3 more: show all rules",
 		},
-		"/extensions/x-3": {"h-3.x-3 Failing", "h-2.x-3 Slow timeout 0s, failure policy , objects as sent 0 calls h-1.x-3 Not called yet"},
+		"/extensions/x-3": {"h-3.x-3 Failing", "h-2.x-3 Slow timeout 0s, failure policy , objects as sent 0 calls Record hookgate record h-2.x-3 h-1.x-3 Not called yet"},
 		"/?show=rules":    {"r-5 Invalid", "r-4 Ready", "Show all"},
 	} {
 		_, body := get(t, newPage(g), target)

@@ -24,17 +24,17 @@ var functions = template.FuncMap{
 	"latency":   printers.Latency,
 	"instant":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"minute":    func(t time.Time) string { return t.UTC().Format("15:04 UTC") },
 	"lower":     func(s any) string { return strings.ToLower(fmt.Sprint(s)) },
 	"title":     func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 	"plural":    text.Plural,
 	"message":   printers.Message,
-	"sparkline": sparkline,
 	"count":     func(n uint64) int { return int(min(n, math.MaxInt)) },
 	"turns":     turnsOf,
 	"hasSteps":  func(h status.HookedHandler) bool { return len(h.Steps) > 0 },
-	"waits":     func(g *status.Gateway, t waitingTable) waitingView { return waitingView{g.Now, t} },
+	"waits":     func(g *status.Gateway, a act, t waitingTable) waitingView { return waitingView{g.Now, a, t} },
 	"only":      func(rows []waiting) waitingTable { return waitingTable{Rows: rows, Open: true} },
-	"held":      func(v waitingView, h status.Hold) hold { return hold{v.Now, h} },
+	"held":      func(v waitingView, h status.Hold) hold { return hold{v.Now, v.Act, h} },
 	"noted":     printers.Noted,
 	"messages":  func(h status.Handler) []string { return printers.MessageNotes(&h) },
 	"refused":   func(h status.Handler) string { return printers.Refused(&h) },
@@ -43,14 +43,16 @@ var functions = template.FuncMap{
 	"outstanding": func(o status.InfrastructureObject, now time.Time) string {
 		return printers.InfrastructureMessage(&o, now)
 	},
-	"reason":    printers.Reason,
-	"stated":    stated,
-	"verdict":   verdictOf,
-	"healthbar": healthbar,
-	"breakable": breakable,
-	"place":     place,
-	"rollout":   func(r status.Rollout) string { return cmp.Or(printers.RolloutMessage(&r), r.Message) },
-	"differs":   func(d status.RolloutDifference) string { return printers.Difference(&d) },
+	"reason":      printers.Reason,
+	"stated":      stated,
+	"verdict":     verdictOf,
+	"healthbar":   healthbar,
+	"breakable":   breakable,
+	"place":       place,
+	"chart":       chartOf,
+	"rollout":     func(r status.Rollout) string { return cmp.Or(printers.RolloutMessage(&r), r.Message) },
+	"certificate": func(c status.Certificate, now time.Time) string { return printers.CertificateText(&c, now) },
+	"differs":     func(d status.RolloutDifference) string { return printers.Difference(&d) },
 	"extensionOf": func(handler string) string { // of its registered name
 		_, extensionConfig, _ := strings.Cut(handler, ".")
 		return extensionConfig
@@ -86,6 +88,9 @@ const longWord = 24
 var breaks = strings.NewReplacer("://", "://<wbr>", "/", "/<wbr>", ".", ".<wbr>", ",", ",<wbr>", "=", "=<wbr>",
 	"_", "_<wbr>", ":", ":<wbr>")
 
+// barWidth is the width of a healthbar, in its own unit.
+const barWidth = 100
+
 // healthbar draws which part of the extensions has each state. One of thousands is seen, too.
 func healthbar(tiles []tile) template.HTML {
 	total, whole := 0, 0.0
@@ -97,7 +102,7 @@ func healthbar(tiles []tile) template.HTML {
 	}
 	widths := make([]float64, len(tiles))
 	for i := range tiles {
-		widths[i] = max(float64(tiles[i].Count)/float64(total)*sparkWidth, 1)
+		widths[i] = max(float64(tiles[i].Count)/float64(total)*barWidth, 1)
 		whole += widths[i]
 	}
 	var b strings.Builder
@@ -129,51 +134,4 @@ func age(at any, now time.Time) string {
 		d = d.Truncate(time.Minute)
 	}
 	return duration.HumanDuration(d)
-}
-
-// The size of a sparkline, in its own unit.
-const (
-	sparkWidth  = 100
-	sparkHeight = 24
-)
-
-// sparkline draws the calls of the last minutes: a bar for each part of the window, its failures in front of it, and a
-// line for the 99th percentile. All have scales of their own: a sparkline shows a course, the numbers stand beside it.
-func sparkline(c status.Calls) template.HTML {
-	p := c.Points
-	if len(p.Total) == 0 {
-		return ""
-	}
-	var most uint64
-	var slowest status.Seconds
-	for i := range p.Total {
-		most, slowest = max(most, p.Total[i]), max(slowest, p.P99[i])
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" `+
-		`aria-label="%s, %d failed">`,
-		sparkWidth, sparkHeight, text.Plural(int(c.Total), "call"), c.Failures)
-	width := float64(sparkWidth) / float64(len(p.Total))
-	bar := func(class string, i int, n uint64) {
-		if n == 0 {
-			return
-		}
-		height := max(float64(n)/float64(most)*sparkHeight, 1)
-		fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`,
-			class, float64(i)*width, sparkHeight-height, width*.8, height)
-	}
-	var line []string
-	for i := range p.Total {
-		bar("calls", i, p.Total[i])
-		bar("failures", i, p.Failures[i])
-		if p.Total[i] > 0 && slowest > 0 {
-			height := float64(p.P99[i]/slowest) * (sparkHeight - 2)
-			line = append(line, fmt.Sprintf("%.1f,%.1f", (float64(i)+.4)*width, sparkHeight-height-1))
-		}
-	}
-	if len(line) > 1 {
-		fmt.Fprintf(&b, `<polyline class="p99" points="%s"/>`, strings.Join(line, " "))
-	}
-	b.WriteString(`</svg>`)
-	return template.HTML(b.String()) //nolint:gosec // of numbers alone
 }

@@ -19,6 +19,7 @@ type overview struct {
 	Query, State string
 	Show         string // the only list of the page, by its word; empty for all lists
 	Summary      summary
+	Charts       *charts // unless the page has only one list
 	Extensions   listed[status.Extension]
 	Waiting      waitingTable
 	Rollouts     listed[status.Rollout]
@@ -70,6 +71,9 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 	o.Policies = list("policy", "policies", g.Policies, g.MissedPolicies, stateOfVerdict, o.room("policies", roomOfOthers))
 	o.Waiting = shown(m.waiting)
 	o.summarize(m, counts)
+	if o.Show == "" {
+		o.Charts = h.charts(r, "", "")
+	}
 	return &view{Title: "Extensions", Section: "overview.html", Gateway: g, Data: &o}, http.StatusOK
 }
 
@@ -84,7 +88,8 @@ func (o *overview) room(words string, among func(all, wrong int) int) func(all, 
 // Has reports whether the page has a list.
 func (o *overview) Has(words string) bool { return o.Show == "" || o.Show == words }
 
-// ClustersFirst reports whether the Clusters that wait come before the extensions, none of which needs attention.
+// ClustersFirst reports whether the Clusters that wait, and the charts, come before the extensions, none of which needs
+// attention.
 func (o *overview) ClustersFirst() bool { return o.Show == "" && o.Summary.Wrong == 0 }
 
 // Rolling returns the Clusters of a rollout that the page has, and Unseen counts the others.

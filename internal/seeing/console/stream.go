@@ -45,6 +45,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 	var last [sha256.Size]byte // of the main part that was sent
 	for {
 		v, _ := show(r)
+		v.Act = actOf(r)
 		body, err := h.render(v.Section, v)
 		if err != nil {
 			return

@@ -136,7 +136,7 @@ func (o *Observer) Discovered(extensionConfig, url, outcome string, healthUnchec
 // Misspelt keeps the misspelt members of an extension's answer to discovery, and logs each once.
 func (o *Observer) Misspelt(extensionConfig string, misspelt []string) {
 	for _, text := range o.misspelt.Record(extensionConfig, "", misspelt) {
-		o.logger.Warn("answer to discovery has a member that means nothing (logged once)",
+		o.logger.Warn("answer to discovery has an unknown member, which has no effect (logged once)",
 			"extensionConfig", extensionConfig, "problem", text)
 	}
 }

@@ -8,18 +8,21 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/auth"
+	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
 
@@ -33,6 +36,8 @@ type Call struct {
 
 	// Host is the caller's address without the port, and Caller its name, if it has one.
 	Host, Caller string
+	// Handler is the one that the caller names, and Namespace and Cluster are what its request is about, as far as known.
+	Handler, Namespace, Cluster string
 	// Received and Sent are the sizes of the bodies in bytes.
 	Received, Sent int64
 	// Err is the error that the caller gets.
@@ -85,6 +90,12 @@ func (c *Call) Fail(err *hook.Error) {
 	}
 }
 
+// About records the Cluster that a request is about, for the log. It keeps nothing of the request.
+func (c *Call) About(request proto.Message) {
+	namespace, cluster := extension.ClusterOf(request)
+	c.Namespace, c.Cluster = strings.Clone(namespace), strings.Clone(cluster)
+}
+
 // End records the outcome of the call.
 func (c *Call) End() {
 	took := time.Since(c.Start)
@@ -92,10 +103,10 @@ func (c *Call) End() {
 	if c.Err != nil {
 		kind = c.Err.Kind.String()
 		c.span.SetStatus(otelcodes.Error, c.Err.Error())
-		attrs := []slog.Attr{
+		attrs := append([]slog.Attr{
 			slog.String("call_id", c.ID), slog.String("protocol", c.Protocol), slog.String("hook", c.Asked),
 			slog.String("kind", kind), slog.String("error", c.Err.Error()), slog.Duration("took", took),
-		}
+		}, c.place()...)
 		if c.Caller != "" {
 			attrs = append(attrs, slog.String("caller", c.Caller))
 		}

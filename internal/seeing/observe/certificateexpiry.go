@@ -13,7 +13,8 @@ import (
 const (
 	certificateExpiryName = "hookgate_certificate_expiry_timestamp_seconds"
 	certificateExpiryHelp = "When the certificate in use expires, in seconds since the epoch. certificate is serving " +
-		"(shown to callers), client (shown to extensions) or webhook (shown to the API server)."
+		"(shown to callers), client (shown to extensions), webhook (shown to the API server) or callers (the first to " +
+		"expire of the authorities of callers, if callers need a certificate)."
 )
 
 // certificateExpiry collects when certificates expire. It is safe for concurrent use.
@@ -34,7 +35,8 @@ func newCertificateExpiry(d *definer) *certificateExpiry {
 	return c
 }
 
-// Certificate makes the metrics say when a certificate expires. notAfter must be safe for concurrent use.
+// Certificate makes the metrics say when a certificate expires. notAfter must be safe for concurrent
+// use; the zero time stands for no certificate.
 func (m *Metrics) Certificate(name string, notAfter func() time.Time) {
 	m.certificates.mu.Lock()
 	defer m.certificates.mu.Unlock()
@@ -51,7 +53,8 @@ func (c *certificateExpiry) Collect(collected chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, notAfter := range c.notAfter {
-		collected <- prometheus.MustNewConstMetric(c.description, prometheus.GaugeValue,
-			float64(notAfter().Unix()), name)
+		if at := notAfter(); !at.IsZero() {
+			collected <- prometheus.MustNewConstMetric(c.description, prometheus.GaugeValue, float64(at.Unix()), name)
+		}
 	}
 }

@@ -105,7 +105,7 @@ func (o *Observer) Handlers() extension.Link {
 }
 
 func (o *Observer) logIgnored(ctx context.Context, c extension.Call, err error, kind string, took time.Duration) {
-	attrs := append(callAttrs(c, took), slog.String("kind", kind), slog.String("error", err.Error()))
+	attrs := append(failedAttrs(c, took), slog.String("kind", kind), slog.String("error", err.Error()))
 	if cause := errors.Unwrap(err); cause != nil {
 		attrs = append(attrs, slog.String("cause", cause.Error()))
 	}
@@ -154,20 +154,20 @@ func (o *Observer) logMisspelt(ctx context.Context, c extension.Call, misspelt [
 		attrs := []slog.Attr{
 			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("problem", text),
 		}
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has a member that means nothing (logged once)",
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has an unknown member, which has no effect (logged once)",
 			withID(c, attrs)...)
 	}
 }
 
 func (o *Observer) logFailure(ctx context.Context, c extension.Call, message string, took time.Duration) {
-	attrs := append(callAttrs(c, took), slog.String("message", message))
+	attrs := append(failedAttrs(c, took), slog.String("message", message))
 	o.logger.LogAttrs(ctx, slog.LevelError, "handler answered Failure", attrs...)
 }
 
 // logAudited logs what a rule would have answered. Callers that are not held ask again whenever they reconcile.
 func (o *Observer) logAudited(ctx context.Context, c extension.Call, would *extension.Audited, took time.Duration) {
 	if o.auditLines.Allow() {
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered, if its action was not Audit",
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "the rule would have answered if its action were not Audit",
 			append(callAttrs(c, took), slog.String("namespace", would.Namespace), slog.String("cluster", would.Cluster),
 				slog.String("answer", would.String()))...)
 	}
@@ -181,6 +181,16 @@ func (o *Observer) logLifted(ctx context.Context, c extension.Call, result exten
 			append(callAttrs(c, took), slog.String("namespace", namespace), slog.String("cluster", cluster),
 				slog.String("policy", result.LiftedBy), slog.String("answer", catalog.MessageOf(result.Response)))...)
 	}
+}
+
+// failedAttrs returns callAttrs with what locates the failure.
+func failedAttrs(c extension.Call, took time.Duration) []slog.Attr {
+	namespace, cluster := c.Cluster()
+	name := ""
+	if c.Handler.Registration.InProcess == nil {
+		name = c.Handler.Registration.Name
+	}
+	return append(callAttrs(c, took), places(namespace, cluster, "", name)...)
 }
 
 func callAttrs(c extension.Call, took time.Duration) []slog.Attr {

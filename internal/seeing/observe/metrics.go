@@ -112,8 +112,8 @@ func NewMetrics(
 	d := &definer{registerer: r}
 	m := &Metrics{
 		requests: d.counter("hookgate_requests_total",
-			"Calls from callers. kind is empty for an answer of the hook, Success or Failure, and otherwise the "+
-				"kind of the error.",
+			"Calls from callers. kind is empty if the caller got an answer of the hook (Success or Failure), "+
+				"and otherwise the kind of the error.",
 			"protocol", "hook", "kind"),
 		requestDuration: d.histogram("hookgate_request_duration_seconds",
 			"Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
@@ -177,9 +177,9 @@ func NewMetrics(
 			"Answers that should be compared with earlier ones, but were not, because they are too large or too "+
 				"many.").WithLabelValues(),
 		changedMessages: d.counter("hookgate_handler_changed_messages_total",
-			"Answers that hold a Cluster or are a Failure, and have another message than the one before about the same "+
-				"Cluster, though nothing else and more than progress, such as 3 of 10, has changed. With messages: Steady, "+
-				"messages count as callers get them.",
+			"Answers that hold a Cluster or are a Failure, and that differ from the answer before about the "+
+				"same Cluster only in the message, and by more than progress such as 3 of 10. With messages: "+
+				"Steady, messages are compared as callers get them.",
 			"hook", "handler"),
 		recorded: d.counter("hookgate_recording_calls_total",
 			"Calls to handlers that --record wrote.").WithLabelValues(),

@@ -33,6 +33,8 @@ type Observer struct {
 	discoveries  activity.Discoveries
 	servers      activity.Servers
 	callerErrors callerErrors
+	history      *activity.History
+	changes      changes
 }
 
 // NewObserver returns an Observer of calls to the extensions in the registry of m, which records the losses of
@@ -47,6 +49,7 @@ func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *con
 		clusters:   activity.NewClusters(),
 		auditLines: rate.NewLimiter(limits.AuditLinesPerSecond, limits.AuditLines),
 	}
+	o.history = activity.NewHistory(&o.handlers, owner(m.series.snapshots))
 	m.series.vectors = append(m.series.vectors, &o.handlers)
 	return o
 }

@@ -31,14 +31,14 @@ var _ prometheus.Collector = (*rolloutCollector)(nil)
 func newRolloutCollector(d *definer, status *statusCollector, snapshots registry.Snapshots) *rolloutCollector {
 	c := &rolloutCollector{status: status, snapshots: snapshots, compared: map[string]bool{}}
 	c.clusters = d.described("gauge", "hookgate_rollout_clusters",
-		"Clusters of an "+rollout.Kind+". state is equal or different (both versions were called, and the Cluster has "+
-			"stable), moved (it has the candidate) or failing (the candidate's last call about it has failed, as this process "+
-			"has seen, in addition to its other state).", "rollout", "state")
+		"Clusters of an "+rollout.Kind+". state is equal or different (both versions were called, and "+
+			"stable answers for the Cluster) or moved (the candidate answers for it). A Cluster also counts as "+
+			"failing if, in this process, the last call of the candidate about it has failed.", "rollout", "state")
 	c.ready = d.described("gauge", "hookgate_rollout_ready",
 		"1 for an "+rollout.Kind+" that is in effect, and 0 for one that is not.", "rollout")
 	c.aborted = d.described("gauge", "hookgate_rollout_aborted",
-		"1 for an "+rollout.Kind+" from which no more Clusters move, because too many calls of the candidate have "+
-			"failed, and 0 for the others.", "rollout")
+		"1 for an "+rollout.Kind+" in which no more Clusters move, because too many calls of the candidate "+
+			"have failed, and 0 for the others.", "rollout")
 	d.registerer.MustRegister(c)
 	c.comparisons = d.counter("hookgate_rollout_comparisons_total",
 		"Calls that the candidate of an "+rollout.Kind+" received to compare its answers. result is equal, "+

@@ -111,7 +111,7 @@ func judgeHandler(e *handlerEvidence, server activity.Server) verdict {
 	switch {
 	case e.circuit.State != circuit.Closed:
 		return verdict{status.Failing, later(e.circuit.Since, s.FailingSince),
-			"its circuit is open: " + cmp.Or(s.Message, "calls fail with "+e.circuit.Kind.String())}
+			"the handler's circuit is open: " + cmp.Or(s.Message, "calls fail with "+e.circuit.Kind.String())}
 	case !restarted && isMost(s.Failures, s.Lately.Failures, s.Lately.Calls):
 		return verdict{status.Failing, s.FailingSince, fmt.Sprintf("%d of %s failed lately: %s", s.Lately.Failures,
 			text.Plural(int(min(s.Lately.Calls, 1<<31)), "call"), s.Message)}

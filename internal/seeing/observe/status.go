@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/activity"
 	"github.com/hookgate/hookgate/internal/calls/circuit"
+	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/calls/extensionstate"
 	"github.com/hookgate/hookgate/internal/kinds"
 	"github.com/hookgate/hookgate/registry"
@@ -28,7 +29,8 @@ type Namespaces interface {
 }
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Objects, Notices, HasCluster and ClusterGone are required. It is safe for concurrent use.
+// All fields but Objects, Notices, HasCluster, Certificates and ClusterGone are required. It is safe for concurrent
+// use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -42,6 +44,8 @@ type Reporter struct {
 	Notices func() []status.Notice
 	// HasCluster reports whether a Cluster is known to exist, besides those that calls are about. It may be nil.
 	HasCluster func(namespace, name string) bool
+	// Certificates returns the certificates that calls of an extension depend on. It may be nil.
+	Certificates func(cc registry.ClientConfig) extension.Certificates
 	// ClusterGone reports whether a Cluster is known not to exist, so that it does not wait. It may be nil.
 	ClusterGone func(namespace, name string) bool
 }
@@ -57,8 +61,11 @@ func (r *Reporter) Gateway() *status.Gateway {
 			g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries, inChains))
 		}
 	}
-	g.Extensions = append(g.Extensions, unregistered(snapshot, discoveries)...)
+	g.Extensions = append(g.Extensions, r.unregistered(now, snapshot, discoveries)...)
 	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
+	if n := expiringNotice(g.Extensions); n.Text != "" {
+		g.Notices = append(g.Notices, n)
+	}
 	if r.Objects != nil {
 		r.Objects(g)
 	}
@@ -79,7 +86,7 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 	g.Chains = r.chains(now, snapshot, hasSteps(slices.Clone(r.listed().Chains), name))
 	registration, ok := snapshot.Registration(name)
 	if !ok || registration.InProcess != nil {
-		others := unregistered(snapshot, discoveries)
+		others := r.unregistered(now, snapshot, discoveries)
 		i := slices.IndexFunc(others, func(x status.Extension) bool { return x.Name == name })
 		if i >= 0 {
 			g.Extensions = append(g.Extensions, others[i])
@@ -134,7 +141,7 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 	if r.Notices != nil {
 		for _, n := range r.Notices() {
 			if n.Text != "" {
-				g.Notices = append(g.Notices, status.Notice{Name: n.Name, Text: n.Text})
+				g.Notices = append(g.Notices, n)
 			}
 		}
 	}
@@ -215,6 +222,7 @@ func (r *Reporter) extension(
 	for i, v := range r.judge(&x, &e) {
 		x.Handlers[i].State, x.Handlers[i].Error = v.state, v.reason
 	}
+	r.certify(&x, registration.ClientConfig, now)
 	return x
 }
 
@@ -283,7 +291,7 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 	}
 	if p := e.Policy; p != nil {
 		h.Policy, h.Order = p.Name, p.Order
-		h.Messages, h.Lifted = messagesOf(p), lifted(e)
+		h.Messages, h.Lifted = string(p.Masking()), lifted(e)
 		h.Conditional = h.Conditional || p.Conditions != nil || p.ObjectSelector != nil && !p.ObjectSelector.Empty()
 	}
 	h.Unsteady = r.unsteady(e)

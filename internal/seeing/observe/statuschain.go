@@ -35,7 +35,7 @@ func (r *Reporter) chainStep(now time.Time, snapshot *registry.Snapshot, c *regi
 	step := &c.Steps[i]
 	e, registered := snapshot.Handler(step.Handler)
 	shown := status.ChainStep{
-		Handler: step.Handler, Registered: registered, Optional: step.Optional,
+		Handler: step.Handler, Registered: registered, Optional: step.Optional, OnHold: step.OnHold,
 		Settings: slices.Sorted(maps.Keys(step.Settings)), Allow: step.Allow,
 	}
 	if _, err := snapshot.Step(c, i); err != nil {

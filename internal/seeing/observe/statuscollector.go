@@ -24,6 +24,7 @@ type statusCollector struct {
 	atomic.Pointer[Reporter]
 
 	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince, closed *prometheus.Desc
+	certificate                                                                             *prometheus.Desc
 
 	ready []ready
 }
@@ -55,6 +56,10 @@ func newStatusCollector(d *definer) *statusCollector {
 	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
 		"Handlers that are not served, because spec.hooks of their extension's policy does not list their hooks.",
 		"extension")
+	c.certificate = d.described("gauge", "hookgate_extension_certificate_expiry_timestamp_seconds",
+		"When a certificate expires that calls to an extension depend on, in seconds since the epoch. certificate is leaf "+
+			"(the server's), chain (the first to expire of those that vouch for it) or caBundle (the last to expire there). "+
+			"leaf and chain are known once this process has connected.", "extension", "certificate")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
 		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
 	c.held = d.described("gauge", "hookgate_held_clusters",
@@ -70,7 +75,7 @@ func newStatusCollector(d *definer) *statusCollector {
 		}
 	}
 	c.closed = d.described("gauge", "hookgate_closed_objects",
-		"Objects of a kind that have a mistake and no earlier valid version: calls that they may govern fail.",
+		"Objects of a kind that have a mistake and no earlier valid version: calls to which they may apply fail.",
 		"kind")
 	d.registerer.MustRegister(c)
 	return c
@@ -83,6 +88,7 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince, c.closed,
+		c.certificate,
 	} {
 		descs <- d
 	}
@@ -102,12 +108,14 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 		if registration.InProcess != nil {
 			continue // its handler is what there is to see
 		}
-		c.extension(metrics, r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name]))
+		x := r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name])
+		r.certify(&x, registration.ClientConfig, now)
+		c.extension(metrics, x)
 		if n := len(snapshot.Withheld(registration.Name)); n > 0 {
 			metrics <- prometheus.MustNewConstMetric(c.withheld, prometheus.GaugeValue, float64(n), registration.Name)
 		}
 	}
-	for _, x := range unregistered(snapshot, discoveries) {
+	for _, x := range r.unregistered(now, snapshot, discoveries) {
 		c.extension(metrics, x)
 		if x.Undiscovered != "" {
 			metrics <- prometheus.MustNewConstMetric(c.undiscovered, prometheus.GaugeValue, 1, x.Name, x.Undiscovered)
@@ -171,6 +179,10 @@ func (c *statusCollector) extension(metrics chan<- prometheus.Metric, x status.E
 		c.timestamp(metrics, c.since, x.Since, x.Name)
 	}
 	c.timestamp(metrics, c.lastSuccess, x.LastSuccess, x.Name)
+	for i := range x.Certificates {
+		of := &x.Certificates[i]
+		c.timestamp(metrics, c.certificate, &of.NotAfter, x.Name, certificateLabels[of.Of])
+	}
 }
 
 // timestamp collects a time, unless it is nil.

@@ -18,23 +18,15 @@ func (r *Reporter) unsteady(e *registry.Entry) string {
 	if !ok {
 		return ""
 	}
-	advice := "correct the extension: no policy masks all that changes"
+	advice := "correct the extension: no policy can mask all of the changes"
 	switch {
-	case messagesOf(e.Policy) != "":
+	case e.Policy.Masking() == policy.Steady:
 		advice = "correct the extension: messages: Steady does not mask what changes"
 	case hold.Maskable:
 		advice = "correct the extension, or mask what changes by messages: Steady in an ExtensionPolicy"
 	}
 	return fmt.Sprintf("its message about Cluster %s/%s changes from call to call, though its answer does not: %s",
 		hold.Namespace, hold.Cluster, advice)
-}
-
-// messagesOf returns what becomes of messages by a policy, which may be nil, unless they are passed on.
-func messagesOf(p *policy.Policy) string {
-	if p == nil || p.Messages != policy.Steady {
-		return ""
-	}
-	return string(policy.Steady)
 }
 
 // lifted names the Clusters that the policy of a handler lets go on. Those of handlers without servers are no holds of

@@ -5,6 +5,7 @@ package observe
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -14,6 +15,21 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/circuit"
 	"github.com/hookgate/hookgate/registry"
 )
+
+// unregistered is unregistered with the certificates of the extensions.
+func (r *Reporter) unregistered(
+	now time.Time, s *registry.Snapshot, discoveries map[string]activity.Discovery,
+) []status.Extension {
+	all := unregistered(s, discoveries)
+	clients := map[string]registry.ClientConfig{}
+	for _, u := range s.Undiscovered() {
+		clients[u.Name] = u.ClientConfig
+	}
+	for i := range all {
+		r.certify(&all[i], clients[all[i].Name], now)
+	}
+	return all
+}
 
 // unregistered describes the extensions that are not registered: those whose handlers are not known, and those that are
 // only known by their discoveries.
@@ -74,7 +90,7 @@ func withheld(s *registry.Snapshot, name string) []status.Withheld {
 func Closed(s *registry.Snapshot) status.Notice {
 	texts := make([]string, 0, len(s.Closures()))
 	for _, c := range s.Closures() {
-		texts = append(texts, fmt.Sprintf("calls that %s may govern fail: %s", c, c.Mistake))
+		texts = append(texts, fmt.Sprintf("calls to which %s may apply fail: %s", c, c.Mistake))
 	}
 	for _, u := range s.Undiscovered() {
 		if u.Mistake != "" {

@@ -73,9 +73,12 @@ func (s *Server) verbose(reason string) string {
 	}
 	if s.config.Notices != nil {
 		for _, n := range s.config.Notices() {
-			if n.Text == "" {
+			switch {
+			case n.Text == "":
 				fmt.Fprintf(&b, "[+]%s ok\n", n.Name)
-			} else {
+			case len(n.Details) > 0: // probes need no credentials
+				fmt.Fprintf(&b, "[!]%s: %s; see the log, or hookgate get extensions\n", n.Name, n.Text)
+			default:
 				fmt.Fprintf(&b, "[!]%s: %s\n", n.Name, n.Text)
 			}
 		}

@@ -40,7 +40,7 @@ func SameSite(h http.Handler) http.Handler {
 		site := r.Header.Get("Sec-Fetch-Site")
 		embedded := (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 		if embedded || protection.Check(r) != nil {
-			http.Error(w, "pages of other sites may not ask this server", http.StatusForbidden)
+			http.Error(w, "pages of other sites may not call this server", http.StatusForbidden)
 			return
 		}
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin") // for browsers that do not say what they fetch for

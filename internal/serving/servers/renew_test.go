@@ -195,12 +195,12 @@ func TestVerboseReadyz(t *testing.T) {
 	warning := "expires at 2027-01-01T00:00:00Z: replace it"
 	r := startServer(t, http.NotFoundHandler(), func(c *Config) {
 		c.Notices = func() []status.Notice {
-			return []status.Notice{{Name: "certificate/serving", Text: warning}, {Name: "manifests"}}
+			return []status.Notice{{Name: "certificate/serving", Text: warning}, {Name: "manifests"}, {Name: "more", Text: "1 error", Details: []string{"secret"}}}
 		}
 	})
 	code, text := get(t, "http://"+r.diagnostics+"/readyz?verbose")
 	want := "[-]registrations failed: the gateway has not read its ExtensionConfigs yet\n[!]certificate/serving: " +
-		warning + "\n[+]manifests ok\nreadyz check failed"
+		warning + "\n[+]manifests ok\n[!]more: 1 error; see the log, or hookgate get extensions\nreadyz check failed"
 	if code != http.StatusServiceUnavailable || text != want {
 		t.Errorf("before: %d\n%s\nwant\n%s", code, text, want)
 	}

@@ -206,8 +206,8 @@ func TestRefusalsOfExtensionPolicies(t *testing.T) {
 		}), `ExtensionPolicy.hookgate.dev "p" is invalid: spec.matchConditions[0].expression: Invalid value: `, false},
 		"Misspelled": {nil, with(func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.MatchConditions = []v1alpha1.MatchCondition{{Name: "a", Expression: "request.nmespace == 'a'"}}
-		}), `ExtensionPolicy.hookgate.dev "p" is invalid: spec.matchConditions[0].expression: Invalid value: suits the requests of ` +
-			"no hook; in a request of AfterClusterUpgrade: line 1, column 8: undefined field 'nmespace'", false},
+		}), `ExtensionPolicy.hookgate.dev "p" is invalid: spec.matchConditions[0].expression: Invalid value: does not suit the requests of ` +
+			"any hook; in a request of AfterClusterUpgrade: line 1, column 8: undefined field 'nmespace'", false},
 		"OfOneHook": {nil, with(func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.MatchConditions = []v1alpha1.MatchCondition{{Name: "a", Expression: "request.items.all(i, i.uid != '')"}}
 		}), "", false},
@@ -238,5 +238,30 @@ func TestManyProblemsAreRefusedSoon(t *testing.T) {
 	alloctest.Bound{Base: 256 << 20}.Check(t, 0, func() { got = admit(t, ValidatePath(group), nil, config) })
 	if text := got.Result.Message; got.Allowed || len(text) > 64<<10 || !strings.Contains(text, "more problems)") {
 		t.Errorf("allowed %t, refused with %d bytes", got.Allowed, len(text))
+	}
+}
+
+// admitted is an object that is to be admitted, in the place of old unless that is nil. want is the beginning of the
+// refusal; empty if it is allowed.
+type admitted[T comparable] struct {
+	old, object T
+	want        string
+	warnings    []string
+}
+
+// checkAdmissions admits objects, by the reasons for what becomes of them.
+func checkAdmissions[T comparable](t *testing.T, h http.Handler, path string, admissions map[string]admitted[T]) {
+	t.Helper()
+	for reason, tt := range admissions {
+		t.Run(reason, func(t *testing.T) {
+			var old any
+			if tt.old != *new(T) {
+				old = tt.old
+			}
+			got := admitBy(t, h, path, old, tt.object)
+			if got.Allowed != (tt.want == "") || tt.want != "" && !strings.HasPrefix(got.Result.Message, tt.want) || !slices.Equal(got.Warnings, tt.warnings) {
+				t.Errorf("allowed %t, %+v, warnings %q", got.Allowed, got.Result, got.Warnings)
+			}
+		})
 	}
 }

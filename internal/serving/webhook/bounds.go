@@ -103,7 +103,7 @@ func (b *bounds) read(w http.ResponseWriter, r *http.Request, size int64) (body 
 		b.refuseLarge(w)
 		return nil, 0, false
 	case err != nil:
-		http.Error(w, fmt.Sprintf("the request did not come whole within %s", b.patience), http.StatusRequestTimeout)
+		http.Error(w, fmt.Sprintf("the request did not arrive completely within %s", b.patience), http.StatusRequestTimeout)
 		return nil, 0, false
 	}
 	_ = control.SetReadDeadline(time.Time{})

@@ -35,7 +35,7 @@ func warnings(old, config *runtimev1.ExtensionConfig) admission.Warnings {
 		(old == nil || !injects(old) &&
 			bytes.Equal(old.Spec.ClientConfig.CABundle, config.Spec.ClientConfig.CABundle)) {
 		list = append(list, annotations.Key(runtimev1.InjectCAFromSecretAnnotation).String()+
-			": spec.clientConfig.caBundle is replaced by what the Secret has; leave one of them out")
+			": spec.clientConfig.caBundle is replaced by the CA in the Secret; leave one of the two out")
 	}
 	return list
 }

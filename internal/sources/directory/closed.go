@@ -17,7 +17,7 @@ import (
 )
 
 // needsState is the mistake of ExtensionRollouts without a state.
-const needsState = "needs --state-dir, where the gateway keeps which Clusters have moved"
+const needsState = "needs --state-dir, where the gateway records which Clusters have moved"
 
 // items returns the objects of a kind. Without a directory to keep records in, ExtensionRollouts are not in effect.
 func (d *Source) items(kind string) []kinds.Item {

@@ -18,9 +18,12 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/files"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/notify"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/contract/convert"
+	"github.com/hookgate/hookgate/internal/contract/redact"
 	"github.com/hookgate/hookgate/internal/kinds/allkinds"
 	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
 	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
@@ -122,7 +125,7 @@ type Source struct {
 	settled      bool               // the first attempts are over
 	confirmed    bool               // by Reload: the directory is as it should be
 
-	warning    atomic.Pointer[string]
+	warning    atomic.Pointer[status.Notice]
 	namespaces atomic.Pointer[map[string]manifest.Object]
 }
 
@@ -214,12 +217,13 @@ func (d *Source) Objects(g *status.Gateway) {
 	}
 }
 
-// Warning says what is wrong with the directory; it is empty if all is well.
-func (d *Source) Warning() string {
+// Warning says what is wrong with the directory: its Text is empty if all is well, and its Details are the first of the
+// errors in the manifests, each with its file and line. Callers must not change them.
+func (d *Source) Warning() status.Notice {
 	if w := d.warning.Load(); w != nil {
 		return *w
 	}
-	return ""
+	return status.Notice{}
 }
 
 // Run reads the directory, makes the registry ready once every ExtensionConfig in it is served with the handlers in its
@@ -452,17 +456,17 @@ func (d *Source) isEmptied(next *manifest.Inventory) bool {
 		d.logger.Warn("directory defines no "+kind+" any more: all are unregistered", "dir", d.dir, counted, had)
 		return false
 	}
-	text := fmt.Sprintf("%s defines no %s any more: %s until SIGHUP confirms it", d.dir, kind, effect)
-	if d.Warning() != text {
-		d.logger.Error("directory is emptied", "problem", text, counted, had)
+	message := fmt.Sprintf("%s defines no %s any more: %s until SIGHUP confirms it", d.dir, kind, effect)
+	if d.Warning().Text != message {
+		d.logger.Error("directory is emptied", "problem", message, counted, had)
 	}
-	d.warning.Store(&text)
+	d.warning.Store(&status.Notice{Text: message})
 	return true
 }
 
 // report logs the problems that were not there before, and returns how many are errors.
 func (d *Source) report(problems []manifest.Problem) int {
-	errs := 0
+	errs, mistakes := 0, []string(nil)
 	reported := make(map[string]bool, len(problems))
 	for i := range problems {
 		p := &problems[i]
@@ -474,6 +478,9 @@ func (d *Source) report(problems []manifest.Problem) int {
 			level, message = slog.LevelWarn, "manifest has something that is not used"
 		default:
 			errs++
+			if errs <= limits.Problems {
+				mistakes = append(mistakes, redact.Bounded(p.Error(), limits.ProblemBytes))
+			}
 		}
 		attributes := []any{"problem", p.Error()}
 		if p.Effect != "" {
@@ -486,14 +493,14 @@ func (d *Source) report(problems []manifest.Problem) int {
 		reported[key] = true
 	}
 	d.reported = reported
-	text := ""
+	w := status.Notice{Details: mistakes}
 	switch {
-	case errs == 1:
-		text = "1 error; the log has it, with its line"
-	case errs > 1:
-		text = fmt.Sprintf("%d errors; the log has each, with its line", errs)
+	case errs > limits.Problems:
+		w.Text = fmt.Sprintf("%d errors, of which these are the first; the log has each", errs)
+	case errs > 0:
+		w.Text = text.Plural(errs, "error")
 	}
-	d.warning.Store(&text)
+	d.warning.Store(&w)
 	if d.observer != nil {
 		d.observer.ManifestErrors(errs)
 	}

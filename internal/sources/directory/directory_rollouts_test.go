@@ -108,15 +108,15 @@ func TestRolloutOfADirectory(t *testing.T) {
 	s.eventuallyAnswers(t, "c1", "v7")
 	s.eventuallyAnswers(t, "c2", "v6")
 	away := kept + ".away"
-	if err := os.Rename(filepath.Join(kept, recordsDir), away); err != nil {
+	if err := os.Rename(filepath.Join(kept, RecordsDir), away); err != nil {
 		t.Fatal(err)
 	}
 	s.eventuallyLogs(t, "record of an ExtensionRollout cannot be read", "no such file or directory")
 	s.eventuallyAnswers(t, "c1", "v7") // it may be a mount that comes back
-	if err := os.Rename(away, filepath.Join(kept, recordsDir)); err != nil {
+	if err := os.Rename(away, filepath.Join(kept, RecordsDir)); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(kept, recordsDir, "acme.*.json"))
+	files, err := filepath.Glob(filepath.Join(kept, RecordsDir, "acme.*.json"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("records: %q, %v", files, err)
 	}
@@ -142,16 +142,16 @@ func TestRolloutOfADirectory(t *testing.T) {
 func TestRolloutWaitsForItsRecords(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "state")
 	s := newRollout(t, kept, "")
-	if err := os.Mkdir(filepath.Join(kept, recordsDir), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(kept, RecordsDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(kept, recordsDir), "acme.0.json", "{")
+	writeFile(t, filepath.Join(kept, RecordsDir), "acme.0.json", "{")
 	s.directory.reread = s.directory.maxDebounce
 	defer s.start(t)()
 	s.eventuallyServes(t, "patch.v6 "+urlA, "patch.v7 "+urlB)
 	s.eventuallyLogs(t, "record of an ExtensionRollout cannot be read", "file=acme.0.json", "delete it to move its Cluster back")
 	s.eventuallyAnswers(t, "c1", "")
-	if err := os.Remove(filepath.Join(kept, recordsDir, "acme.0.json")); err != nil {
+	if err := os.Remove(filepath.Join(kept, RecordsDir, "acme.0.json")); err != nil {
 		t.Fatal(err)
 	}
 	s.eventuallyAnswers(t, "c1", "v6")

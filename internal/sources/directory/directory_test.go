@@ -328,16 +328,27 @@ func TestDirectoryEmpty(t *testing.T) {
 	s.eventuallyLogs(t, "level=WARN", "directory defines no ExtensionConfig yet")
 }
 
-// TestDirectoryWarning checks that the number of errors is told in words that fit it.
+// TestDirectoryWarning checks that the errors are counted, and that the first of them are there with file and line.
 func TestDirectoryWarning(t *testing.T) {
 	s := newSource(t, nil)
 	s.run(t)
 	s.eventuallyReady(t)
-	for _, step := range []struct{ file, want string }{
-		{"a.yaml", "1 error; the log has it, with its line"}, {"b.yaml", "2 errors; the log has each, with its line"},
+	for _, step := range []struct {
+		file, content, want string
+		details             int
+		last                string // of the details
+	}{
+		{"a.yaml", "kind: Nothing\n", "1 error", 1, "/a.yaml:1: "},
+		{"b.yaml", "# a comment\nkind: Nothing\n", "2 errors", 2, "/b.yaml:2: "},
+		{"c.yaml", strings.Repeat("kind: Nothing\n---\n", limits.Problems), fmt.Sprintf("%d errors, of which these are the first; the log has each", limits.Problems+2), limits.Problems, "/c.yaml:35: "},
+		{"c.yaml", "kind: " + strings.Repeat("N", 2*limits.ProblemBytes) + "\n", "3 errors", 3, "/c.yaml:1: "},
 	} {
-		writeFile(t, s.dir, step.file, "kind: Nothing\n")
-		process.Eventually(t, "the warning is "+step.want, func() bool { return s.directory.Warning() == step.want })
+		writeFile(t, s.dir, step.file, step.content)
+		process.Eventually(t, "the warning is "+step.want, func() bool { return s.directory.Warning().Text == step.want })
+		got := s.directory.Warning().Details
+		if len(got) != step.details || !strings.HasPrefix(got[len(got)-1], s.dir+step.last) || len(got[len(got)-1]) > limits.ProblemBytes {
+			t.Errorf("%s: got %q, want %d that end with %s", step.want, got, step.details, s.dir+step.last)
+		}
 	}
 }
 
@@ -357,18 +368,18 @@ func TestDirectoryThatIsEmptied(t *testing.T) {
 	remove()
 	s.eventuallyLogs(t, "directory is emptied", "stay registered until SIGHUP confirms it")
 	process.Eventually(t, "there is a warning", func() bool {
-		return strings.Contains(s.directory.Warning(), "defines no ExtensionConfig any more")
+		return strings.Contains(s.directory.Warning().Text, "defines no ExtensionConfig any more")
 	})
 	writeFile(t, s.dir, "a.yaml", config("acme", urlA)) // it was only being replaced
-	process.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
+	process.Eventually(t, "the warning is over", func() bool { return s.directory.Warning().Text == "" })
 	s.eventuallyServes(t, "v.acme "+urlA)
 	remove()
-	process.Eventually(t, "there is a warning", func() bool { return s.directory.Warning() != "" })
+	process.Eventually(t, "there is a warning", func() bool { return s.directory.Warning().Text != "" })
 	s.eventuallyServes(t, "v.acme "+urlA)
 	s.directory.Reload()
 	s.eventuallyServes(t)
 	s.eventuallyLogs(t, "all are unregistered")
-	process.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
+	process.Eventually(t, "the warning is over", func() bool { return s.directory.Warning().Text == "" })
 }
 
 func TestDirectoryFilesThatCannotBeRead(t *testing.T) {
@@ -512,7 +523,7 @@ func TestDirectoryWithRealExtensions(t *testing.T) {
 	s.eventuallyServes(t, "v.acme "+server.URL, "w.acme "+server.URL, "x.untrusted "+stranger.URL)
 
 	server.names.Store(&[]string{"Scan", "scan"})
-	s.eventuallyLogs(t, "level=ERROR", "extensionConfig=acme", "its 2 last known handlers stay served")
+	s.eventuallyLogs(t, "level=ERROR", "extensionConfig=acme", "its 2 last known handlers are still served")
 	server.Close() // it goes away, and keeps its handlers
 	s.eventuallyLogs(t, "level=ERROR", "extensionConfig=acme", "refused")
 	s.Serves(t, "it keeps its handlers", "v.acme "+server.URL, "w.acme "+server.URL, "x.untrusted "+stranger.URL)

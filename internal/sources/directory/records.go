@@ -21,8 +21,12 @@ import (
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
-// recordsDir is the directory of records in the directory of the state.
-const recordsDir = "rollouts"
+// RecordsDir is the directory of records in the directory of the state, and RecordSuffix is what the names of their
+// files end with.
+const (
+	RecordsDir   = "rollouts"
+	RecordSuffix = stateSuffix
+)
 
 // records stores the records of ExtensionRollouts: a file for each, which has the form of an ExtensionRolloutRecord.
 // Nil stores none. Put is safe for concurrent use; read belongs to one goroutine.
@@ -44,7 +48,7 @@ func newRecords(state string, logger *slog.Logger) *records {
 		return nil
 	}
 	return &records{
-		dir: filepath.Join(state, recordsDir), logger: logger,
+		dir: filepath.Join(state, RecordsDir), logger: logger,
 		known: map[string]*v1alpha1.ExtensionRolloutRecord{}, wrong: map[string]string{},
 	}
 }

@@ -61,7 +61,8 @@ func (s *validState) load() []manifest.Valid {
 	}
 	entries, err := s.reader.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.logger.Error("objects as they were last valid cannot be read: those that have mistakes now are closed",
+		s.logger.Error("last valid versions of objects cannot be read: calls to which objects with mistakes may "+
+			"apply fail",
 			"dir", s.dir, "error", err)
 	}
 	var all []manifest.Valid
@@ -79,7 +80,8 @@ func (s *validState) load() []manifest.Valid {
 			err = errors.New("the files of the directory are too large together")
 		}
 		if err != nil {
-			s.logger.Error("object as it was last valid cannot be read: it is closed if it has a mistake now",
+			s.logger.Error("last valid version of the object cannot be read: if the object has a mistake now, "+
+				"calls to which it may apply fail",
 				"file", e.Name(), "error", err)
 			s.saved[e.Name()] = nil // to be removed, or written
 			continue
@@ -142,7 +144,8 @@ func (s *validState) report(err error) {
 		text, _, _ = strings.Cut(err.Error(), "\n")
 	}
 	if text != "" && text != s.failed {
-		s.logger.Error("state cannot be written: after a restart, objects that have mistakes then are closed", "error", text)
+		s.logger.Error("state cannot be written: after a restart, calls to which objects with mistakes may "+
+			"apply fail", "error", text)
 	}
 	s.failed = text
 }

@@ -394,7 +394,7 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 	case s.applied == nil:
 		served += "; calls to all handlers of a hook are answered without it, unless its policy has onUndiscovered: Fail"
 	default:
-		served = strings.TrimSpace(fmt.Sprintf("its %d last known handlers stay served %s",
+		served = strings.TrimSpace(fmt.Sprintf("its %d last known handlers are still served %s",
 			len(s.applied.Handlers), extensionconfig.PreviousClient(s.applied)))
 	}
 	attributes := []any{"url", x.ClientConfig.URL, "error", err, "effect", served}

@@ -127,7 +127,7 @@ func (r *Reconciler) await(xs []Known, states []*state) {
 			continue
 		}
 		u := registry.Undiscovered{
-			Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
+			Name: x.Name, ClientConfig: x.ClientConfig, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
 			Cause: text.Cut(s.failure, limits.ProblemBytes), Aside: x.Paused || s.refused,
 		}
 		if s.beyond {

@@ -76,6 +76,9 @@ func TestHandlerChainRules(t *testing.T) {
 		"optional in place":                         {`{hook: UpdateMachine, steps: [{handler: a.x, optional: true}]}`, "cannot be optional", "cannot be optional"},
 		"coverage of another hook":                  {`{hook: UpdateMachine, onPartialCoverage: Replace, steps: [{handler: a.x}]}`, "onPartialCoverage is for the hooks", "onPartialCoverage is for the hooks"},
 		"coverage that is none":                     {`{hook: CanUpdateMachineSet, onPartialCoverage: Wait, steps: [{handler: a.x}]}`, "spec.onPartialCoverage: Unsupported value", `spec.onPartialCoverage: Unsupported value: "Wait"`},
+		"a hold that stops":                         {`{hook: BeforeClusterUpgrade, steps: [{handler: a.x, onHold: Stop}, {handler: b.x, onHold: Continue}]}`, "", ""},
+		"a hold of another hook":                    {`{hook: UpdateMachine, steps: [{handler: a.x, onHold: Stop}]}`, "onHold is for steps of lifecycle hooks", "onHold is for steps of lifecycle hooks"},
+		"a hold that is none":                       {`{hook: BeforeClusterUpgrade, steps: [{handler: a.x, onHold: Wait}]}`, "spec.steps[0].onHold: Unsupported value", `spec.steps[0].onHold: Unsupported value: "Wait"`},
 		"paths of another hook":                     {`{hook: UpdateMachine, steps: [{handler: a.x, allow: [/machine/spec]}]}`, "allow is for steps of the hooks", "allow is for steps of the hooks"},
 		"64 paths":                                  {allow(paths(64)...), "", ""},
 		"65 paths":                                  {allow(paths(65)...), "spec.steps[0].allow: Too many", "spec.steps[0].allow: Too many: 65"},
@@ -167,7 +170,7 @@ func TestInventoryKeepsChains(t *testing.T) {
 		t.Errorf("got %+v, %q, %v", third.Of(handlerchain.Kind), kinds.Mistakes(third.Items(handlerchain.Kind)), problems)
 	}
 	bad, _ := (&Inventory{}).Next(file("{hook: GeneratePatches}"), words)
-	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls that it may govern fail with NotReady") {
+	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls to which it may apply fail with NotReady") {
 		t.Errorf("got %+v, %q", bad.Of(handlerchain.Kind), kinds.Mistakes(bad.Items(handlerchain.Kind)))
 	}
 }

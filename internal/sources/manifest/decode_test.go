@@ -365,7 +365,7 @@ func TestMisspelledConditions(t *testing.T) {
 	manifests := manifestsOf(map[string]string{"p.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\n" +
 		"spec:\n  targetRef: {name: acme}\n  matchConditions:\n  - name: a\n    expression: request.cluster.metadata.nmespace == 'a'\n"})
 	inventory, problems := (&Inventory{}).Next(manifests, words)
-	const want = `p.yaml:8: ExtensionPolicy "p": spec.matchConditions[0].expression: Invalid value: suits the requests of no hook; ` +
+	const want = `p.yaml:8: ExtensionPolicy "p": spec.matchConditions[0].expression: Invalid value: does not suit the requests of any hook; ` +
 		"in a request of AfterClusterUpgrade: line 1, column 25: undefined field 'nmespace'"
 	if len(problems) != 1 || !strings.HasSuffix(problems[0].Error(), want) || !problems[0].Warning {
 		t.Errorf("got %v, want %s", problems, want)

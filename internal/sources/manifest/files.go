@@ -62,7 +62,7 @@ func RereadFiles(
 		}
 		m := File{file: filepath.Join(dir, e.Name())}
 		if len(manifests) == limits.ManifestFiles {
-			m.err = fmt.Errorf("the directory has more than %d manifests: this one and those behind it are not used",
+			m.err = fmt.Errorf("the directory has more than %d manifests: this one and those after it are not used",
 				limits.ManifestFiles)
 			return append(manifests, m), nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/yaml"
 )
 
 // ReadFile returns one manifest.
@@ -21,6 +22,15 @@ type Own[T any] struct {
 	Object *T
 	doc    *document
 }
+
+// NewFile returns a manifest with a content that is not read from the file.
+func NewFile(name string, content []byte) File { return File{file: name, content: content} }
+
+// Content returns the text of f.
+func (f *File) Content() []byte { return f.content }
+
+// Node returns the document of the object.
+func (o *Own[T]) Node() yaml.Node { return o.doc.node }
 
 // At returns the place of the field at a path, or of the innermost field around it that the document has.
 func (o *Own[T]) At(path string) Place { return o.doc.at(path) }

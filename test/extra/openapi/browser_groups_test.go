@@ -73,11 +73,11 @@ func TestGroupPagesInABrowser(t *testing.T) {
 	}{
 		"infrastructure": {
 			func(t *testing.T) string { return process.Program(t, "HOOKGATE_BIN") }, true, serveInfrastructure, hook.InfrastructureGroup,
-			"DiscoverInfrastructure", "ReconcileMachine", []string{"reconcilemachine--acme"}, `"reconcilemachinepool--acme"`, `"status": "Success"`,
+			"DiscoverInfrastructure", "ReconcileMachine", []string{"reconcilemachine.acme"}, `"reconcilemachinepool--acme"`, `"status": "Success"`,
 		},
 		"own hooks": {
 			buildOwnHooks, false, serveDNS, "dns.acme.example",
-			"DiscoverDNS", "EnsureRecord", []string{"ensure--acme"}, `"ensure--acme"`, "the record is there",
+			"DiscoverDNS", "EnsureRecord", []string{"ensure.acme"}, `"ensure--acme"`, "the record is there",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

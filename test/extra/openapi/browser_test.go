@@ -189,8 +189,8 @@ func TestPageInABrowser(t *testing.T) {
 		const input = document.querySelector('[id$="-v1alpha1BeforeClusterCreate"] tr[data-param-name="name"] input');
 		return input && input.list && Array.from(input.list.options).map(o => o.value);
 	})()`)
-	if !slices.Equal(offered, []string{"beforeclustercreate"}) {
-		t.Errorf("the page offers the handlers %q, want those that Discovery lists", offered)
+	if !slices.Equal(offered, []string{"approval.acme"}) {
+		t.Errorf("the page offers the handlers %q, want the one of the extension", offered)
 	}
 
 	requests, problems := b.seen()

@@ -4,6 +4,7 @@
 package openapi
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -12,9 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/activity"
 	"github.com/hookgate/hookgate/internal/seeing/console"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
@@ -124,6 +128,36 @@ func (b busy) Extension(name string) (*status.Gateway, bool) {
 	return g, false
 }
 
+// History returns calls that get slow and fail after something has changed, of a process that has just started if the
+// range is long.
+func (busy) History(_, _ string, of activity.Range) *status.History {
+	h := &status.History{Now: time.Now(), Step: of.Step}
+	h.Start = h.Now.Truncate(of.Step).Add(of.Step - of.Length)
+	n := int(of.Length / of.Step)
+	h.Started = h.Start.Add(of.Length - min(of.Length, 3*time.Hour))
+	at := func(step int) time.Time { return h.Start.Add(time.Duration(step) * of.Step) }
+	for i := range n {
+		p := status.HistoryPoint{Calls: uint64(40 + 7*(i%5)), P50: .012, P99: .12 + .01*status.Seconds(i%4)}
+		switch {
+		case at(i).Before(h.Started), i > n/5 && i < n/4:
+			p = status.HistoryPoint{}
+		case i > 2*n/3 && i < 5*n/6:
+			p.Failures, p.P50, p.P99 = p.Calls/3, .2, .9
+		}
+		h.Points = append(h.Points, p)
+	}
+	last := &h.Points[n-1] // which is still running
+	last.Calls = uint64(float64(last.Calls) * float64(max(h.Now.Sub(at(n-1)), activity.Slot)) / float64(of.Step))
+	for i, text := range []string{
+		"acme-v7 registered", "rollout acme: acme-v7 beside acme", "rollout acme: 3 Clusters moved to acme-v7, 3 in all", "policy policy-2 changed",
+		"an-extension-with-a-name-as-long-as-a-telephone-is-wide got another URL", "rollout acme: 1 Cluster moved to acme-v7, 4 in all",
+	} {
+		h.Changes = append(h.Changes, status.Change{At: at(n/2 + i*n/12), Text: text})
+	}
+	h.Changes[2].At = h.Changes[1].At
+	return h
+}
+
 // Cluster returns a Cluster that waits for many handlers.
 func (b busy) Cluster(namespace, name string) (*status.Cluster, bool) {
 	g := b.Gateway()
@@ -169,7 +203,7 @@ const wrappedNames = `JSON.stringify(Array.from(document.querySelectorAll(".name
 }).map((e) => e.textContent))`
 
 // maxPhonePage is the height of the first page on a telephone, at most, in pixels: some six screens.
-const maxPhonePage = 5000
+const maxPhonePage = 5300
 
 // TestBusyPageIsReadable looks at the pages of a gateway in which something of every kind is wrong. HOOKGATE_LOOK names
 // a directory for pictures of them.
@@ -183,7 +217,7 @@ func TestBusyPageIsReadable(t *testing.T) {
 	t.Cleanup(server.Close)
 	f := &consoleFixture{gateway: &gateway{diagnostics: server.URL}, browser: startBrowser(t, certificates.New(t))}
 	for page, path := range map[string]string{
-		"first": "/", "rules": "/?show=rules", "rollouts": "/?show=rollouts", "failing": "/?state=Failing", "extension": "/extensions/approvals",
+		"first": "/", "day": "/?range=24h", "rules": "/?show=rules", "rollouts": "/?show=rollouts", "failing": "/?state=Failing", "extension": "/extensions/approvals?range=1h&handler=gate.approvals",
 		"cluster": "/clusters/team-a/production-eu-west-1",
 	} {
 		f.open(t, path)
@@ -231,6 +265,37 @@ func TestFoldStaysOpen(t *testing.T) {
 		`(() => { const s = `+held+`.querySelector("summary"); s.focus(); s.click(); window.before = s; })(); 0`))
 	f.await(t, "another page", `!window.before.isConnected`)
 	f.await(t, "an open fold, with the focus", held+`.open && document.activeElement === `+held+`.querySelector("summary")`)
+	f.clean(t)
+}
+
+// TestChartsWithoutScripts looks at the charts in a browser that runs no scripts. HOOKGATE_PICTURES names a directory for
+// the picture of docs/status.md.
+func TestChartsWithoutScripts(t *testing.T) {
+	server := httptest.NewServer(console.New(busy{}, func() net.Addr { return nil }, nil))
+	t.Cleanup(server.Close)
+	f := &consoleFixture{gateway: &gateway{diagnostics: server.URL}, browser: startBrowser(t, certificates.New(t))}
+	f.browser.run(t, "run no scripts", chromedp.Func(func(ctx context.Context, page *chromedp.Target) error {
+		_, err := cdp.Call(ctx, page, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+	for _, width := range []int64{phoneWidth, tabletWidth, desktopWidth} {
+		f.view(t, "light", width)
+		f.browser.run(t, "open the page", chromedp.Navigate(server.URL+"/"), chromedp.WaitVisible(chromedp.CSS(".plot")))
+		f.browser.run(t, "choose an hour", chromedp.Click(chromedp.CSS(`.ranges a[href*="1h"]`)), chromedp.WaitVisible(chromedp.CSS(`.ranges a[href*="1h"][aria-current]`)))
+		for what, least := range map[string]int64{"#main": 300, ".plot path.p99": width / 6, ".plot path.p50": width / 6, ".plot .succeeded": 2, ".plot .failed": 2, ".plot .mark text": 5} {
+			if drawn := value(t, f.browser, "measure "+what, chromedp.Evaluate[float64](
+				fmt.Sprintf(`document.querySelector(%q).getBoundingClientRect().width`, what))); drawn < float64(least) {
+				t.Errorf("%s is %g px wide on a page of %d px, want %d at least", what, drawn, width, least)
+			}
+		}
+		if size := value(t, f.browser, "measure texts", chromedp.Evaluate[float64](
+			`Math.min(...Array.from(document.querySelectorAll(".chart text, .scale span"), (e) => e.getBoundingClientRect().height))`)); size < 12 {
+			t.Errorf("a text of a chart is %g px high on a page of %d px, want 12 at least", size, width)
+		}
+	}
+	f.browser.run(t, "show the changes", chromedp.Click(chromedp.CSS("#changes summary")),
+		chromedp.Evaluate[chromedp.Void](`document.getElementById("calls").scrollIntoView(); 0`))
+	f.picture(t, "charts.png", 460)
 	f.clean(t)
 }
 

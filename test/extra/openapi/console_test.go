@@ -162,7 +162,9 @@ func TestConsoleShowsAStoppedExtension(t *testing.T) {
 	}
 	f.await(t, "the cause", `document.querySelector('a[href="/extensions/acme"]').closest('tr').textContent.includes("connection refused")`)
 	f.await(t, "the circuit of its calls", `document.querySelector("#table-holds").textContent.includes("circuit is open")`)
-	f.picture(t, "status.png")
+	f.await(t, "a chart with the failures", `document.querySelector("#rate-text").textContent.includes("that fail") && document.querySelector(".plot .failed")`)
+	f.await(t, "the start of the process as a mark", `document.querySelector(".plot .mark") && document.getElementById("changes").textContent.includes("process started")`)
+	f.picture(t, "status.png", 900)
 
 	f.open(t, "/extensions/acme")
 	f.await(t, "the failures", `document.querySelector("h1").textContent.includes("Down") &&
@@ -171,13 +173,13 @@ func TestConsoleShowsAStoppedExtension(t *testing.T) {
 }
 
 // picture takes a picture of the page for the documents.
-func (f *consoleFixture) picture(t *testing.T, name string) {
+func (f *consoleFixture) picture(t *testing.T, name string, height int64) {
 	t.Helper()
 	directory := os.Getenv("HOOKGATE_PICTURES")
 	if directory == "" {
 		return
 	}
-	f.browser.run(t, "choose the part", chromedp.EmulateViewport(desktopWidth, 690))
+	f.browser.run(t, "choose the part", chromedp.EmulateViewport(desktopWidth, height))
 	picture := value(t, f.browser, "take a picture", chromedp.CaptureScreenshot())
 	if len(picture) > 150<<10 {
 		t.Errorf("%s has %d bytes, want 150 KiB at most", name, len(picture))
@@ -298,7 +300,7 @@ type focus struct {
 const describeFocus = `JSON.stringify((() => {
 	const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
 	return {
-		name: e.className === "skip" ? "skip" : e.tagName === "SUMMARY" ? "held-" + e.parentElement.id.slice(-1) : e.id || e.getAttribute("href") || e.textContent.trim(),
+		name: e.className === "skip" ? "skip" : e.tagName === "SUMMARY" ? e.parentElement.id.replace(/^held-.*(.)$/, "held-$1") : e.id || e.getAttribute("href") || e.textContent.trim(),
 		outline: s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2,
 		inside: r.width > 0 && r.height > 0 && r.right > 0 && r.left < innerWidth && r.bottom > 0 && r.top < innerHeight,
 	};
@@ -334,7 +336,7 @@ func TestConsoleByKeyboard(t *testing.T) {
 	hooks := f.gateway.url + "/openapi/?status=" + url.QueryEscape(f.gateway.diagnostics)
 	want := []string{
 		"skip", "/", "/", "/clusters/", hooks, "cluster", "Find", "/?state=Up", "/#holds", "table-holds", cluster + "0", "held-0", cluster + "1", "held-1",
-		cluster + "2", "held-2", "q", "Search", "table-list", "/extensions/acme", "/extensions/" + longExtension,
+		cluster + "2", "held-2", "/?range=15m#calls", "/?range=1h#calls", "/?range=24h#calls", "changes", "numbers", "q", "Search", "table-list", "/extensions/acme", "/extensions/" + longExtension,
 	}
 	if !slices.Equal(order, want) {
 		t.Errorf("the order of the tabulator is\n%q, want\n%q", order, want)
@@ -358,7 +360,11 @@ func TestConsoleByKeyboard(t *testing.T) {
 	updated := value(t, f.browser, "look at the time", chromedp.Evaluate[string](`document.getElementById("updated").textContent`))
 	f.await(t, "a later time of the page", fmt.Sprintf(`document.getElementById("updated").textContent > %q`, updated))
 
-	// A search, and a link, with the keyboard alone.
+	// A range, a search, and a link, with the keyboard alone.
+	f.browser.run(t, "choose a range", chromedp.Evaluate[chromedp.Void](`document.querySelector('a[href="/?range=1h#calls"]').focus(); 0`),
+		chromedp.KeyEvent(kb.Enter))
+	f.await(t, "the hour, which stays chosen", `location.search === "?range=1h" && typeof events === "object" && events.readyState === EventSource.OPEN &&
+		document.querySelector(".ranges [aria-current]").textContent === "1 hour" && document.querySelector(".times").textContent.includes("60 min")`)
 	f.browser.run(t, "search", chromedp.Evaluate[chromedp.Void](`{
 		const q = document.getElementById("q"); q.value = ""; q.focus(); } 0`),
 		chromedp.KeyEvent("acme"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("h1")))

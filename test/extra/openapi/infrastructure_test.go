@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/calls/activity"
 	"github.com/hookgate/hookgate/internal/seeing/console"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
@@ -28,6 +29,8 @@ func (provided) Gateway() *status.Gateway {
 		{Name: "rack", State: status.Up, Handlers: []status.Handler{{Name: "machines.rack", Hook: "ReconcileMachine"}}},
 	}}
 }
+
+func (provided) History(string, string, activity.Range) *status.History { return new(status.History) }
 
 // TestInfrastructureIsAccessible examines the page of infrastructure as TestConsoleIsAccessible does the others, with
 // names as wide as a telephone, and a machine that fails.

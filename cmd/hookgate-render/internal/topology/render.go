@@ -99,7 +99,8 @@ func (r *Render) admit(ctx context.Context, c Config) (*clusterv1.ClusterClass, 
 		return nil, fmt.Errorf("read Cluster %q: %w", c.Cluster, err)
 	}
 	if !r.Cluster.Spec.Topology.IsDefined() {
-		return nil, fmt.Errorf("spec.topology of Cluster %q is empty, so that Cluster API makes nothing of it", c.Cluster)
+		return nil, fmt.Errorf("spec.topology of Cluster %q is empty: Cluster API makes no objects from "+
+			"it", c.Cluster)
 	}
 	if r.Cluster.UID == "" {
 		r.Cluster.UID = "00000000-0000-0000-0000-000000000000" // the API server gives one; extensions may read it

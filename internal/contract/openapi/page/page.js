@@ -10,7 +10,7 @@ linkBack();
     return;
   }
   const spec = await response.json();
-  const discovery = oneRowForEachHook(spec);
+  oneRowForEachHook(spec);
   SwaggerUIBundle({
     spec,
     dom_id: '#hooks',
@@ -26,7 +26,7 @@ linkBack();
     validatorUrl: null,
     requestInterceptor: (request) => explained(withoutEmptyName(request)),
   });
-  offerHandlers(discovery);
+  offerHandlers(spec);
 })();
 
 // linkBack links to the status page that led here, as its address says. One of another host is not trusted.
@@ -46,15 +46,11 @@ function linkBack() {
   nav.prepend(link);
 }
 
-// oneRowForEachHook merges the path of a hook with the one that has the name of a handler, which may then be empty, and
-// returns the path of the group's discovery, which comes last.
+// oneRowForEachHook merges the path of a hook with the one that has the name of a handler, which may then be empty. The
+// group's discovery comes last.
 function oneRowForEachHook(spec) {
-  let discovery = '';
   spec.tags?.sort((a, b) => (a.name === 'Discovery') - (b.name === 'Discovery'));
   for (const [path, item] of Object.entries(spec.paths)) {
-    if (item.post.tags.includes('Discovery') && !path.endsWith('/{name}')) {
-      discovery = path;
-    }
     const named = spec.paths[`${path}/{name}`];
     if (named) {
       named.post = {...item.post, parameters: named.post.parameters};
@@ -68,7 +64,6 @@ function oneRowForEachHook(spec) {
       parameter.description += ' Without it, the path ends before the slash.';
     }
   }
-  return discovery;
 }
 
 // withoutEmptyName removes the segment of a name that was left empty, however it is written.
@@ -87,37 +82,50 @@ function explained(request) {
   return request;
 }
 
-// offerHandlers asks the gateway for the handlers, and offers those of a hook wherever one can be named.
-async function offerHandlers(discovery) {
-  const offered = new Map(); // by hook, as its path has it
-  try {
-    const response = await fetch(discovery, {method: 'POST', body: '{}', headers: {'Content-Type': 'application/json'}});
-    for (const {name, requestHook} of (await response.json()).handlers ?? []) {
-      const hook = `/${requestHook.apiVersion}/${requestHook.hook.toLowerCase()}/{name}`;
-      offered.set(hook, [...(offered.get(hook) ?? []), name]);
+// offerHandlers offers the handlers of a hook wherever one can be named, as soon as the hook is opened. The gateway names
+// them when it explains the example of the hook, with the reasons why some are not called for it.
+function offerHandlers(spec) {
+  const lists = new Map(); // by path: the id and the length of a list, if the gateway has answered
+  const ask = async (path, body) => {
+    lists.set(path, null);
+    try {
+      const response = await fetch(`/explain${path.replace('/{name}', '')}`, {
+        method: 'POST', headers: {'Content-Type': 'application/json'}, body,
+      });
+      const handlers = (await response.json()).handlers.filter(({kind}) => kind !== 'ExtensionConfig');
+      const list = document.createElement('datalist');
+      list.id = `handlers${path}`;
+      list.append(...handlers.map(({name, excluded}) => new Option(
+        excluded && excluded.by !== 'failure' ? `not for the example: ${excluded.by}` : '', name)));
+      document.body.append(list);
+      lists.set(path, {id: list.id, length: handlers.length});
+      attach();
+    } catch {
+      // Names can be typed.
     }
-  } catch {
-    return; // names can be typed
-  }
-  const lists = new Map();
-  for (const [hook, names] of offered) {
-    const list = document.createElement('datalist');
-    list.id = `handlers-${lists.size}`;
-    list.append(...names.map((name) => new Option(name, name)));
-    document.body.append(list);
-    lists.set(hook, list.id);
-  }
+  };
   // The elements may be used again for another hook.
   const attach = () => {
     for (const input of document.querySelectorAll('tr[data-param-name="name"] input')) {
-      const id = lists.get(input.closest('.opblock').querySelector('[data-path]').dataset.path);
-      if (id && input.getAttribute('list') !== id) {
-        input.setAttribute('list', id);
-      } else if (!id) {
+      const block = input.closest('.opblock');
+      const path = block.querySelector('[data-path]').dataset.path;
+      const {tags, requestBody} = spec.paths[path].post;
+      const {example} = requestBody.content['application/json'];
+      const body = example ? JSON.stringify(example) : block.querySelector('textarea')?.value; // made of the schema
+      if (body && !lists.has(path) && !tags.includes('Discovery')) {
+        ask(path, body);
+      }
+      const list = lists.get(path);
+      if (list && input.getAttribute('list') !== list.id) {
+        input.setAttribute('list', list.id);
+        input.placeholder = `empty, or one of ${list.length}`;
+      } else if (!list) {
         input.removeAttribute('list');
       }
     }
   };
-  new MutationObserver(attach).observe(document.getElementById('hooks'), {childList: true, subtree: true});
+  const hooks = document.getElementById('hooks');
+  new MutationObserver(attach).observe(hooks, {childList: true, subtree: true});
+  hooks.addEventListener('focusin', attach); // the request may have been filled in since
   attach();
 }

@@ -25,7 +25,7 @@ final class Json {
       .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Server.MESSAGE_LIMIT).build())
       .build();
 
-  private static final ObjectMapper MAPPER = JsonMapper.builder(FACTORY)
+  static final ObjectMapper MAPPER = JsonMapper.builder(FACTORY)
       .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
       .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
       .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)

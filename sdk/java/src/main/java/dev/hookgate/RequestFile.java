@@ -3,6 +3,7 @@
 
 package dev.hookgate;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -29,11 +30,10 @@ final class RequestFile {
   /** Reads a file into a message. */
   static void read(Path file, Message.Builder into) throws IOException {
     Descriptor type = into.getDescriptorForType();
+    ObjectMapper mapper = file.toString().endsWith(".json") ? Json.MAPPER : yaml();
+    byte[] text = Files.readAllBytes(file);
     try {
-      JsonNode value = file.toString().endsWith(".json")
-          ? Json.read("", ByteString.copyFrom(Files.readAllBytes(file)))
-          : yaml(file);
-      if (!(value instanceof ObjectNode object)) {
+      if (!(mapper.readTree(text) instanceof ObjectNode object)) {
         throw new IllegalArgumentException("want an object");
       }
       object.remove("apiVersion");
@@ -42,14 +42,14 @@ final class RequestFile {
         throw new IllegalArgumentException("kind is " + kind + ", want " + type.getName());
       }
       fill(into, object, "");
-    } catch (RuntimeException e) {
+    } catch (JsonProcessingException | RuntimeException e) {
       throw new IllegalArgumentException(file + " is no " + type.getName() + ": " + e.getMessage(), e);
     }
   }
 
-  private static JsonNode yaml(Path file) throws IOException {
+  private static ObjectMapper yaml() {
     try {
-      return Yaml.MAPPER.readTree(file.toFile());
+      return Yaml.MAPPER;
     } catch (NoClassDefFoundError e) {
       throw new IllegalStateException(
           "to read YAML, add com.fasterxml.jackson.dataformat:jackson-dataformat-yaml to the test's dependencies", e);

@@ -27,6 +27,7 @@ public final class Requests {
    *
    * @throws IOException if the file cannot be read
    * @throws IllegalArgumentException if it is not the request of this class; its text says what is wrong
+   * @throws IllegalStateException if the module for YAML is missing
    */
   public static <Q extends Message> Q read(Class<Q> request, Path file) throws IOException {
     Message.Builder builder = com.google.protobuf.Internal.getDefaultInstance(request).newBuilderForType();

@@ -20,11 +20,12 @@ final class Traces {
     void close();
   }
 
+  /** Reports whether there is OpenTelemetry 1.57 or later. With earlier ones, looking would prevent a later setup. */
   private static boolean isPresent() {
     try {
-      Class.forName("io.opentelemetry.api.GlobalOpenTelemetry");
+      Class.forName("io.opentelemetry.api.GlobalOpenTelemetry").getMethod("getOrNoop");
       return true;
-    } catch (ClassNotFoundException e) {
+    } catch (ReflectiveOperationException e) {
       return false;
     }
   }

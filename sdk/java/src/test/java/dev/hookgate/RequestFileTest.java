@@ -83,6 +83,16 @@ class RequestFileTest {
     assertEquals(file + " is no GeneratePatchesRequest: " + want, thrown.getMessage());
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"x.json", "x.yaml"})
+  void whatCannotBeParsed(String name, @TempDir Path folder) throws Exception {
+    Path file = Files.writeString(folder.resolve(name), "{\"settings\": {");
+    var thrown =
+        assertThrows(IllegalArgumentException.class, () -> Requests.read(GeneratePatchesRequest.class, file));
+    String want = file + " is no GeneratePatchesRequest: ";
+    assertTrue(thrown.getMessage().startsWith(want) && thrown.getMessage().contains("line"), thrown.getMessage());
+  }
+
   @Test
   void noFile(@TempDir Path folder) {
     for (String name : List.of("x.json", "x.yaml")) {

@@ -1,0 +1,89 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package renderflags has the flags and the help of hookgate render, which the program hookgate-render has, and which
+// hookgate shows without it.
+package renderflags
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Long is the description of the command.
+const Long = "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of\n" +
+	"its class, and those of the extensions, chains and rules behind --server or\n" +
+	"--extension-configs. The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
+	"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
+	"With --diff, show what would change, which handler changes it, and what it does to Machines.\n" +
+	"The exit status is 0 without a difference, 1 with one, and 2 if the command cannot tell."
+
+// Example has examples of the command.
+const Example = "  hookgate render -f examples/render --set variables.zone=there --diff render\n" +
+	"  hookgate render -f cluster.yaml -f class.yaml -f templates.yaml --server https://127.0.0.1:9443\n" +
+	"  hookgate render cluster/prod-1 -n team-a --server https://acme-v7.example:9443 --diff live\n" +
+	"  hookgate render -f manifests/ --server grpcs://acme-v7:9090 --against-server grpcs://acme-v6:9090"
+
+// Targets are what the flags set.
+type Targets struct {
+	Files, Set, AgainstFiles, AgainstSet   *[]string
+	Kubeconfig, Context, Namespace         *string
+	Server, RegisteredAs, ExtensionConfigs *string
+	AgainstServer, AgainstExtensionConfigs *string
+	Diff, Output, FeatureGates             *string
+	CA, Cert, Key, TokenFile               *string
+	Timeout                                *time.Duration
+}
+
+// Nowhere returns Targets that no one reads.
+func Nowhere() Targets {
+	lists, texts := make([][]string, 4), make([]string, 15)
+	return Targets{
+		Files: &lists[0], Set: &lists[1], AgainstFiles: &lists[2], AgainstSet: &lists[3],
+		Kubeconfig: &texts[0], Context: &texts[1], Namespace: &texts[2], Server: &texts[3], RegisteredAs: &texts[4],
+		ExtensionConfigs: &texts[5], AgainstServer: &texts[6], AgainstExtensionConfigs: &texts[7], Diff: &texts[8],
+		Output: &texts[9], FeatureGates: &texts[10], CA: &texts[11], Cert: &texts[12], Key: &texts[13],
+		TokenFile: &texts[14], Timeout: new(time.Duration),
+	}
+}
+
+// Add adds the flags, which set what to points to.
+func Add(f *pflag.FlagSet, to Targets) {
+	f.StringArrayVarP(to.Files, "filename", "f", nil,
+		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given "+
+			"several times. With --context or --kubeconfig, objects that the files lack come from that cluster")
+	f.StringVar(to.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default the one that "+
+		"kubectl uses")
+	f.StringVar(to.Context, "context", "", "context of the kubeconfig; by default its current one")
+	f.StringVarP(to.Namespace, "namespace", "n", "",
+		"namespace of the Cluster; by default the context's namespace, or the namespace default")
+	f.StringVar(to.Server, "server", "",
+		"gateway or extension that generates the patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
+	f.StringVar(to.RegisteredAs, "registered-as", "",
+		"if --server is an extension, the ExtensionConfig with its settings; by default the one that the "+
+			"ClusterClass names")
+	f.StringVar(to.ExtensionConfigs, "extension-configs", "",
+		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as by a gateway with "+
+			"this directory")
+	f.StringArrayVar(to.Set, "set", nil,
+		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
+	f.StringVar(to.Diff, "diff", "",
+		"show differences from the live objects (live), or from another render (render): of the same input "+
+			"without --set, or of what the flags --against-… name")
+	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
+		"file or directory with the objects of the other render, instead of those of -f")
+	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default the same")
+	f.StringVar(to.AgainstExtensionConfigs, "against-extension-configs", "",
+		"directory of ExtensionConfigs of the other render; by default the same")
+	f.StringArrayVar(to.AgainstSet, "against-set", nil, "--set of the other render")
+	f.StringVarP(to.Output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
+	f.StringVar(to.FeatureGates, "feature-gates", "",
+		"feature gates of Cluster API, set as for its manager; ClusterTopology and RuntimeSDK are on")
+	f.StringVar(to.CA, "ca", "",
+		"file with the CA certificates to verify servers with, PEM; by default the system's")
+	f.StringVar(to.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")
+	f.StringVar(to.Key, "key", "", "file with the key of --cert, PEM")
+	f.StringVar(to.TokenFile, "token-file", "", "file with the bearer token to send to servers")
+	f.DurationVar(to.Timeout, "timeout", 30*time.Second, "how long to wait for each answer")
+}
