@@ -225,14 +225,15 @@ async fn call<A: Message + Default>(
     path: &str,
     request: impl Message,
 ) -> std::result::Result<A, Status> {
-    call_over(UnixStream::connect(socket).await.unwrap(), path, request).await.unwrap()
+    call_over(UnixStream::connect(socket).await.unwrap(), path, request, "30S").await.unwrap()
 }
 
-/// Calls a method over a connection, or returns the error of the connection.
+/// Calls a method over a connection within a time as gRPC writes it, or returns the error of the connection.
 async fn call_over<A: Message + Default>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     path: &str,
     request: impl Message,
+    timeout: &str,
 ) -> std::result::Result<std::result::Result<A, Status>, h2::Error> {
     let (client, connection) = h2::client::handshake(stream).await?;
     let connection = tokio::spawn(connection);
@@ -240,6 +241,7 @@ async fn call_over<A: Message + Default>(
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("hookgate-call-id", "c1")
+        .header("grpc-timeout", timeout)
         .header("traceparent", format!("00-{TRACE}-0123456789abcdef-01"))
         .body(())
         .unwrap();
@@ -359,7 +361,7 @@ async fn secured(folder: &Path, address: &str, trusts: &str, own: Option<&str>) 
     let connector = TlsConnector::from(std::sync::Arc::new(config));
     let Ok(stream) = connector.connect("localhost".try_into().unwrap(), stream).await else { return false };
     let request = BeforeClusterCreateRequest { handler: "done".into(), ..Default::default() };
-    match call_over::<BeforeClusterCreateResponse>(stream, CREATE, request).await {
+    match call_over::<BeforeClusterCreateResponse>(stream, CREATE, request, "30S").await {
         Ok(answer) => answer.unwrap().status == ResponseStatus::Success as i32,
         Err(_) => false,
     }
@@ -462,10 +464,32 @@ async fn calls_are_bounded_and_end_before_the_server() {
         (status.code(), status.message()),
         (Code::ResourceExhausted, "too many calls are in flight; try again later")
     );
+    let line = program.logged("c1");
+    assert_eq!((&line["kind"], &line["code"]), (&"Overloaded".into(), &"RESOURCE_EXHAUSTED".into()));
     assert!(Command::new("kill").arg(program.child.id().to_string()).status().unwrap().success());
     assert_eq!(slow.await.unwrap().unwrap().status, ResponseStatus::Success as i32);
     assert!(program.child.wait().unwrap().success());
     assert!(!folder.socket().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_whose_callers_do_not_wait_are_logged() {
+    let folder = Folder::new();
+    let mut program = Program::listening(&folder.socket());
+    let stream = UnixStream::connect(folder.socket()).await.unwrap();
+    let late = call_over::<BeforeClusterDeleteResponse>(stream, DELETE, BeforeClusterDeleteRequest::default(), "300m");
+    assert!(late.await.unwrap().is_err());
+    let line = program.logged("c1");
+    assert_eq!((&line["kind"], &line["code"]), (&"Timeout".into(), &"DEADLINE_EXCEEDED".into()));
+
+    let socket = folder.socket();
+    let left = tokio::spawn(async move {
+        call::<BeforeClusterDeleteResponse>(&socket, DELETE, BeforeClusterDeleteRequest::default()).await
+    });
+    program.line("entered");
+    left.abort();
+    let line = program.logged("c1");
+    assert_eq!((&line["kind"], &line["code"]), (&"Canceled".into(), &"CANCELLED".into()));
 }
 
 #[tokio::test]
