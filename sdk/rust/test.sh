@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 CARGO_TARGET_DIR=$(cd ../.. && pwd)/examples/rust/target # has the compiled dependencies
 export CARGO_TARGET_DIR
 cargo fmt --check
-cargo test --quiet --release --locked
+cargo test --quiet --release --locked --all-features
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

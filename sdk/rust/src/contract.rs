@@ -96,14 +96,23 @@ impl Hook {
 
     /// Returns the name of the handler that a request is for, or nothing.
     pub(crate) fn handler(&self, request: &[u8]) -> Result<String, Status> {
-        let mut name = String::new();
-        for_each_field(request, |tag, wire_type, buffer| {
-            if Some(tag) != self.handler {
+        self.text_of(self.handler, request)
+    }
+
+    /// Returns the message of a response, or an empty one if it has none.
+    pub(crate) fn message_of(&self, response: &[u8]) -> Result<String, Status> {
+        self.text_of(self.message, response)
+    }
+
+    fn text_of(&self, wanted: Option<u32>, message: &[u8]) -> Result<String, Status> {
+        let mut text = String::new();
+        for_each_field(message, |tag, wire_type, buffer| {
+            if Some(tag) != wanted {
                 return encoding::skip_field(wire_type, tag, buffer, DecodeContext::default());
             }
-            encoding::string::merge(wire_type, &mut name, buffer, DecodeContext::default())
+            encoding::string::merge(wire_type, &mut text, buffer, DecodeContext::default())
         })?;
-        Ok(name)
+        Ok(text)
     }
 
     /// Returns a request with the name of a handler.

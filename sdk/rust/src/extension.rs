@@ -9,7 +9,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
     task::Poll,
-    time::Instant,
+    time::Duration,
 };
 
 use prost::{Message, Name, bytes::Bytes};
@@ -23,7 +23,7 @@ use crate::{
         DiscoveryResponse, ExtensionHandler, FailurePolicy, GroupVersionHook, ResponseStatus as ContractStatus,
     },
     log,
-    serve::{Options, ServeError},
+    serve::{Options, ServeError, hook_of},
 };
 
 const DISCOVERY: &str = "/hookgate.hooks.v1alpha1.DiscoveryService/Discovery";
@@ -75,6 +75,13 @@ impl From<&str> for Handler {
 
 type Answering = Pin<Box<dyn Future<Output = Result> + Send>>;
 
+/// What a call says besides its request.
+#[derive(Default)]
+pub(crate) struct Caller {
+    pub(crate) id: String,
+    pub(crate) timeout: Option<Duration>,
+}
+
 struct Registration {
     handler: Handler,
     hook: Hook,
@@ -86,7 +93,7 @@ struct Registration {
 /// A mistake in what it is made of is returned by the method that starts it: [`Extension::serve`], [`Extension::call`]
 /// or [`check`](crate::check).
 pub struct Extension {
-    descriptors: Vec<FileDescriptorSet>,
+    pub(crate) descriptors: Vec<FileDescriptorSet>,
     groups: HashMap<String, String>,
     cluster_api_version: String,
     registrations: Vec<Registration>,
@@ -219,7 +226,7 @@ impl Extension {
             return Err(Status::invalid_argument(format!("{} is answered with a {want}, not a {name}", hook.name)));
         }
         let request = hook.with_handler(request.encode_to_vec(), handler);
-        let response = self.answer(&hook.path, request.into(), "").await?;
+        let response = self.answer(&hook.path, request.into(), &Caller::default()).await?;
         A::decode(&response[..]).map_err(|error| Status::internal(error.to_string()))
     }
 
@@ -228,34 +235,41 @@ impl Extension {
         &self,
         path: &str,
         request: Bytes,
-        call_id: &str,
+        caller: &Caller,
     ) -> std::result::Result<Vec<u8>, Status> {
         if path == DISCOVERY {
             return Ok(self.discovery().encode_to_vec());
         }
-        let registration = self.select(path, &request)?;
-        let (hook, name, start) = (&registration.hook, &registration.handler.name, Instant::now());
+        if path.starts_with("/grpc.") {
+            return Err(Status::unimplemented("")); // clients try services of gRPC that are not served
+        }
+        let mut call = log::Call::new(hook_of(path), &caller.id, caller.timeout);
+        let registration = match self.select(path, &request) {
+            Ok(registration) => registration,
+            Err((kind, status)) => {
+                call.end(Some(log::Problem::status(kind, &status)));
+                return Err(status);
+            }
+        };
+        let (hook, name) = (&registration.hook, &registration.handler.name);
+        call.handled_by(name);
         let answer = catching((registration.function)(request)).await.and_then(|answer| encode(hook, answer));
-        let call = log::Call { hook: &hook.name, handler: name, id: call_id, duration: start.elapsed() };
         let failure = match answer {
             Ok(response) => {
-                if hook.status_of(&response)? == ContractStatus::Failure as i32 {
-                    call.refused("Failure");
-                } else {
-                    call.answered();
-                }
+                let failed = hook.status_of(&response)? == ContractStatus::Failure as i32;
+                call.end(if failed { Some(log::Problem::failure(hook.message_of(&response)?)) } else { None });
                 return Ok(response);
             }
             Err(Error(Reason::Status(status))) => {
-                call.refused(&format!("{:?}", status.code()));
+                call.end(Some(log::Problem::of_handler(&status)));
                 return Err(status);
             }
             Err(Error(Reason::Failure(message))) => {
-                call.refused("Failure");
+                call.end(Some(log::Problem::failure(message.clone())));
                 message
             }
             Err(Error(Reason::Internal { kind, text })) => {
-                call.broken(&format!("{kind}: {text}"));
+                call.end(Some(log::Problem::internal(format!("{kind}: {text}"))));
                 format!(
                     "handler \"{name}\": internal error ({kind}); the log of the extension has it under the call's id"
                 )
@@ -269,23 +283,23 @@ impl Extension {
         self.registrations.iter().map(|r| r.hook.service()).collect()
     }
 
-    /// Returns the handler that a call is for.
-    fn select(&self, path: &str, request: &[u8]) -> std::result::Result<&Registration, Status> {
+    /// Returns the handler that a call is for, or the kind of the error.
+    fn select(&self, path: &str, request: &[u8]) -> std::result::Result<&Registration, (&'static str, Status)> {
         let of_hook = || self.registrations.iter().filter(|r| r.hook.path == path);
         let Some(first) = of_hook().next() else {
-            return Err(Status::unimplemented("")); // as the stubs
+            let text = format!("the extension has no handler of {}", hook_of(path));
+            return Err(("UnknownHook", Status::unimplemented(text)));
         };
         let hook = &first.hook.name;
-        let name = first.hook.handler(request)?;
+        let name = first.hook.handler(request).map_err(|status| ("InvalidRequest", status))?;
         let known = of_hook().map(|r| r.handler.name.as_str()).collect::<Vec<_>>().join(", ");
         if !name.is_empty() {
-            let mut named = of_hook().filter(|r| r.handler.name == name);
-            return named
-                .next()
-                .ok_or_else(|| Status::not_found(format!("{hook} has no handler \"{name}\", but {known}")));
+            let other = || Status::not_found(format!("{hook} has no handler \"{name}\", but {known}"));
+            return of_hook().find(|r| r.handler.name == name).ok_or_else(|| ("UnknownHandler", other()));
         }
         if of_hook().count() > 1 {
-            return Err(Status::invalid_argument(format!("{hook} has several handlers: name one of {known}")));
+            let several = Status::invalid_argument(format!("{hook} has several handlers: name one of {known}"));
+            return Err(("Ambiguous", several));
         }
         Ok(first)
     }

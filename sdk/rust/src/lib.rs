@@ -13,6 +13,11 @@ mod log;
 mod objects;
 mod patches;
 mod serve;
+#[cfg(feature = "testing")]
+mod testing;
+mod tls;
+#[cfg(feature = "opentelemetry")]
+mod trace;
 mod values;
 
 pub use answer::{Answer, Answers, Error, Result, done, fail, wait};
@@ -20,7 +25,7 @@ pub use check::check;
 pub use contract::FILE_DESCRIPTOR_SET;
 pub use extension::{Extension, Handler};
 pub use objects::{Raw, covers, load};
-pub use patches::{Item, Patches};
+pub use patches::{Item, Patches, Selection};
 pub use serve::ServeError;
 pub use values::{Typed, setting, setting_or};
 

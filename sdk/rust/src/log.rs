@@ -2,72 +2,153 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! Log lines: events of `tracing` if the application has a subscriber, else lines of JSON on stderr. Lines at level
-//! debug need a subscriber. They never have requests, settings or credentials.
+//! debug need a subscriber. They never have requests, settings or credentials. The packages of all languages write the
+//! same ones: docs/extensions.md has them.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
+use tonic::{Code, Status};
 use tracing::{debug, dispatcher::has_been_set, error, info, warn};
 
-/// A call that has ended.
-pub(crate) struct Call<'a> {
-    pub(crate) hook: &'a str,
-    pub(crate) handler: &'a str,
-    pub(crate) id: &'a str,
-    pub(crate) duration: Duration,
+/// Why a call has failed.
+pub(crate) struct Problem {
+    kind: &'static str,
+    code: Option<&'static str>,
+    error: String,
 }
 
-macro_rules! event {
-    ($call:expr, $level:ident, $outcome:expr, $message:expr) => {
-        $level!(
-            hook = $call.hook,
-            handler = $call.handler,
-            callID = $call.id,
-            durationMs = $call.milliseconds(),
-            outcome = $outcome,
-            "{}",
-            $message
-        )
-    };
+impl Problem {
+    pub(crate) fn failure(message: String) -> Problem {
+        Problem { kind: "Failure", code: None, error: message }
+    }
+
+    pub(crate) fn internal(text: String) -> Problem {
+        Problem { kind: "Internal", code: None, error: text }
+    }
+
+    /// Returns the problem of a call that ends with a status.
+    pub(crate) fn status(kind: &'static str, status: &Status) -> Problem {
+        Problem { kind, code: Some(name(status.code())), error: status.message().into() }
+    }
+
+    /// Returns the problem of a call that a handler ends with a status.
+    pub(crate) fn of_handler(status: &Status) -> Problem {
+        let kind = if status.code() == Code::InvalidArgument { "InvalidRequest" } else { "Status" };
+        Problem::status(kind, status)
+    }
 }
 
-impl Call<'_> {
-    pub(crate) fn answered(&self) {
-        event!(self, debug, "Success", "call answered");
+/// A call of a hook. A call that is dropped before it has ended has lost its caller, or is out of time.
+pub(crate) struct Call {
+    hook: String,
+    handler: Option<String>,
+    id: String,
+    timeout: Option<Duration>,
+    start: Instant,
+    ended: bool,
+}
+
+impl Call {
+    pub(crate) fn new(hook: &str, id: &str, timeout: Option<Duration>) -> Call {
+        Call { hook: hook.into(), handler: None, id: id.into(), timeout, start: Instant::now(), ended: false }
     }
 
-    pub(crate) fn refused(&self, outcome: &str) {
-        event!(self, info, outcome, "call failed");
-        self.print("info", "call failed", outcome);
+    pub(crate) fn handled_by(&mut self, handler: &str) {
+        self.handler = Some(handler.into());
     }
 
-    pub(crate) fn broken(&self, text: &str) {
-        event!(self, error, "error", text);
-        self.print("error", text, "error");
+    /// Writes how the call has ended.
+    pub(crate) fn end(mut self, problem: Option<Problem>) {
+        self.write(problem);
     }
 
-    fn milliseconds(&self) -> f64 {
-        (self.duration.as_secs_f64() * 1e6).round() / 1e3
+    fn write(&mut self, problem: Option<Problem>) {
+        self.ended = true;
+        let took = self.start.elapsed().as_nanos() as u64;
+        let (hook, handler, call_id) = (&*self.hook, self.handler.as_deref(), &*self.id);
+        let Some(Problem { kind, code, error }) = problem else {
+            debug!(hook, handler, call_id, took, "call answered");
+            return;
+        };
+        let level = if kind == "Internal" { "ERROR" } else { "INFO" };
+        if kind == "Internal" {
+            error!(hook, handler, call_id, kind, code, error, took, "call failed");
+        } else {
+            info!(hook, handler, call_id, kind, code, error, took, "call failed");
+        }
+        let mut line = json!({"level": level, "msg": "call failed", "hook": hook, "handler": handler});
+        line["call_id"] = call_id.into();
+        line["kind"] = kind.into();
+        line["code"] = code.into();
+        line["error"] = error.into();
+        line["took"] = took.into();
+        if let Value::Object(members) = &mut line {
+            members.retain(|_, value| !value.is_null());
+        }
+        print(line);
     }
+}
 
-    fn print(&self, level: &str, message: &str, outcome: &str) {
-        print(json!({
-            "level": level, "message": message, "hook": self.hook, "handler": self.handler, "callID": self.id,
-            "durationMs": self.milliseconds(), "outcome": outcome,
-        }));
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.ended {
+            // The time of the caller is up a little earlier.
+            let late = self.timeout.is_some_and(|t| self.start.elapsed() + Duration::from_millis(100) >= t);
+            let (kind, code) = if late { ("Timeout", "DEADLINE_EXCEEDED") } else { ("Canceled", "CANCELLED") };
+            self.write(Some(Problem { kind, code: Some(code), error: "the call has ended before its handler".into() }));
+        }
+    }
+}
+
+/// Returns the name of a code in gRPC's specification.
+fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }
 
 /// Says where the server listens.
 pub(crate) fn listening(address: &str) {
-    info!("listening on {address}");
-    print(json!({"level": "info", "message": format!("listening on {address}")}));
+    info!(address, "listening on {address}");
+    print(json!({"level": "INFO", "msg": format!("listening on {address}"), "address": address}));
 }
 
 /// Says what keeps the server from its work, which goes on.
 pub(crate) fn warning(text: &str) {
     warn!("{text}");
-    print(json!({"level": "warn", "message": text}));
+    print(json!({"level": "WARN", "msg": text}));
+}
+
+/// Says that a certificate was replaced, or that what its files have now cannot be used.
+pub(crate) fn certificate(file: &str, error: Option<&str>) {
+    match error {
+        None => {
+            info!(file, "certificate replaced");
+            print(json!({"level": "INFO", "msg": "certificate replaced", "file": file}));
+        }
+        Some(error) => {
+            let msg = "certificate refused: what was read last stays in use";
+            error!(error, "{msg}");
+            print(json!({"level": "ERROR", "msg": msg, "error": error}));
+        }
+    }
 }
 
 fn print(mut line: Value) {

@@ -31,6 +31,48 @@ pub struct Item<'r> {
     edited: Option<(Value, Value)>, // as it was, and as it is
 }
 
+/// Which templates of a request are meant. A string is a kind, and nothing means all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Selection<'k> {
+    kind: Option<&'k str>,
+    group: Option<&'k str>,
+    holder: Option<&'k str>,
+}
+
+impl<'k> Selection<'k> {
+    /// Returns the selection of all templates.
+    pub fn all() -> Self {
+        Selection::default()
+    }
+
+    /// Selects those of a kind.
+    pub fn kind(self, kind: &'k str) -> Self {
+        Selection { kind: Some(kind), ..self }
+    }
+
+    /// Selects those of an API group, such as `controlplane.cluster.x-k8s.io`.
+    pub fn group(self, group: &'k str) -> Self {
+        Selection { group: Some(group), ..self }
+    }
+
+    /// Selects those that an object of this kind uses, such as `MachineDeployment`.
+    pub fn holder(self, kind: &'k str) -> Self {
+        Selection { holder: Some(kind), ..self }
+    }
+}
+
+impl<'k> From<&'k str> for Selection<'k> {
+    fn from(kind: &'k str) -> Self {
+        Selection::all().kind(kind)
+    }
+}
+
+impl<'k> From<Option<&'k str>> for Selection<'k> {
+    fn from(kind: Option<&'k str>) -> Self {
+        Selection { kind, ..Selection::all() }
+    }
+}
+
 impl<'r> Patches<'r> {
     /// Returns the templates of a request.
     pub fn new(request: &'r GeneratePatchesRequest) -> Self {
@@ -39,12 +81,12 @@ impl<'r> Patches<'r> {
         Patches { items: items.map(|(index, item)| Item { index, item, variables, edited: None }).collect() }
     }
 
-    /// Returns the templates of a kind, or all of them for none.
-    pub fn items<'k>(&mut self, kind: impl Into<Option<&'k str>>) -> Result<Vec<&mut Item<'r>>> {
-        let kind = kind.into();
+    /// Returns the templates of a kind, all of them for none, or those of a [`Selection`].
+    pub fn items<'k>(&mut self, which: impl Into<Selection<'k>>) -> Result<Vec<&mut Item<'r>>> {
+        let which = which.into();
         let mut items = Vec::new();
         for item in &mut self.items {
-            if kind.is_none() || kind == Some(&item.kind()?) {
+            if item.matches(which)? {
                 items.push(item);
             }
         }
@@ -84,6 +126,11 @@ impl Item<'_> {
             self.edited = Some((object.clone(), object));
         }
         Ok(&mut self.edited.as_mut().expect("it was loaded").1)
+    }
+
+    /// Returns what identifies the template in the request.
+    pub fn uid(&self) -> &str {
+        &self.item.uid
     }
 
     /// Returns the object that uses the template.
@@ -151,14 +198,27 @@ impl Item<'_> {
         })
     }
 
-    fn kind(&self) -> Result<String> {
+    /// Reports whether the template is one of a selection. Only what is asked for is decoded.
+    fn matches(&self, Selection { kind, group, holder }: Selection) -> Result<bool> {
         #[derive(Deserialize)]
-        struct Kind {
+        #[serde(rename_all = "camelCase")]
+        struct TypeOf {
+            #[serde(default)]
+            api_version: String,
             #[serde(default)]
             kind: String,
         }
-        let decoded: serde_json::Result<Kind> = serde_json::from_slice(self.item.object.raw());
-        Ok(decoded.map_err(|error| Status::invalid_argument(format!("{}: {error}", self.member())))?.kind)
+        let held_by = self.item.holder_reference.as_ref().map_or("", |holder| &holder.kind);
+        if holder.is_some_and(|kind| kind != held_by) {
+            return Ok(false);
+        }
+        if kind.is_none() && group.is_none() {
+            return Ok(true);
+        }
+        let decoded: serde_json::Result<TypeOf> = serde_json::from_slice(self.item.object.raw());
+        let own = decoded.map_err(|error| Status::invalid_argument(format!("{}: {error}", self.member())))?;
+        let own_group = own.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        Ok(kind.is_none_or(|kind| kind == own.kind) && group.is_none_or(|group| group == own_group))
     }
 
     fn member(&self) -> String {

@@ -35,7 +35,11 @@ use tonic::{
 };
 use tonic_health::ServingStatus;
 
-use crate::{extension::Extension, log};
+use crate::{
+    extension::{Caller, Extension},
+    log,
+    tls::{Certificates, Files},
+};
 
 /// Cluster API's limit, in both directions. gRPC's is 4 MiB, which the templates of one cluster can exceed.
 const MESSAGE_LIMIT: usize = 20 << 20;
@@ -49,11 +53,13 @@ pub(crate) struct Options {
     address: Option<String>,
     insecure: bool,
     concurrency: usize,
+    tls: Option<Files>,
+    client_ca: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { address: None, insecure: false, concurrency: 100 }
+        Options { address: None, insecure: false, concurrency: 100, tls: None, client_ca: None }
     }
 }
 
@@ -99,6 +105,19 @@ impl Extension {
         self
     }
 
+    /// Sets the files of the certificate and of its key, in PEM. They are read again when they change. A Unix socket has
+    /// no TLS.
+    pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.options.tls = Some(Files { certificate: certificate.into(), key: key.into(), client_ca: None });
+        self
+    }
+
+    /// Sets the file of the authorities of callers, in PEM: with TLS, callers must then show a certificate.
+    pub fn client_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.options.client_ca = Some(file.into());
+        self
+    }
+
     /// Sets how many calls may be in flight, 100 by default. One more is answered RESOURCE_EXHAUSTED.
     pub fn concurrency(mut self, calls: usize) -> Self {
         self.options.concurrency = calls;
@@ -127,7 +146,10 @@ impl Extension {
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         self.checked()?;
-        let Options { address, insecure, concurrency } = self.options.clone();
+        let Options { address, insecure, concurrency, tls, client_ca } = self.options.clone();
+        if tls.is_none() && client_ca.is_some() {
+            return Err(ServeError::new("there is a client_ca, but no certificate to serve with: set it with tls"));
+        }
         let address = address.or_else(|| env::var("EXTENSION_ADDRESS").ok());
         let address = address.unwrap_or_else(|| "127.0.0.1:9090".into());
 
@@ -154,24 +176,36 @@ impl Extension {
         let stopped = stopping.clone();
         let drain = async move { stopped.notified().await };
         let serving: Pin<Box<dyn Future<Output = Result<(), tonic::transport::Error>>>>;
-        let mut socket = None;
+        let (mut socket, mut shown) = (None, address.clone());
         if let Some(path) = address.strip_prefix("unix://") {
             let listener = listen_unix(path).map_err(ServeError::at(&address))?;
             socket = Some(PathBuf::from(path));
             serving = Box::pin(server.serve_with_incoming_shutdown(UnixListenerStream::new(listener), drain));
         } else {
             let resolved = lookup_host(&address).await.map_err(ServeError::at(&address))?.collect::<Vec<_>>();
-            if !insecure && !resolved.iter().all(|a: &SocketAddr| a.ip().is_loopback()) {
+            if tls.is_none() && !insecure && !resolved.iter().all(|a: &SocketAddr| a.ip().is_loopback()) {
                 return Err(ServeError(format!(
-                    "listen on {address}: everyone could call, without TLS: serve on loopback or on a Unix socket, \
-                     with a gateway beside it, or permit it with Extension::insecure"
+                    "listen on {address}: everyone could call, without TLS: set Extension::tls, \
+                     or Extension::insecure if something else protects the address"
                 )));
             }
             let listener = TcpListener::bind(&resolved[..]).await.map_err(ServeError::at(&address))?;
-            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            serving = Box::pin(server.serve_with_incoming_shutdown(incoming, drain));
+            if let (Some(host), Ok(at)) = (address.strip_suffix(":0"), listener.local_addr()) {
+                shown = format!("{host}:{}", at.port());
+            }
+            match tls {
+                Some(files) => {
+                    let certificates = Certificates::read(Files { client_ca, ..files });
+                    let incoming = certificates.map_err(|e| ServeError(format!("TLS: {e}")))?.accept(listener);
+                    serving = Box::pin(server.serve_with_incoming_shutdown(incoming, drain));
+                }
+                None => {
+                    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                    serving = Box::pin(server.serve_with_incoming_shutdown(incoming, drain));
+                }
+            }
         }
-        listening(&address);
+        listening(&shown);
         let stop = async {
             stop.await;
             if let Some(path) = socket {
@@ -248,6 +282,9 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let Ok(permit) = self.calls.clone().try_acquire_owned() else {
             let refused = Status::resource_exhausted("too many calls are in flight; try again later");
+            let id = request.headers().get(CALL_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+            let call = log::Call::new(hook_of(request.uri().path()), id, None);
+            call.end(Some(log::Problem::status("Overloaded", &refused)));
             return Box::pin(async move { Ok(refused.into_http()) });
         };
         let call = Call { extension: self.extension.clone(), path: request.uri().path().to_owned() };
@@ -273,9 +310,38 @@ impl UnaryService<Bytes> for Call {
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let (extension, path) = (self.extension.clone(), self.path.clone());
         Box::pin(async move {
-            let id = request.metadata().get(CALL_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
-            extension.answer(&path, request.into_inner(), &id).await.map(Response::new)
+            let text = |name: &'static str| {
+                request.metadata().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+            };
+            let caller = Caller { id: text(CALL_ID).to_owned(), timeout: timeout_of(text("grpc-timeout")) };
+            #[cfg(feature = "opentelemetry")]
+            let trace = crate::trace::parent(request.metadata());
+            let answering = async move { extension.answer(&path, request.into_inner(), &caller).await };
+            #[cfg(feature = "opentelemetry")]
+            let answering = opentelemetry::context::FutureExt::with_context(answering, trace);
+            answering.await.map(Response::new)
         })
+    }
+}
+
+/// Returns the name of the hook in a path.
+pub(crate) fn hook_of(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.get(..100).unwrap_or(name)
+}
+
+/// Returns how long a caller waits, as gRPC writes it: 10S, 500m.
+fn timeout_of(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(number.checked_mul(3600)?)),
+        "M" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        "S" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_millis(number)),
+        "u" => Some(Duration::from_micros(number)),
+        "n" => Some(Duration::from_nanos(number)),
+        _ => None,
     }
 }
 

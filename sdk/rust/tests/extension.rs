@@ -98,8 +98,9 @@ async fn mistakes_of_registration() {
         (new().contract(b"\xff", []).handle("a", ok), "not a FileDescriptorSet"),
         (
             new().handle("a", ok).address("192.0.2.1:9090"),
-            "listen on 192.0.2.1:9090: everyone could call, without TLS: serve on loopback",
+            "listen on 192.0.2.1:9090: everyone could call, without TLS: set Extension::tls, or Extension::insecure",
         ),
+        (new().handle("a", ok).client_ca("ca.crt"), "there is a client_ca, but no certificate to serve with"),
     ] {
         let error: ServeError = extension.serve().await.unwrap_err();
         assert!(error.to_string().contains(want), "{error}, want {want}");

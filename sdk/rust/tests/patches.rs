@@ -3,7 +3,7 @@
 
 //! Patches: the vectors that all languages share, variables, and what is refused.
 
-use hookgate::{Extension, Patches, Result, covers, hooks::v1alpha1::*};
+use hookgate::{Extension, Patches, Result, Selection, covers, hooks::v1alpha1::*};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 
@@ -127,4 +127,34 @@ fn covers_what_differs_at_the_places() {
     assert!(covers(&current, &current, &["/spec"]).unwrap().is_none());
     let error = covers(&current, &desired, &["/spec/list/0"]).unwrap_err();
     assert!(format!("{error:?}").contains("cannot change a part of a list"), "{error:?}");
+}
+
+#[test]
+fn selections() {
+    let item = |uid: &str, api_version: &str, kind: &str, holder: &str| GeneratePatchesRequestItem {
+        uid: uid.into(),
+        object: raw(&json!({"apiVersion": api_version, "kind": kind})),
+        holder_reference: Some(HolderReference { kind: holder.into(), ..Default::default() }),
+        ..Default::default()
+    };
+    let items = vec![
+        item("1", "a.example/v1", "Template", "Cluster"),
+        item("2", "b.example/v1", "Template", "MachineDeployment"),
+        item("3", "b.example/v1", "Other", "MachineDeployment"),
+        item("4", "v1", "Other", ""),
+    ];
+    let request = GeneratePatchesRequest { items, ..Default::default() };
+    let all = Selection::all;
+    for (which, want) in [
+        (all(), "1234"),
+        ("Template".into(), "12"),
+        (all().group("b.example"), "23"),
+        (all().group("v1"), ""),
+        (all().holder("MachineDeployment").kind("Other"), "3"),
+        (all().holder("Cluster").group("b.example"), ""),
+    ] {
+        let mut patches = Patches::new(&request);
+        let found = patches.items(which).unwrap();
+        assert_eq!(found.iter().map(|item| item.uid()).collect::<String>(), want, "{which:?}");
+    }
 }

@@ -12,12 +12,21 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use hookgate::{Extension, Result, done, hooks::v1alpha1::*};
+use hookgate::{Answer, Extension, Result, done, fail, hooks::v1alpha1::*};
 use prost::{Message, bytes::Bytes};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::{
-    net::UnixStream,
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
     signal::unix::{SignalKind, signal},
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    },
 };
 use tonic::{Code, Status, codegen::http};
 use tonic_reflection::pb::v1::{
@@ -27,6 +36,11 @@ use tonic_reflection::pb::v1::{
 
 const CREATE: &str = "/hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate";
 const DELETE: &str = "/hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterDelete";
+
+/// The names of environment variables: whether the program has a subscriber of tracing, and the folder of its
+/// certificate and of the authority of its callers.
+const SUBSCRIBED: &str = "HOOKGATE_TEST_SUBSCRIBED";
+const CERTIFICATES: &str = "HOOKGATE_TEST_CERTIFICATES";
 
 /// Serves at EXTENSION_ADDRESS.
 #[tokio::test(flavor = "multi_thread")]
@@ -39,8 +53,32 @@ async fn program() {
         terminated.recv().await;
         done()
     }
-    let failure = BeforeClusterCreateResponse { status: ResponseStatus::Failure as i32, ..Default::default() };
-    Extension::new()
+    if env::var(SUBSCRIBED).is_ok() {
+        tracing::subscriber::set_global_default(Lines).unwrap();
+    }
+    #[cfg(feature = "opentelemetry")]
+    opentelemetry::global::set_text_map_propagator(opentelemetry_sdk::propagation::TraceContextPropagator::new());
+    let failure = BeforeClusterCreateResponse {
+        status: ResponseStatus::Failure as i32,
+        message: "no quota".into(),
+        ..Default::default()
+    };
+    let mut extension = Extension::new();
+    if let Ok(folder) = env::var(CERTIFICATES) {
+        extension = extension.tls(format!("{folder}/tls.crt"), format!("{folder}/tls.key"));
+        if fs::exists(format!("{folder}/ca.crt")).unwrap() {
+            extension = extension.client_ca(format!("{folder}/ca.crt"));
+        }
+    }
+    extension
+        .handle("done", async |_: BeforeClusterCreateRequest| done())
+        .handle("unreadable", async |_: BeforeClusterCreateRequest| -> Result {
+            Err(Status::invalid_argument("cluster: there is none"))?
+        })
+        .handle("unavailable", async |_: BeforeClusterCreateRequest| -> Result {
+            Err(Status::unavailable("come back"))?
+        })
+        .handle("traced", async |_: BeforeClusterCreateRequest| fail::<Answer>(trace()))
         .handle("broken", async |_: BeforeClusterCreateRequest| -> Result { panic!("secret") })
         .handle("refusing", move |_: BeforeClusterCreateRequest| std::future::ready(Ok(failure.clone())))
         .handle("slow", slow)
@@ -48,6 +86,56 @@ async fn program() {
         .serve()
         .await
         .unwrap();
+}
+
+/// Returns the identifier of the current trace.
+fn trace() -> String {
+    #[cfg(feature = "opentelemetry")]
+    {
+        use opentelemetry::{Context, trace::TraceContextExt};
+        Context::current().span().span_context().trace_id().to_string()
+    }
+    #[cfg(not(feature = "opentelemetry"))]
+    "none".into()
+}
+
+/// A subscriber that writes the events of hookgate as lines of JSON.
+struct Lines;
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("hookgate")
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Members(Map<String, Value>);
+        impl tracing::field::Visit for Members {
+            fn record_u64(&mut self, field: &tracing::field::Field, value: u64) {
+                self.0.insert(field.name().into(), value.into());
+            }
+
+            fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
+                self.0.insert(field.name().into(), value.into());
+            }
+
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0.insert(field.name().replace("message", "msg"), format!("{value:?}").into());
+            }
+        }
+        let level = json!(event.metadata().level().to_string());
+        let mut members = Members(Map::from_iter([("level".into(), level), ("time".into(), "now".into())]));
+        event.record(&mut members);
+        eprintln!("{}", Value::Object(members.0));
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// A folder with the socket of a server.
@@ -80,9 +168,14 @@ struct Program {
 
 impl Program {
     fn start(socket: &Path) -> Program {
+        Program::start_at(&format!("unix://{}", socket.display()), [])
+    }
+
+    fn start_at<const N: usize>(address: &str, environment: [(&str, &str); N]) -> Program {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--ignored", "--exact", "program", "--nocapture"])
-            .env("EXTENSION_ADDRESS", format!("unix://{}", socket.display()))
+            .env("EXTENSION_ADDRESS", address)
+            .envs(environment)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -112,7 +205,7 @@ impl Program {
 
     /// Reads the log line of a call.
     fn logged(&mut self, call_id: &str) -> Value {
-        serde_json::from_str(&self.line(&format!("\"callID\":\"{call_id}\""))).unwrap()
+        serde_json::from_str(&self.line(&format!("\"call_id\":\"{call_id}\""))).unwrap()
     }
 }
 
@@ -123,34 +216,49 @@ impl Drop for Program {
     }
 }
 
+/// The trace of the caller of all calls.
+const TRACE: &str = "0123456789abcdef0123456789abcdef";
+
 /// Calls a method with one message. The id of the call is c1.
 async fn call<A: Message + Default>(
     socket: &Path,
     path: &str,
     request: impl Message,
 ) -> std::result::Result<A, Status> {
-    let (client, connection) = h2::client::handshake(UnixStream::connect(socket).await.unwrap()).await.unwrap();
+    call_over(UnixStream::connect(socket).await.unwrap(), path, request, "30S").await.unwrap()
+}
+
+/// Calls a method over a connection within a time as gRPC writes it, or returns the error of the connection.
+async fn call_over<A: Message + Default>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    path: &str,
+    request: impl Message,
+    timeout: &str,
+) -> std::result::Result<std::result::Result<A, Status>, h2::Error> {
+    let (client, connection) = h2::client::handshake(stream).await?;
     let connection = tokio::spawn(connection);
     let head = http::Request::post(format!("http://localhost{path}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("hookgate-call-id", "c1")
+        .header("grpc-timeout", timeout)
+        .header("traceparent", format!("00-{TRACE}-0123456789abcdef-01"))
         .body(())
         .unwrap();
-    let (response, mut body) = client.ready().await.unwrap().send_request(head, false).unwrap();
+    let (response, mut body) = client.ready().await?.send_request(head, false)?;
     let message = request.encode_to_vec();
     let length = (message.len() as u32).to_be_bytes();
-    body.send_data(Bytes::from([&[0], &length[..], &message].concat()), true).unwrap();
+    body.send_data(Bytes::from([&[0], &length[..], &message].concat()), true)?;
 
-    let (head, mut body) = response.await.unwrap().into_parts();
+    let (head, mut body) = response.await?.into_parts();
     let mut received = Vec::new();
     while let Some(data) = body.data().await {
-        received.extend(data.unwrap());
+        received.extend(data?);
     }
-    let trailers = body.trailers().await.unwrap().unwrap_or(head.headers); // an error may have one frame of headers
+    let trailers = body.trailers().await?.unwrap_or(head.headers); // an error may have one frame of headers
     connection.abort();
     let status = Status::from_header_map(&trailers).expect("a status");
-    if status.code() == Code::Ok { Ok(A::decode(&received[5..]).unwrap()) } else { Err(status) }
+    Ok(if status.code() == Code::Ok { Ok(A::decode(&received[5..]).unwrap()) } else { Err(status) })
 }
 
 async fn create(socket: &Path, handler: &str) -> BeforeClusterCreateResponse {
@@ -169,18 +277,150 @@ async fn panics_are_failures_whose_text_is_in_the_log() {
         "handler \"broken\": internal error (panic); the log of the extension has it under the call's id"
     );
     let line = program.logged("c1");
-    assert_eq!(
-        (&line["level"], &line["message"], &line["hook"], &line["handler"], &line["outcome"]),
-        (&"error".into(), &"panic: secret".into(), &"BeforeClusterCreate".into(), &"broken".into(), &"error".into())
-    );
+    assert_eq!((&line["kind"], &line["error"]), (&"Internal".into(), &"panic: secret".into()));
 }
 
 #[tokio::test]
-async fn responses_that_are_failures_are_logged() {
+async fn lines_are_those_of_all_languages() {
+    let cases: Map<String, Value> = serde_json::from_str(include_str!("../../testdata/logs.json")).unwrap();
+    for environment in [("X", "x"), (SUBSCRIBED, "yes")] {
+        let folder = Folder::new();
+        let address = format!("unix://{}", folder.socket().display());
+        let mut program = Program::start_at(&address, [environment]);
+        let listening = program.line("listening on");
+        for (name, case) in &cases {
+            let text = match name.as_str() {
+                "listening" => listening.clone(),
+                "done" if environment.0 != SUBSCRIBED => continue, // of level debug
+                "BeforeClusterDelete" => {
+                    // The program has a handler of it, but none of BeforeClusterUpgrade.
+                    let path = CREATE.replace("BeforeClusterCreate", "BeforeClusterUpgrade");
+                    let request = BeforeClusterUpgradeRequest::default();
+                    let _ = call::<BeforeClusterUpgradeResponse>(&folder.socket(), &path, request).await;
+                    program.line("\"call_id\":\"c1\"").replace("BeforeClusterUpgrade", "BeforeClusterDelete")
+                }
+                handler => {
+                    let request = BeforeClusterCreateRequest { handler: handler.into(), ..Default::default() };
+                    let _ = call::<BeforeClusterCreateResponse>(&folder.socket(), CREATE, request).await;
+                    program.line("\"call_id\":\"c1\"")
+                }
+            };
+            let mut line: Map<String, Value> = serde_json::from_str(&text).unwrap();
+            for other in case["others"].as_array().unwrap().iter().chain([&json!("time")]) {
+                let value = line.remove(other.as_str().unwrap());
+                assert!(value.is_some() || other == "stack", "{name}: no {other}: {text}"); // errors of Rust have none
+            }
+            assert_eq!(Value::Object(line), case["line"], "{name}");
+        }
+    }
+}
+
+/// Runs openssl in a folder.
+fn openssl(folder: &Path, arguments: &str) {
+    let output = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Writes a self-signed certificate, and its key.
+fn issue(folder: &Path, name: &str) {
+    openssl(
+        folder,
+        &format!(
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN={name} -addext \
+             basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:localhost -keyout {name}.key -out {name}.crt"
+        ),
+    );
+}
+
+/// Puts the certificate and the key of these names where the server reads them.
+fn install(folder: &Path, certificate: &str, key: &str) {
+    for (from, to) in [(format!("{certificate}.crt"), "tls.crt"), (format!("{key}.key"), "tls.key")] {
+        fs::copy(folder.join(from), folder.join("new")).unwrap();
+        fs::rename(folder.join("new"), folder.join(to)).unwrap();
+    }
+}
+
+/// Reports whether a call succeeds, from a caller that trusts one certificate and has perhaps another.
+async fn secured(folder: &Path, address: &str, trusts: &str, own: Option<&str>) -> bool {
+    let certificate = |name: &str| CertificateDer::from_pem_file(folder.join(format!("{name}.crt"))).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate(trusts)).unwrap();
+    let builder = ClientConfig::builder_with_provider(ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some(name) => {
+            let key = PrivateKeyDer::from_pem_file(folder.join(format!("{name}.key"))).unwrap();
+            builder.with_client_auth_cert(vec![certificate(name)], key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(address).await.unwrap();
+    let connector = TlsConnector::from(std::sync::Arc::new(config));
+    let Ok(stream) = connector.connect("localhost".try_into().unwrap(), stream).await else { return false };
+    let request = BeforeClusterCreateRequest { handler: "done".into(), ..Default::default() };
+    match call_over::<BeforeClusterCreateResponse>(stream, CREATE, request, "30S").await {
+        Ok(answer) => answer.unwrap().status == ResponseStatus::Success as i32,
+        Err(_) => false,
+    }
+}
+
+/// Starts a program with the certificates of a folder, and returns its address.
+fn secure(folder: &Path) -> (Program, String) {
+    let mut program = Program::start_at("127.0.0.1:0", [(CERTIFICATES, folder.to_str().unwrap())]);
+    let line: Value = serde_json::from_str(&program.line("listening on 127.0.0.1:")).unwrap();
+    (program, line["address"].as_str().unwrap().into())
+}
+
+#[tokio::test]
+async fn certificates_are_read_again_and_broken_ones_are_not_used() {
+    let Folder(folder) = &Folder::new();
+    issue(folder, "one");
+    issue(folder, "two");
+    install(folder, "one", "one");
+    let (mut program, address) = secure(folder);
+    assert!(secured(folder, &address, "one", None).await);
+    assert!(!secured(folder, &address, "two", None).await);
+    install(folder, "two", "one");
+    program.line("certificate refused: what was read last stays in use");
+    assert!(secured(folder, &address, "one", None).await);
+    install(folder, "two", "two");
+    program.line("certificate replaced");
+    assert!(secured(folder, &address, "two", None).await);
+    assert!(!secured(folder, &address, "one", None).await);
+    assert!(TcpStream::connect(&address).await.is_ok()); // a client that says nothing keeps nobody else from calling
+    assert!(secured(folder, &address, "two", None).await);
+
+    fs::write(folder.join("tls.key"), "broken").unwrap();
+    let mut broken = Program::start_at("127.0.0.1:0", [(CERTIFICATES, folder.to_str().unwrap())]);
+    broken.line("tls.key are not a certificate and its key, in PEM and without a password");
+    fs::remove_file(folder.join("tls.key")).unwrap();
+    let mut missing = Program::start_at("127.0.0.1:0", [(CERTIFICATES, folder.to_str().unwrap())]);
+    missing.line("tls.key: No such file");
+}
+
+#[tokio::test]
+async fn callers_show_certificates() {
+    let Folder(folder) = &Folder::new();
+    for name in ["server", "client", "other"] {
+        issue(folder, name);
+    }
+    install(folder, "server", "server");
+    fs::copy(folder.join("client.crt"), folder.join("ca.crt")).unwrap();
+    let (_program, address) = secure(folder);
+    assert!(secured(folder, &address, "server", Some("client")).await);
+    assert!(!secured(folder, &address, "server", Some("other")).await);
+    assert!(!secured(folder, &address, "server", None).await);
+}
+
+#[cfg(feature = "opentelemetry")]
+#[tokio::test]
+async fn the_trace_of_the_caller_goes_on() {
     let folder = Folder::new();
-    let mut program = Program::listening(&folder.socket());
-    create(&folder.socket(), "refusing").await;
-    assert_eq!(program.logged("c1")["outcome"], "Failure");
+    let _program = Program::listening(&folder.socket());
+    assert_eq!(create(&folder.socket(), "traced").await.message, TRACE);
 }
 
 #[tokio::test]
@@ -224,10 +464,32 @@ async fn calls_are_bounded_and_end_before_the_server() {
         (status.code(), status.message()),
         (Code::ResourceExhausted, "too many calls are in flight; try again later")
     );
+    let line = program.logged("c1");
+    assert_eq!((&line["kind"], &line["code"]), (&"Overloaded".into(), &"RESOURCE_EXHAUSTED".into()));
     assert!(Command::new("kill").arg(program.child.id().to_string()).status().unwrap().success());
     assert_eq!(slow.await.unwrap().unwrap().status, ResponseStatus::Success as i32);
     assert!(program.child.wait().unwrap().success());
     assert!(!folder.socket().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_whose_callers_do_not_wait_are_logged() {
+    let folder = Folder::new();
+    let mut program = Program::listening(&folder.socket());
+    let stream = UnixStream::connect(folder.socket()).await.unwrap();
+    let late = call_over::<BeforeClusterDeleteResponse>(stream, DELETE, BeforeClusterDeleteRequest::default(), "300m");
+    assert!(late.await.unwrap().is_err());
+    let line = program.logged("c1");
+    assert_eq!((&line["kind"], &line["code"]), (&"Timeout".into(), &"DEADLINE_EXCEEDED".into()));
+
+    let socket = folder.socket();
+    let left = tokio::spawn(async move {
+        call::<BeforeClusterDeleteResponse>(&socket, DELETE, BeforeClusterDeleteRequest::default()).await
+    });
+    program.line("entered");
+    left.abort();
+    let line = program.logged("c1");
+    assert_eq!((&line["kind"], &line["code"]), (&"Canceled".into(), &"CANCELLED".into()));
 }
 
 #[tokio::test]
