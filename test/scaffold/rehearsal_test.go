@@ -308,8 +308,8 @@ func (s *servers) languages(t *testing.T, u *user) {
 		start := time.Now()
 		// Its tests check the extension, and run the program.
 		out := n.run(t, "[ ! -d ~/.m2/repository ] || cp -R ~/.m2/repository .m2 && rm -rf .m2/dev/hookgate; mvn -B -ntp --settings settings.xml -Dmaven.repo.local=$PWD/.m2 -Dhookgate.version=0.1.0 test")
-		if !strings.Contains(out, "Tests run: 2, Failures: 0, Errors: 0, Skipped: 0") {
-			t.Errorf("want two tests in\n%s", out)
+		if !strings.Contains(out, "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0") {
+			t.Errorf("want three tests in\n%s", out)
 		}
 		t.Logf("installed, tested, run and checked in %s", time.Since(start).Round(time.Second))
 	})
