@@ -459,7 +459,7 @@ hookgate_registered_deprecated_handlers{group="hooks.test.hookgate.dev",handler=
 	w.call(t, registry.GRPC, w.hook(t, "v1", BeforeNodeDrain), requestOf("v1", BeforeNodeDrain, "drain.rest-v1alpha1"))
 	w.call(t, registry.GRPC, w.hook(t, "v1", PlanDrains), requestOf("v1", PlanDrains, "plan.rest-v1"))
 	const called = `
-# HELP hookgate_deprecated_calls_total Calls that use a deprecated version of a hook. side is caller (the call came in that version; handler is empty) or handler (the handler implements it).
+# HELP hookgate_deprecated_calls_total Calls that use a deprecated version of a hook. side is caller (the caller uses that version; handler is empty) or handler (the handler implements it).
 # TYPE hookgate_deprecated_calls_total counter
 hookgate_deprecated_calls_total{group="hooks.test.hookgate.dev",handler="",hook="BeforeNodeDrain",side="caller",version="v1alpha1"} 1
 hookgate_deprecated_calls_total{group="hooks.test.hookgate.dev",handler="drain.grpc-v1alpha1",hook="BeforeNodeDrain",side="handler",version="v1alpha1"} 1
