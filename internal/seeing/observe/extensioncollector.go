@@ -34,7 +34,8 @@ func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector
 		"The circuit of an extension's server: 0 is closed, 1 is half-open (the next call is a probe, or a probe is under "+
 			"way), 2 is open (calls are refused). An extension that has never been called has no series.", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
-		"How often the circuit of an extension's server has changed to a state: open, half_open or closed.", "extension", "state")
+		"How often the circuit of an extension's server has changed to a state: open, half_open or closed.",
+		"extension", "state")
 	c.own = d.described("gauge", "hookgate_handler_circuit_state",
 		"The circuit of a handler, as in hookgate_circuit_state. A handler whose circuit has never opened has no series.",
 		"hook", "handler")
