@@ -20,20 +20,16 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/network/tunnel/tunneltest"
-	"github.com/hookgate/hookgate/test/process"
 )
 
 // withPod is the address of an API server in which a gateway runs: Pods are those of tunneltest, and all else is the
@@ -147,16 +143,8 @@ func (b *browser) confirm(t *testing.T, action, page string) (code int, body str
 // TestDashboardActs lifts a hold and approves a Cluster from a gateway's page, with the rights of who looks at it, and
 // none of the gateway's. Who lacks the rights sees what the API server says, and nothing changes.
 func TestDashboardActs(t *testing.T) {
-	if os.Getenv(gatewayVariable) == "" {
-		t.Skipf("%s does not name a program: run `make test`, which builds it", gatewayVariable)
-	}
-	config, c := emptyServer(t, filepath.Join("..", "..", "deploy", "crd"))
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{
-		anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster")}}); err != nil {
-		t.Fatal(err)
-	}
-	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
-	r := &rollouts{Client: c}
+	config, r := newRollouts(t)
+	c := r.Client
 	r.cluster(t, "prod-1")
 	create(t, c, &v1alpha1.ExtensionRollout{ObjectMeta: metav1.ObjectMeta{Name: "acme"},
 		Spec: v1alpha1.ExtensionRolloutSpec{Stable: "acme", Candidate: "acme-v7", Compare: true}})

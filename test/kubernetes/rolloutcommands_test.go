@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -100,9 +101,9 @@ func (r *rollouts) cluster(t *testing.T, name string) {
 	create(t, r.Client, c)
 }
 
-// TestRolloutCommands leads an ExtensionConfig in use from its adoption to a promoted candidate, with all that the
-// commands refuse on the way.
-func TestRolloutCommands(t *testing.T) {
+// newRollouts returns the commands for a server with the kinds of this project and of Clusters, and the namespace team-a.
+func newRollouts(t *testing.T) (*rest.Config, *rollouts) {
+	t.Helper()
 	if os.Getenv(gatewayVariable) == "" {
 		t.Skipf("%s does not name a program: run `make test`, which builds it", gatewayVariable)
 	}
@@ -112,7 +113,14 @@ func TestRolloutCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
-	r := &rollouts{c, kubeconfigOf(t, config)}
+	return config, &rollouts{c, kubeconfigOf(t, config)}
+}
+
+// TestRolloutCommands leads an ExtensionConfig in use from its adoption to a promoted candidate, with all that the
+// commands refuse on the way.
+func TestRolloutCommands(t *testing.T) {
+	_, r := newRollouts(t)
+	c := r.Client
 
 	r.wants(t, false, "", "adopt acme", `there is no ExtensionConfig "acme" of runtime.cluster.x-k8s.io`)
 	x := &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
