@@ -211,7 +211,7 @@ var brokenExtensions = []broken{
 			s.clock.advance(slow + 100*time.Millisecond)
 			return nil, nil
 		}
-	}, "it took 2.1s, and the first time 2.1s, of its timeout of 20s"},
+	}, "it took 2.1s (the first call: 2.1s) of a timeout of 20s"},
 	{"answers.quick", "needs most of a short timeout", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.handlers[0].TimeoutSeconds = proto.Int32(1)

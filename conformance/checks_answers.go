@@ -55,7 +55,7 @@ var answerChecks = []Check{
 				}
 				// A first call may be slow because the extension warms up.
 				if again := s.ask(ctx, h, s.request(h)); again.took > most {
-					return fmt.Sprintf("it took %s, and the first time %s, of its timeout of %s",
+					return fmt.Sprintf("it took %s (the first call: %s) of a timeout of %s",
 						again.took.Round(100*time.Millisecond), x.took.Round(100*time.Millisecond), h.timeout)
 				}
 				return ""

@@ -142,7 +142,7 @@ var infrastructureChecks = []Check{
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
 		Rule: "Each announced capacity matches some machines: its parameters are in the schema of machines, and " +
-			"no capacity before it has the same parameters or none.",
+			"every earlier capacity has parameters, which differ from its own.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {

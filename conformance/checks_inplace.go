@@ -56,8 +56,8 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.desired", Level: Should,
-		Rule: "If a patch changes an object, the result is the desired object: otherwise, Cluster API cannot " +
-			"update in place.",
+		Rule: "A patch that changes an object makes exactly the desired object of it. If the result differs, " +
+			"Cluster API cannot update the machine in place.",
 		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, " +
 			"matchesMachine",
 		run: eachInPlacePatch(func(p inPlacePatch) string {

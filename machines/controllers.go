@@ -111,7 +111,7 @@ func New(c Config) (*Controllers, error) {
 	}
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	if c.Clusters && c.LeaderElection.Namespace == "" {
-		return nil, errors.New("machines: controllers of Clusters need the namespace of LeaderElection")
+		return nil, errors.New("machines: Clusters requires LeaderElection.Namespace")
 	}
 	of := documented
 	if c.Clusters {

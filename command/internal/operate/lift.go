@@ -44,10 +44,11 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lift HANDLER --cluster NAMESPACE/NAME [--hook HOOK]",
 		Short: "Let one Cluster go on although a handler holds it",
-		Long: "Show what is changed, ask for confirmation, and let one Cluster go on although a handler holds it, as\n" +
-			"\"hookgate get holds\" lists it. For the handler of an extension, that is an entry of spec.liftedHolds of\n" +
-			"the ExtensionPolicy that applies, or of a new one: it is for one upgrade, creation or deletion. For a\n" +
-			"HookRule, rule.NAME, it is an annotation of the Cluster, which lifts later holds of the rule, too.",
+		Long: "Let one Cluster go on although a handler holds it: \"hookgate get holds\" lists such Clusters. The\n" +
+			"command shows what it will change, and asks for confirmation. For the handler of an extension, it adds\n" +
+			"an entry to spec.liftedHolds of the ExtensionPolicy that applies, or of a new one. The entry is valid\n" +
+			"for one upgrade, creation or deletion. For a HookRule, rule.NAME, it annotates the Cluster, which lifts\n" +
+			"later holds of the rule, too.",
 		Example: "  hookgate lift before-delete.volumes --hook BeforeClusterDelete --cluster team-a/prod-1\n" +
 			"  hookgate lift rule.business-hours --cluster team-a/prod-1 --context management",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -109,9 +109,9 @@ func (o *rolloutOptions) inDirectory(
 func (o *rolloutOptions) addDirectory(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "extension-configs", "",
-		"directory of manifests that a gateway serves: edit the ExtensionRollout there, in place of a cluster")
-	f.StringVar(&o.state, "state-dir", "", "the gateway's directory with the records, for --extension-configs")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the edit of the manifest, and change nothing, for --extension-configs")
+		"directory of manifests that a gateway serves: edit the ExtensionRollout in it, and none in a cluster")
+	f.StringVar(&o.state, "state-dir", "", "directory in which the gateway keeps its records; only with --extension-configs")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the edit of the manifest without making it; only with --extension-configs")
 	return cmd
 }
 

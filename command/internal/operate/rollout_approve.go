@@ -43,7 +43,7 @@ func newRolloutApproveCommand() *cobra.Command {
 	f.BoolVar(&a.all, "all", false, "approve all Clusters, including those not compared yet")
 	f.BoolVar(&a.variables, "variables", false, "approve the answers to calls about no Cluster, such as "+
 		"DiscoverVariables")
-	f.BoolVar(&a.force, "force", false, "approve Clusters that have not been compared, too")
+	f.BoolVar(&a.force, "force", false, "approve Clusters of --cluster even if they have not been compared")
 	return cmd
 }
 

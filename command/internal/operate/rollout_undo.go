@@ -104,9 +104,9 @@ func newRolloutUndoCommand() *cobra.Command {
 	cmd := o.addDirectory(o.addYes(o.command(&cobra.Command{
 		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
 		Short: "Move Clusters back to the stable version",
-		Long: "Show which Clusters have moved and what differs for them, ask for confirmation, stop further\n" +
-			"Clusters from moving, and move these back: the stable version answers for them at once, and\n" +
-			"what differs is replaced again. Without --cluster, all Clusters that have moved go back.",
+		Long: "Show which Clusters have moved and what differs for them, and ask for confirmation. Then let no\n" +
+			"further Clusters move, and move back those that have moved: the stable version answers for them\n" +
+			"at once, and Machines that differ are replaced again. --cluster moves only some of them back.",
 		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.undo(ctx, clusters) })))
 	cmd.Flags().StringArrayVar(&clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")

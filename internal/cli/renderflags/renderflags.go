@@ -61,7 +61,7 @@ func Add(f *pflag.FlagSet, to Targets) {
 	f.StringVar(to.Server, "server", "",
 		"gateway or extension that generates the patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
 	f.StringVar(to.RegisteredAs, "registered-as", "",
-		"if --server is an extension, the ExtensionConfig with its settings; by default the one that the "+
+		"if --server is an extension, the ExtensionConfig whose settings apply; by default the one that the "+
 			"ClusterClass names")
 	f.StringVar(to.ExtensionConfigs, "extension-configs", "",
 		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as by a gateway with "+
@@ -69,14 +69,14 @@ func Add(f *pflag.FlagSet, to Targets) {
 	f.StringArrayVar(to.Set, "set", nil,
 		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
 	f.StringVar(to.Diff, "diff", "",
-		"show differences from the live objects (live), or from another render (render): of the same input "+
-			"without --set, or of what the flags --against-… name")
+		"live: show differences from the live objects; render: show differences from another render, which has "+
+			"the flags --against-… or, without them, the same input without --set")
 	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
 		"file or directory with the objects of the other render, instead of those of -f")
 	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default the same")
 	f.StringVar(to.AgainstExtensionConfigs, "against-extension-configs", "",
 		"directory of ExtensionConfigs of the other render; by default the same")
-	f.StringArrayVar(to.AgainstSet, "against-set", nil, "--set of the other render")
+	f.StringArrayVar(to.AgainstSet, "against-set", nil, "as --set, for the other render")
 	f.StringVarP(to.Output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
 	f.StringVar(to.FeatureGates, "feature-gates", "",
 		"feature gates of Cluster API, set as for its manager; ClusterTopology and RuntimeSDK are on")
