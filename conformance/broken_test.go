@@ -219,7 +219,7 @@ var brokenExtensions = []broken{
 			s.clock.advance(900 * time.Millisecond)
 			return nil, nil
 		}
-	}, "it took 900ms, and the first time 900ms, of its timeout of 1s"},
+	}, "it took 900ms (the first call: 900ms) of a timeout of 1s"},
 	{"answers.kind", "answers as another hook", REST, func(s *stub) {
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"BeforeClusterDeleteResponse"`)
 	}, `kind is "BeforeClusterDeleteResponse", not "BeforeClusterCreateResponse"`},
