@@ -5,7 +5,7 @@
 // hooks to offer. The gateway knows the extensions, so that the controller needs no registry of them, no controller of
 // ExtensionConfigs and no warm-up.
 //
-//	gateway, err := caller.New(caller.Config{URL: "grpcs://hookgate.hookgate-system:9090", CAFile: "ca.crt"})
+//	gateway, err := caller.New(caller.Config{URL: "grpcs://hookgate.hookgate-system.svc:9090", CAFile: "ca.crt"})
 //	out, err := gateway.BeforeControlPlaneUpgrade(ctx, &hooksv1alpha1.BeforeControlPlaneUpgradeRequest{…})
 //	if err == nil {
 //		if wait, why, held := caller.Hold(out); held {
