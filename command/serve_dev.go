@@ -148,7 +148,7 @@ func (o *serveOptions) openDev() (remove func(), err error) {
 	_, _, err = devcert.Keep(o.certDir, time.Now().Add(devCertificates))
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return nil, fmt.Errorf("--dev: %w: name a directory that can be written with --cert-dir, such as an emptyDir of a "+
+		return nil, fmt.Errorf("--dev: %w: with --cert-dir, name a writable directory, such as an emptyDir of a "+
 			"Pod", err)
 	case err != nil:
 		return nil, fmt.Errorf("--dev: %w", err)

@@ -119,7 +119,7 @@ func (p *ruleParams) problem(references []hookrule.Reference) string {
 }
 
 var tooManyWatches = fmt.Sprintf(
-	"HookRules read more than %d objects and lists: the others are not read", limits.RuleWatches)
+	"HookRules need to read more than %d objects and lists; those beyond that number are not read", limits.RuleWatches)
 
 func (p *ruleParams) watch(of hookrule.Reference) *paramWatch {
 	p.mu.RLock()

@@ -176,7 +176,7 @@ func (s *secrets) bootstrap(ctx context.Context, namespace, name string) ([]byte
 	data := secret.Data["value"]
 	if len(data) == 0 {
 		return nil, "", waits(infrav1.WaitingForBootstrapDataReason,
-			fmt.Sprintf("the Secret %s with the bootstrap data has no key value", name)), nil
+			fmt.Sprintf("the Secret %s with the bootstrap data has no key \"value\"", name)), nil
 	}
 	format := string(secret.Data["format"])
 	if format == "" {

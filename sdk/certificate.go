@@ -143,7 +143,7 @@ func parsePair(file string, cert, key []byte) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("certificate %s and its key: %w", file, err)
 	}
 	if now, leaf := time.Now(), pair.Leaf; now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
-		return nil, fmt.Errorf("certificate %s is valid from %s to %s only: replace it",
+		return nil, fmt.Errorf("certificate %s is valid only from %s to %s: replace it",
 			file, leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
 	}
 	return &pair, nil

@@ -24,7 +24,7 @@ func Covers[Resp proto.Message](in proto.Message, paths Paths) (Resp, error) {
 	out := none.ProtoReflect().New()
 	current, desired := memberOf(in.ProtoReflect(), "current"), memberOf(in.ProtoReflect(), "desired")
 	if current == nil || desired == nil || current.Descriptor() != desired.Descriptor() {
-		return none, fmt.Errorf("%s has no objects current and desired", in.ProtoReflect().Descriptor().Name())
+		return none, fmt.Errorf("%s has no objects named current and desired", in.ProtoReflect().Descriptor().Name())
 	}
 	fields := current.Descriptor().Fields()
 	known := map[string]bool{}

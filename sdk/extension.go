@@ -148,7 +148,7 @@ func (x *Extension) register(h *handler, concrete bool, in, out proto.Message, o
 		err = fmt.Errorf("%s answers with %s, not with %s", h.method.hook, h.method.response.Descriptor().Name(),
 			out.ProtoReflect().Descriptor().Name())
 	case h.method.discovery && out == nil:
-		err = fmt.Errorf("%s is a discovery: register its handler with HandleResponse", h.method.hook)
+		err = fmt.Errorf("%s is a discovery hook: register its handler with HandleResponse", h.method.hook)
 	case h.method.discovery && len(h.method.handlers) > 0:
 		err = fmt.Errorf("%s already has the handler %q", h.method.hook, h.method.handlers[0].name)
 	}
@@ -179,9 +179,9 @@ const maxLabel = 63
 func (h *handler) check() error {
 	switch {
 	case len(h.name) > maxLabel || !label.MatchString(h.name):
-		return errors.New("the name is not a DNS-1123 label: want at most 63 of a-z, 0-9 and -, like approve-upgrade")
+		return errors.New("the name is not a DNS-1123 label: want at most 63 characters, each a letter a-z, a digit or a hyphen, such as approve-upgrade")
 	case h.timeout < 0 || h.timeout > maxTimeout || h.timeout%time.Second != 0:
-		return fmt.Errorf("the timeout %v is not one in whole seconds up to %v", h.timeout, maxTimeout)
+		return fmt.Errorf("the timeout %v is not a whole number of seconds of at most %v", h.timeout, maxTimeout)
 	case h.failurePolicy != policyFail && h.failurePolicy != policyIgnore:
 		return fmt.Errorf("the failure policy %q is neither %q nor %q", h.failurePolicy, policyFail, policyIgnore)
 	case h.clusterAPIVersion != "v1beta1" && h.clusterAPIVersion != "v1beta2" && h.clusterAPIVersion != AsSent:

@@ -121,7 +121,7 @@ func rawAt(m protoreflect.Message, path string) ([]byte, error) {
 		f := m.Descriptor().Fields().ByJSONName(name)
 		switch {
 		case list != nil:
-			return nil, fmt.Errorf("path %q: %s follows a list without an index", path, name)
+			return nil, fmt.Errorf("path %q: the list before %s needs an index", path, name)
 		case f == nil || f.Message() == nil || f.IsMap():
 			return nil, fmt.Errorf("path %q: %s has no member %s with an object", path, m.Descriptor().Name(), name)
 		case f.IsList():

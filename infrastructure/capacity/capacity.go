@@ -33,7 +33,7 @@ var architectures = []string{"", "amd64", "arm64", "s390x", "ppc64le"}
 // autoscaler that used half of it would make Nodes that do not fit.
 func Decide(announced []*infrahooksv1alpha1.MachineCapacity) ([]infrav1.MachineCapacity, error) {
 	if len(announced) > limits.MachineCapacities {
-		return nil, fmt.Errorf("machineCapacities: %d are more than the %d that are allowed", len(announced),
+		return nil, fmt.Errorf("machineCapacities: has %d entries, but at most %d are allowed", len(announced),
 			limits.MachineCapacities)
 	}
 	var list []infrav1.MachineCapacity

@@ -59,7 +59,7 @@ func Summarize(
 ) (*status.Infrastructure, error) {
 	objects, err := Read(ctx, reader, options...)
 	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("the cluster has no infrastructure provider hookgate: %w", err)
+		return nil, fmt.Errorf("the infrastructure provider hookgate is not installed in the cluster: %w", err)
 	}
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func howToRender() string {
 		return fmt.Sprintf("this build (%s) is no release; run make render in the sources that it was built from, and put "+
 			"bin/%s beside hookgate, or in $PATH", version, renderProgram)
 	}
-	return fmt.Sprintf("install the file %s-%s-%s of the release of this version (%s) as %s beside hookgate, or in $PATH",
+	return fmt.Sprintf("install the file %s-%s-%s from the release of this version (%s) under the name %s, either beside hookgate or in $PATH",
 		renderProgram, runtime.GOOS, runtime.GOARCH, version, renderProgram)
 }
 

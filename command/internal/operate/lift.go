@@ -111,7 +111,7 @@ func (l *lift) run(ctx context.Context, hooks *catalog.Catalog, r *rolloutWork) 
 	if _, needs := catalog.UpgradeVersionOf(h.Request.Zero().Interface()); needs {
 		version, _, _ := unstructured.NestedString(cluster.Object, "spec", "topology", "version")
 		if entry.Version = cmp.Or(l.version, version); entry.Version == "" {
-			return fmt.Errorf("no spec.topology.version in Cluster %s: --version says which upgrade is held", l.cluster)
+			return fmt.Errorf("no spec.topology.version in Cluster %s: use --version to say which upgrade is held", l.cluster)
 		}
 	}
 	policy, err := r.policyOf(ctx, l.policy, extension, handler)

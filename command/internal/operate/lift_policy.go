@@ -42,7 +42,7 @@ func (r *rolloutWork) policyOf(
 			return r.List(ctx, list, client.Limit(recordsPage), client.Continue(next))
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list ExtensionPolicies: %w; --policy names the one to change", err)
+			return nil, fmt.Errorf("list ExtensionPolicies: %w; use --policy to name the ExtensionPolicy to change", err)
 		}
 		for i := range list.Items {
 			switch of := &list.Items[i]; {

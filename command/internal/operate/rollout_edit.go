@@ -153,7 +153,7 @@ func (e *editor) place(key string) (member yaml.Node, first, last int, found boo
 	}
 	first, last, ok := member.Lines()
 	if !ok {
-		e.err = fmt.Errorf("%s has anchors, or texts of several lines", key)
+		e.err = fmt.Errorf("%s has anchors, or multi-line strings", key)
 	}
 	return member, first, last, true
 }
@@ -173,7 +173,7 @@ func (e *editor) stable(value string) {
 	_, first, last, _ := e.place("stable")
 	parts := scalar.FindStringSubmatch(e.lines[first-1])
 	if first != last || parts == nil {
-		e.err = errors.New("stable has not its value beside it")
+		e.err = errors.New("the value of stable is not on the same line as stable")
 		return
 	}
 	e.removed[first] = true
@@ -221,7 +221,7 @@ func (e *editor) approve(before, next []string) {
 		begin, end, _ := item.Lines()
 		line := e.lines[begin-1]
 		if begin != end || begin == first {
-			e.err = errors.New("approved has not a line for each item")
+			e.err = errors.New("approved does not have a separate line for each item")
 			return
 		}
 		indent = line[:len(line)-len(strings.TrimLeft(line, " "))]

@@ -63,7 +63,7 @@ func within[T any](r *Reader, name string, do func() (T, error)) (T, error) {
 	}
 	var none T
 	if !r.begin(name) {
-		return none, fmt.Errorf("an earlier attempt to read it, which took more than %s, has not ended", r.within())
+		return none, fmt.Errorf("an earlier attempt to read it has taken more than %s, and has not ended yet", r.within())
 	}
 	done := make(chan result, 1)
 	go func() {

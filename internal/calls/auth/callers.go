@@ -84,7 +84,7 @@ func parseCallers(data []byte, hooks *catalog.Catalog) (*callers, error) {
 		case names[e.Name]:
 			err = fmt.Errorf("name: %q is there twice", e.Name)
 		case e.token != nil && tokens[*e.token] != "":
-			err = fmt.Errorf("has the token of caller %q", tokens[*e.token])
+			err = fmt.Errorf("has the same token as caller %q", tokens[*e.token])
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("callers[%d]: %w", i, err))
@@ -136,7 +136,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 	}
 	switch {
 	case s.Token != "" && (len(s.Token) < leastToken || len(s.Token) > limits.TokenBytes):
-		return nil, fmt.Errorf("token: want %d to %d bytes: shorter ones can be guessed", leastToken, limits.TokenBytes)
+		return nil, fmt.Errorf("token: want %d to %d bytes: a shorter token can be guessed", leastToken, limits.TokenBytes)
 	case s.Token != "":
 		digest := sha256.Sum256([]byte(s.Token))
 		e.token = &digest

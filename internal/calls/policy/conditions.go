@@ -43,9 +43,9 @@ var (
 	// ErrNotBool means that the value of the expression is not a boolean.
 	ErrNotBool = errors.New("the expression is neither true nor false for this request")
 	// ErrNotString means that the value of an expression of a rule is not a text.
-	ErrNotString = errors.New("the value of the expression is not text for this request")
+	ErrNotString = errors.New("for this request, the value of the expression is not text")
 	// ErrNotObject means that the value of an expression of a rule is not a JSON object.
-	ErrNotObject = errors.New("the value of the expression is not an object for this request")
+	ErrNotObject = errors.New("for this request, the value of the expression is not an object")
 	// ErrNotJSON means that the value of an expression of a rule has no form in JSON, such as a type.
 	ErrNotJSON = errors.New("the value of the expression cannot be written as JSON")
 	// ErrEvaluation means that the expression fails, for example because it reads an absent member.
@@ -207,7 +207,7 @@ func (c *Compiler) program(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
 		return nil, err
 	}
 	if cost.Min > CostLimit && cost.Min < unknownCost {
-		return nil, fmt.Errorf("costs up to %d, and may cost at most %d: use shorter lists, or nest fewer of "+
+		return nil, fmt.Errorf("has an estimated cost of up to %d, but the limit is %d: use shorter lists, or nest fewer of "+
 			"them", cost.Min, uint64(CostLimit))
 	}
 	program, err := env.Program(ast,

@@ -85,7 +85,7 @@ func (e *encoder) value(value ref.Val, depth int) error {
 	case traits.Lister:
 		return e.elements(v, depth)
 	case *types.Optional:
-		return fmt.Errorf("%w: it has an optional value, which needs orValue(…), or ? before the name of its member",
+		return fmt.Errorf("%w: it has an optional value, which needs orValue(…), or a question mark before the name of the member",
 			ErrNotJSON)
 	case *types.Err:
 		return v

@@ -271,5 +271,5 @@ func compileAs(env *cel.Env, source string, kind Kind) (*cel.Ast, *diagnostics) 
 		return ast, nil
 	}
 	must := map[Kind]string{Bool: "true or false", String: "a text", Object: "an object"}[kind]
-	return nil, &diagnostics{text: fmt.Sprintf("must be %s, and is of type %s", must, cel.FormatCELType(of))}
+	return nil, &diagnostics{text: fmt.Sprintf("must be %s, but is of type %s", must, cel.FormatCELType(of))}
 }

@@ -44,7 +44,7 @@ type file struct {
 // is an error if no file can be made there: that is better known before calls are lost.
 func OpenFiles(dir string, most int64) (*Files, error) {
 	if most < limits.LeastRecordBytes {
-		return nil, fmt.Errorf("want at least %d MiB, in which the largest call has room", limits.LeastRecordBytes>>20)
+		return nil, fmt.Errorf("want at least %d MiB, so that the largest call fits", limits.LeastRecordBytes>>20)
 	}
 	f := &Files{dir: dir, most: most, mostFile: min(most/limits.RecordFilesPart, limits.RecordFileBytes)}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -49,7 +49,7 @@ func (o Order) Check() error {
 	case o.Handler == "":
 		return errors.New("want the name of a handler")
 	case o.For <= 0 || o.For > limits.RecordStreamTime:
-		return fmt.Errorf("want a time of at most %s", limits.RecordStreamTime)
+		return fmt.Errorf("want a duration of at most %s", limits.RecordStreamTime)
 	case o.Bytes <= 0 || o.Bytes > limits.DefaultRecordBytes:
 		return fmt.Errorf("want at most %d MiB", limits.DefaultRecordBytes>>20)
 	}

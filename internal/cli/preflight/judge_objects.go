@@ -43,7 +43,7 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	case now.ObjectVersion == "":
 		f := about(x, h, Warn, ruleNotStated)
 		older := slices.DeleteFunc(ever, func(v string) bool { return v == sent.ObjectVersion })
-		f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, older ones sent them as %s, and nothing states which "+
+		f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, older releases of it sent them as %s, and nothing states which "+
 			"version the handler understands",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, strings.Join(older, ", "))
 		f.Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION, " +
@@ -57,7 +57,7 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	}
 	o.unstated = true
 	f := about(x, h, Break, ruleObjectsChange)
-	f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, %s sends them as %s, and nothing states which version "+
+	f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, Cluster API %s sends them as %s, and nothing states which version "+
 		"the handler understands: it would read members that are not there",
 		t.From.Name, plural(now.Kind), now.ObjectVersion, t.ClusterAPI.Name, sent.ObjectVersion)
 	if sent.Kind == "ClusterClassVariable" {
@@ -194,7 +194,7 @@ func (t *Target) fine(h *Handler) string {
 		return fmt.Sprintf("Cluster API %s sends %s of %s, as %s does",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, t.From.Name)
 	}
-	return fmt.Sprintf("every Cluster API that calls the hook sends %s of %s", plural(sent.Kind), sent.ObjectVersion)
+	return fmt.Sprintf("every version of Cluster API that calls the hook sends %s of %s", plural(sent.Kind), sent.ObjectVersion)
 }
 
 func plural(kind string) string { return kind + "s" }

@@ -42,7 +42,7 @@ import (
 var providerKind = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 
 // ErrNoProvider reports a cluster in which clusterctl has not installed Cluster API.
-var ErrNoProvider = errors.New("there is no Provider of clusterctl for Cluster API")
+var ErrNoProvider = errors.New("there is no clusterctl Provider object for Cluster API")
 
 // Cluster reads the registrations of a cluster. It writes nothing but what Record does.
 type Cluster struct {

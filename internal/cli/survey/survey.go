@@ -122,7 +122,7 @@ func missing(v *preflight.Inventory, t extensionpolicy.Target) error {
 	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return named(x) && !x.Direct })
 	switch {
 	case i < 0 && slices.ContainsFunc(v.Extensions, named):
-		return fmt.Errorf("Cluster API calls the extension of ExtensionConfig %q itself, without the gateway",
+		return fmt.Errorf("Cluster API calls the extension of ExtensionConfig %q directly, without the gateway",
 			t.ExtensionConfig)
 	case i < 0:
 		return t.Missing()

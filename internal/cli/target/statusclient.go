@@ -222,7 +222,7 @@ func (c *StatusClient) read(ctx context.Context, query url.Values, kind string) 
 		return nil, c.Refusal(code, body, kind)
 	}
 	if n := jsonscan.Count(body); n.Values > statusValues || n.Objects > statusObjects {
-		return nil, fmt.Errorf("gateway %s: the status has %d values and %d objects, more than are read",
+		return nil, fmt.Errorf("gateway %s: the status has %d values and %d objects, which is more than hookgate reads",
 			c.Name(), n.Values, n.Objects)
 	}
 	return body, nil

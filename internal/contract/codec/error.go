@@ -26,7 +26,7 @@ type Error struct {
 // ErrTooMany reports that a body has more elements than limits.Elements. It names no member: which one is the first
 // beyond the limit says nothing about the others.
 var ErrTooMany error = &Error{Offset: -1, Message: fmt.Sprintf(
-	"has more than %d elements of lists and maps and unknown members, counted together", limits.Elements)}
+	"has more than %d list elements, map entries and unknown members in total", limits.Elements)}
 
 // Error returns the path and the message.
 func (e *Error) Error() string {

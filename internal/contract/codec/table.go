@@ -147,7 +147,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 		}
 	}
 	if !hasUnknown || len(t.fields) > 30 {
-		panic(fmt.Sprintf("codec: %s has no unknown_members, or more than 30 members", md.FullName()))
+		panic(fmt.Sprintf("codec: %s has no field unknown_members, or it has more than 30 members", md.FullName()))
 	}
 	return t
 }
@@ -159,7 +159,7 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, sf reflect.StructField)
 	f.form = formOf(fd)
 	var ok bool
 	if f.shape, ok = goShape(fd, sf.Type); !ok {
-		panic(fmt.Sprintf("codec: %s has a type without a form in JSON", fd.FullName()))
+		panic(fmt.Sprintf("codec: %s has a type that cannot be represented in JSON", fd.FullName()))
 	}
 	switch f.shape {
 	case shapeEnum:

@@ -166,7 +166,7 @@ func wanted(t reflect.Type, c byte) string {
 		return "true or false"
 	}
 	if c == '-' || c >= '0' && c <= '9' {
-		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+		return fmt.Sprintf("a %d-bit integer", t.Bits())
 	}
 	return "a number"
 }

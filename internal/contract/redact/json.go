@@ -27,9 +27,9 @@ const maskedData = "Kioq"
 const workPart = 16
 
 // errTooMuchWork means that a text has so many secrets within one another that redacting it would take too long.
-var errTooMuchWork = errors.New("the text has too many secrets within one another")
+var errTooMuchWork = errors.New("the text has secrets that are nested too deeply")
 
-var errTooDeep = fmt.Errorf("the text has more than %d values within one another", limits.JSONDepth)
+var errTooDeep = fmt.Errorf("the text has values nested more than %d levels deep", limits.JSONDepth)
 
 // infrastructure are the secrets of the hooks of infrastructure, by their contract.
 var infrastructure = []string{"/**/credentials/**", "/**/bootstrap/data"}

@@ -111,7 +111,7 @@ func (r *Reduced) bad(i int, of *item, problem string, err error) error {
 		i, of.holder.GetKind(), of.holder.GetFieldPath(), r.release, problem).WithCause(err)
 }
 
-var errNotAnObject = errors.New("it makes the template something that is not an object")
+var errNotAnObject = errors.New("it turns the template into something that is not an object")
 
 // carry returns the JSON patch that makes of the whole object what a patch makes of the one that the handler saw, and
 // sets both to what they are then.

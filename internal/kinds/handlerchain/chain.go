@@ -174,7 +174,7 @@ func Judge(s *registry.Snapshot, c *registry.Chain, inCluster bool) kinds.Verdic
 	}
 	message := "Calls go to " + text.Plural(len(steps), "handler")
 	if missing := len(c.Steps) - len(steps); missing > 0 {
-		message += fmt.Sprintf(", and pass over %d that are not registered", missing)
+		message += fmt.Sprintf(", and skip %d that are not registered", missing)
 	}
 	return kinds.Verdict{Reason: v1alpha1.ReadyReason, Message: message}
 }

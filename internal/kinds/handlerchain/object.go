@@ -25,7 +25,7 @@ var (
 	errNoObject     = errors.New("the request has no such object")
 	errNotAnObject  = errors.New("it is not a JSON object")
 	errNoPatchType  = errors.New("its patchType is neither JSONPatch nor JSONMergePatch")
-	errNoSuchParent = errors.New("a member above what is patched is not an object")
+	errNoSuchParent = errors.New("a parent of the patched member is not an object")
 )
 
 // parse reads all values of o.tree.

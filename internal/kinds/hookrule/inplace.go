@@ -81,7 +81,7 @@ func compileInPlace(in *compilation, spec *v1alpha1.HookRuleSpec, path *field.Pa
 			continue
 		case object < 0:
 			in.errs = append(in.errs, field.Invalid(at, place, fmt.Sprintf(
-				"must be one of %s, or below one: Cluster API accepts no other changes from %s",
+				"must be one of %s, or a path below one of them: Cluster API accepts no other changes from %s",
 				strings.Join(begins, ", "), in.hook.Hook)))
 			continue
 		case strings.Contains(place, "//") || strings.HasSuffix(place, "/"):

@@ -93,7 +93,7 @@ func (in *compilation) duration(source string, path *field.Path) time.Duration {
 	d, err := time.ParseDuration(source)
 	if err != nil || d < limits.LeastWindow || d > limits.LongestWindow {
 		in.errs = append(in.errs, field.Invalid(path, text.Cut(source, limits.QuotedBytes), fmt.Sprintf(
-			"must be a time such as 4h or 90m, between %.0fm and %.0fh",
+			"must be a duration such as 4h or 90m, between %.0fm and %.0fh",
 			limits.LeastWindow.Minutes(), limits.LongestWindow.Hours())))
 	}
 	return d

@@ -101,7 +101,7 @@ func (a *admission) checkMembers(o *v1alpha1.ExtensionRollout) (errs field.Error
 	} {
 		if of, ok := s.MemberOf(named.name); ok && named.name != "" && of.Name != o.Name {
 			errs = append(errs, field.Invalid(named.at, named.name, fmt.Sprintf(
-				"belongs to %s, too: an ExtensionConfig can be in one ExtensionRollout only", of)))
+				"belongs to %s, too: an ExtensionConfig can be in only one ExtensionRollout", of)))
 		}
 	}
 	return errs

@@ -104,7 +104,7 @@ func (p *Pair) read() (*loaded, error) {
 // checkValidity returns an error unless the certificate is valid at the time.
 func checkValidity(c *x509.Certificate, now time.Time) error {
 	if now.After(c.NotAfter) || now.Before(c.NotBefore) {
-		return fmt.Errorf("is valid from %s to %s only: replace it",
+		return fmt.Errorf("is valid only from %s to %s: replace it",
 			c.NotBefore.Format(time.RFC3339), c.NotAfter.Format(time.RFC3339))
 	}
 	return nil

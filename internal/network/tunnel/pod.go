@@ -61,12 +61,12 @@ func (t Target) find(
 	}
 	if len(list.Items) == 0 {
 		return nil, nil, &Error{
-			What: fmt.Sprintf("namespace %s has no Pod of a gateway, which would have the label %s", t.Namespace, t.Selector),
+			What: fmt.Sprintf("namespace %s has no gateway Pod, that is, no Pod with the label %s", t.Namespace, t.Selector),
 			Hint: "--gateway NAMESPACE chooses another namespace, and --context another cluster.",
 		}
 	}
 	return nil, nil, &Error{
-		What: fmt.Sprintf("namespace %s has no Pod of a gateway that is ready", t.Namespace),
+		What: fmt.Sprintf("namespace %s has no gateway Pod that is ready", t.Namespace),
 		Hint: fmt.Sprintf("See \"kubectl -n %s get pods -l %s\"; --gateway NAMESPACE/POD names a Pod.",
 			t.Namespace, t.Selector),
 	}

@@ -26,7 +26,7 @@ func LocalHosts(h http.Handler, configured string, bound net.Addr) http.Handler 
 			h.ServeHTTP(w, r)
 			return
 		}
-		http.Error(w, fmt.Sprintf("%.100q is not a host of this server, which is on loopback: ask for localhost or %s",
+		http.Error(w, fmt.Sprintf("%.100q is not a host name of this server, which listens on loopback: use localhost or %s",
 			host, bound), http.StatusMisdirectedRequest)
 	})
 }

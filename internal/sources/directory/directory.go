@@ -496,7 +496,7 @@ func (d *Source) report(problems []manifest.Problem) int {
 	w := status.Notice{Details: mistakes}
 	switch {
 	case errs > limits.Problems:
-		w.Text = fmt.Sprintf("%d errors, of which these are the first; the log has each", errs)
+		w.Text = fmt.Sprintf("%d errors, of which these are the first; the log has all of them", errs)
 	case errs > 0:
 		w.Text = text.Plural(errs, "error")
 	}

@@ -94,7 +94,7 @@ func identify(file string, root yaml.Node) ([]document, []Problem) {
 	switch {
 	case isList && !ok && element == "":
 		return nil, []Problem{{
-			Place: list.Place, Object: list.kind, Err: errors.New("a list of objects without items, or with a wrong one"),
+			Place: list.Place, Object: list.kind, Err: errors.New("a List without items, or with an invalid item"),
 			unidentified: true, unreadable: true,
 		}}
 	case !isList || !ok:
