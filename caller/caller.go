@@ -120,8 +120,8 @@ func New(config Config) (*Client, error) {
 	case e.IsGRPC() && e.Network == "tcp" && e.Port == "":
 		return nil, fmt.Errorf("gateway %q: must have a port: %s://%s:9090", c.name, e.Scheme, e.Host)
 	case !e.HasTLS() && !e.IsLocal():
-		return nil, fmt.Errorf("gateway %q: without TLS, must be on loopback; for TLS, use grpcs://%s",
-			c.name, e.Authority)
+		return nil, fmt.Errorf("gateway %q: must be on loopback, because %s:// has no TLS; use grpcs://%s",
+			c.name, e.Scheme, e.Authority)
 	case !e.HasTLS() && (config.CAFile != "" || config.CertFile != "" || config.KeyFile != ""):
 		return nil, fmt.Errorf("gateway %q: there is no TLS, so CAFile, CertFile and KeyFile have no effect", c.name)
 	}

@@ -310,7 +310,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		"no URL":         {caller.Config{}, `gateway "": `},
 		"no port":        {caller.Config{URL: "grpcs://hookgate"}, `gateway "grpcs://hookgate": must have a port: grpcs://hookgate:9090`},
-		"not loopback":   {caller.Config{URL: "grpc://hookgate:9090"}, `gateway "grpc://hookgate:9090": must be on loopback, because there is no TLS: want grpcs://hookgate:9090`},
+		"not loopback":   {caller.Config{URL: "grpc://hookgate:9090"}, `gateway "grpc://hookgate:9090": must be on loopback, because grpc:// has no TLS; use grpcs://hookgate:9090`},
 		"CA without TLS": {caller.Config{URL: "unix:///x", CAFile: "ca"}, `gateway "unix:///x": there is no TLS, so CAFile, CertFile and KeyFile have no effect`},
 		"no CA":          {caller.Config{URL: "https://a", CAFile: "missing"}, "gateway https://a: read CAFile: open missing: no such file or directory"},
 		"empty CA":       {caller.Config{URL: "https://a", CAFile: empty}, "gateway https://a: read CAFile: " + empty + " has no certificate in PEM"},

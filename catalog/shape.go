@@ -82,7 +82,7 @@ func checkMessage(d protoreflect.MessageDescriptor, seen map[protoreflect.FullNa
 		members++
 		name := strings.ToLower(strings.ToUpper(fd.JSONName())) // ſ is s in upper case only
 		if other, ok := names[name]; ok {
-			errs = append(errs, fmt.Errorf("field %s: its name in JSON differs from that of %s only in upper and lower case",
+			errs = append(errs, fmt.Errorf("field %s: its name in JSON differs from that of %s only in case",
 				fd.FullName(), other))
 		}
 		names[name] = fd.Name()

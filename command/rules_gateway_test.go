@@ -99,7 +99,7 @@ func TestRulesAreListed(t *testing.T) {
 			}
 		}
 	}
-	if got := commandtest.Hookgate(t, "", "describe", "approved", "--diagnostics", "http://"+g.Address); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, `"approved" is a HookRule: hookgate describe rule approved`) {
+	if got := commandtest.Hookgate(t, "", "describe", "approved", "--diagnostics", "http://"+g.Address); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, `"approved" is a HookRule: use "hookgate describe rule approved"`) {
 		t.Errorf("describe: %+v", got)
 	}
 	if got := commandtest.Hookgate(t, "", "describe", "rule", "aproved", "--diagnostics", "http://"+g.Address); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, `there is no HookRule "aproved": did you mean "approved"?`) {

@@ -192,7 +192,7 @@ func TestServeDevRefuses(t *testing.T) {
 		"Far":               {append(dev, "--extension", "grpc://acme.example:1"), "--extension: the URL must be on loopback"},
 		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, and is left alone"},
 		// No one can make a directory there, not even root.
-		"NotWritable": {slices.Concat(dev[:3], []string{"--cert-dir", "/sys/hookgate"}), "name a directory that can be written with --cert-dir"},
+		"NotWritable": {slices.Concat(dev[:3], []string{"--cert-dir", "/sys/hookgate"}), "with --cert-dir, name a writable directory"},
 	} {
 		got := commandtest.ServeBriefly(t, nil, tt.args...)
 		if want := map[bool]int{true: cmdline.ExitFailed, false: cmdline.ExitUsage}[name == "OtherCertificates" || name == "NotWritable"]; got.Code != want || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {

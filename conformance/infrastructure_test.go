@@ -420,7 +420,7 @@ var brokenProviders = []struct {
 	}), "machinePoolParameters: "},
 	{"infrastructure.capacities", "announces one too many", announcing(func(out discoverResponse) {
 		out.MachineCapacities = append(out.MachineCapacities, out.MachineCapacities[0])
-	}), "501 are more than the 500"},
+	}), "has 501 entries, but at most 500 are allowed"},
 	{"infrastructure.capacities", "has a quantity with a unit of its own", announcing(func(out discoverResponse) {
 		out.MachineCapacities[3].Capacity["memory"] = "8GB"
 	}), `machineCapacities[3].capacity[memory]: "8GB" is not a quantity`},

@@ -70,7 +70,7 @@ func newTarget(t Target) (*target, error) {
 	case e.IsGRPC() && e.Network == "tcp" && e.Port == "":
 		return bad("must have a port")
 	case !e.HasTLS() && !e.IsLocal():
-		return bad(fmt.Sprintf("without TLS, must be on loopback; for TLS, use %ss://%s", e.Scheme, e.Authority))
+		return bad(fmt.Sprintf("must be on loopback, because %[1]s:// has no TLS; use %[1]ss://%[2]s", e.Scheme, e.Authority))
 	case !e.HasTLS() && len(t.CA) > 0:
 		return bad("there is no TLS, so a CA has no effect")
 	}

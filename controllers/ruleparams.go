@@ -119,7 +119,8 @@ func (p *ruleParams) problem(references []hookrule.Reference) string {
 }
 
 var tooManyWatches = fmt.Sprintf(
-	"HookRules need to read more than %d objects and lists; those beyond that number are not read", limits.RuleWatches)
+	"HookRules need to read more than %d objects and lists; those beyond that number are not read",
+	limits.RuleWatches)
 
 func (p *ruleParams) watch(of hookrule.Reference) *paramWatch {
 	p.mu.RLock()

@@ -17,7 +17,7 @@ import (
 const (
 	patchesPath = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/generatepatches"
 	// tooMany is what an error says of a message with too many elements.
-	tooMany = "has more than 100000 elements of lists and maps and unknown members, counted together"
+	tooMany = "has more than 100000 list elements, map entries and unknown members in total"
 )
 
 // emptyItems returns the JSON of n empty items.

@@ -92,8 +92,8 @@ func (r *lifecycle) letGo(ctx context.Context, s *subject, p *phase, overruled s
 	r.metrics.gone(client.ObjectKeyFromObject(m))
 	if overruled != "" {
 		r.metrics.ended.WithLabelValues(p.hook.Hook).Inc()
-		r.warn(m, p.hook, "HoldEnded", fmt.Sprintf("released after %s, the longest time that the gateway holds a Machine: %s",
-			r.config.MaxHold, overruled))
+		r.warn(m, p.hook, "HoldEnded", fmt.Sprintf("released after %s, the longest time that the gateway holds a "+
+			"Machine: %s", r.config.MaxHold, overruled))
 	}
 	return reconcile.Result{}, r.clear(ctx, m)
 }

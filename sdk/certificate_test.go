@@ -121,7 +121,7 @@ func TestCertificatesFollowTheirFiles(t *testing.T) {
 		files.Write(t, time.Now().Add(-time.Second))
 		look()
 		look()
-		expect("expired", false, false, "only: replace it")
+		expect("expired", false, false, "is valid only from")
 	})
 }
 

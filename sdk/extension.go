@@ -179,9 +179,10 @@ const maxLabel = 63
 func (h *handler) check() error {
 	switch {
 	case len(h.name) > maxLabel || !label.MatchString(h.name):
-		return errors.New("the name is not a DNS-1123 label: want at most 63 characters, each a letter a-z, a digit or a hyphen, such as approve-upgrade")
+		return errors.New("the name is not a DNS-1123 label: want at most 63 characters of a-z, 0-9 and -, such as " +
+			"approve-upgrade")
 	case h.timeout < 0 || h.timeout > maxTimeout || h.timeout%time.Second != 0:
-		return fmt.Errorf("the timeout %v is not a whole number of seconds of at most %v", h.timeout, maxTimeout)
+		return fmt.Errorf("the timeout %v is not a whole number of seconds from 0s to %v", h.timeout, maxTimeout)
 	case h.failurePolicy != policyFail && h.failurePolicy != policyIgnore:
 		return fmt.Errorf("the failure policy %q is neither %q nor %q", h.failurePolicy, policyFail, policyIgnore)
 	case h.clusterAPIVersion != "v1beta1" && h.clusterAPIVersion != "v1beta2" && h.clusterAPIVersion != AsSent:

@@ -47,11 +47,11 @@ func TestRegistrationMistakes(t *testing.T) {
 		"none": {func(*sdk.Extension) {}, `the extension has no handlers: register one with Handle`},
 		"name": {
 			func(x *sdk.Extension) { sdk.Handle(x, "approve_upgrade", done) },
-			`handler "approve_upgrade": the name is not a DNS-1123 label: want at most 63 of a-z, 0-9 and -, like approve-upgrade`,
+			`handler "approve_upgrade": the name is not a DNS-1123 label: want at most 63 characters of a-z, 0-9 and -, such as approve-upgrade`,
 		},
 		"long name": {
 			func(x *sdk.Extension) { sdk.Handle(x, strings.Repeat("a", 64), done) },
-			`handler "` + strings.Repeat("a", 64) + `": the name is not a DNS-1123 label: want at most 63 of a-z, 0-9 and -, like approve-upgrade`,
+			`handler "` + strings.Repeat("a", 64) + `": the name is not a DNS-1123 label: want at most 63 characters of a-z, 0-9 and -, such as approve-upgrade`,
 		},
 		"twice, and all mistakes": {
 			func(x *sdk.Extension) {
@@ -59,11 +59,11 @@ func TestRegistrationMistakes(t *testing.T) {
 				sdk.Handle(x, "a", done)
 				sdk.Handle(x, "b", done, sdk.Timeout(31*time.Second))
 			},
-			"handler \"a\": another handler has this name\nhandler \"b\": the timeout 31s is not one in whole seconds up to 30s",
+			"handler \"a\": another handler has this name\nhandler \"b\": the timeout 31s is not a whole number of seconds from 0s to 30s",
 		},
 		"timeout in nanoseconds": {
 			func(x *sdk.Extension) { sdk.Handle(x, "a", done, sdk.Timeout(10)) },
-			`handler "a": the timeout 10ns is not one in whole seconds up to 30s`,
+			`handler "a": the timeout 10ns is not a whole number of seconds from 0s to 30s`,
 		},
 		"policy": {
 			func(x *sdk.Extension) { sdk.Handle(x, "a", done, sdk.FailurePolicy("ignore")) },
@@ -89,7 +89,7 @@ func TestRegistrationMistakes(t *testing.T) {
 			func(x *sdk.Extension) {
 				sdk.Handle(x, "a", func(context.Context, *hooks.DiscoveryRequest) (sdk.Answer, error) { return sdk.Done(), nil })
 			},
-			`handler "a": Discovery is a discovery: register its handler with HandleResponse`,
+			`handler "a": Discovery is a discovery hook: register its handler with HandleResponse`,
 		},
 		"any message": {
 			func(x *sdk.Extension) {

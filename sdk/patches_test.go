@@ -273,7 +273,7 @@ func TestCoversOfAMachineSet(t *testing.T) {
 	if err == nil || err.Error() != `CanUpdateMachineSetRequest and CanUpdateMachineSetResponse have no object "machine"` {
 		t.Error(err)
 	}
-	if _, err = sdk.Covers[*generated](&generate{}, nil); err == nil || err.Error() != "GeneratePatchesRequest has no objects current and desired" {
+	if _, err = sdk.Covers[*generated](&generate{}, nil); err == nil || err.Error() != "GeneratePatchesRequest has no objects named current and desired" {
 		t.Error(err)
 	}
 }

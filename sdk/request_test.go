@@ -40,7 +40,7 @@ func TestLoad(t *testing.T) {
 		},
 		"not down to JSON":   {update, "current", `path "current": there is no JSON`, codes.Unknown},
 		"a list":             {templates, "items", `path "items": there is no JSON`, codes.Unknown},
-		"without an index":   {templates, "items.object", `path "items.object": object follows a list without an index`, codes.Unknown},
+		"without an index":   {templates, "items.object", `path "items.object": the list before object needs an index`, codes.Unknown},
 		"index of no list":   {update, "current[0]", `path "current[0]": [0] does not follow a list`, codes.Unknown},
 		"no path":            {update, "", `path "": want names and indexes like items[0].object`, codes.Unknown},
 		"index out of range": {templates, "items[9999999999].object", `path "items[9999999999].object": want names and indexes like items[0].object`, codes.Unknown},

@@ -225,6 +225,6 @@ func endWith(ctx context.Context) grpc.StreamServerInterceptor {
 
 // errLoopback explains what an address that is not loopback needs.
 func errLoopback(address string) error {
-	return fmt.Errorf("listen on %s: it is not a loopback address, so other hosts could call it: set CertFile and KeyFile, or "+
-		"Insecure if something else protects the address", address)
+	return fmt.Errorf("listen on %s: it is not a loopback address, so other hosts could call it: set CertFile and "+
+		"KeyFile, or Insecure if something else protects the address", address)
 }

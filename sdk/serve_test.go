@@ -206,8 +206,8 @@ func TestListen(t *testing.T) {
 		"no folder":     {"unix://" + dir + "/no/x.sock", "no such file or directory"},
 		"relative path": {"unix://x.sock", "listen on unix://x.sock: want unix:///path"},
 		"port in use":   {taken.Addr().String(), "listen on " + taken.Addr().String() + ": the port is in use: stop the program that has it, or choose another"},
-		"all addresses": {":9090", "listen on :9090: it is not loopback, so that others could call: set CertFile and KeyFile, or Insecure if something else protects the address"},
-		"other address": {"192.0.2.1:9090", "listen on 192.0.2.1:9090: it is not loopback, so that others could call: set CertFile and KeyFile, or Insecure if something else protects the address"},
+		"all addresses": {":9090", "listen on :9090: it is not a loopback address, so other hosts could call it: set CertFile and KeyFile, or Insecure if something else protects the address"},
+		"other address": {"192.0.2.1:9090", "listen on 192.0.2.1:9090: it is not a loopback address, so other hosts could call it: set CertFile and KeyFile, or Insecure if something else protects the address"},
 		"no port":       {"localhost", `listen on "localhost": want host:port or unix:///path`},
 	} {
 		t.Run(name, func(t *testing.T) {

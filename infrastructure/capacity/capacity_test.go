@@ -39,7 +39,7 @@ func TestDecide(t *testing.T) {
 	}{
 		{"nothing", nil, ""},
 		{"as many as there may be", capacities(limits.MachineCapacities, 1), ""},
-		{"one more", capacities(limits.MachineCapacities+1, 1), "501 are more than the 500"},
+		{"one more", capacities(limits.MachineCapacities+1, 1), "has 501 entries, but at most 500 are allowed"},
 		{"as many resources as there may be", capacities(1, limits.CapacityResources), ""},
 		{"one more resource", capacities(1, limits.CapacityResources+1), "machineCapacities[0].capacity: must have at most 64 resources"},
 		{"too large together", capacities(limits.MachineCapacities, limits.CapacityResources), "must have at most 262144 bytes as JSON"},

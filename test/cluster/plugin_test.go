@@ -88,7 +88,7 @@ spec:
 	} {
 		p.expect(t, step.command, step.want)
 	}
-	if out, err := p.run(t, "get extensions --gateway absent"); err == nil || !strings.Contains(out, "namespace absent has no Pod of a gateway") {
+	if out, err := p.run(t, "get extensions --gateway absent"); err == nil || !strings.Contains(out, "namespace absent has no gateway Pod") {
 		t.Errorf("the gateway of another namespace: %v\n%s", err, out)
 	}
 

@@ -32,8 +32,8 @@ func TestPluginOfKubectl(t *testing.T) {
 		"Help":     {[]string{"hookgate", "get", "--help"}, 0, "kubectl hookgate get [command]"},
 		"Usage":    {[]string{"hookgate", "describe"}, 2, `Run "kubectl hookgate describe --help" to see how to use it.`},
 		"Complete": {[]string{"hookgate", "__complete", "call", "GeneratePa"}, 0, "GeneratePatches"},
-		"Cluster":  {[]string{"hookgate", "get", "extensions"}, 1, "namespace hookgate-system has no Pod of a gateway"},
-		"Other":    {[]string{"hookgate", "get", "holds", "--gateway", "elsewhere"}, 1, "namespace elsewhere has no Pod of a gateway"},
+		"Cluster":  {[]string{"hookgate", "get", "extensions"}, 1, "namespace hookgate-system has no gateway Pod"},
+		"Other":    {[]string{"hookgate", "get", "holds", "--gateway", "elsewhere"}, 1, "namespace elsewhere has no gateway Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := exec.CommandContext(t.Context(), k.program, tt.args...)

@@ -114,7 +114,7 @@ func TestPreflight(t *testing.T) {
 	late := known(t, c, "late", nil, nil)
 	says(t, kubeconfig, nil, 1, []string{"warn      create.acme   BeforeClusterCreate   not-stated", "unknown   late",
 		"it has not been discovered\n", "2 handlers of 2 ExtensionConfigs"},
-		[]string{"The release of Cluster API that runs now is not known: there is no Provider of clusterctl for Cluster API. Name it with --from cluster-api=VERSION.\n",
+		[]string{"The release of Cluster API that runs now is not known: there is no clusterctl Provider object for Cluster API. Name it with --from cluster-api=VERSION.\n",
 			"hookgate: cluster-api=v1.14: 1 finding of level unknown\n"})
 	if err := c.Delete(t.Context(), late); err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func (s *webhookServer) testRules(t *testing.T) {
 		"65 entries":                     {"refused", spec + "hold: [" + strings.Repeat("{if: 'true', "+message+"}, ", 65) + "]", "spec.hold: Too many: 65: must have at most 64 items"},
 		"a hook that is none":            {"refused", "hook: BeforeClusterUpgrades, fail: [{if: 'true', " + message + "}]", `spec.hook: Invalid value: "BeforeClusterUpgrades": no hook that a rule can answer has this name: did you mean "BeforeClusterUpgrade"?`},
 		"an unknown member":              {"refused", spec + "fail: [{if: request.clusters == null, " + message + "}]", "spec.fail[0].if: Invalid value: line 1, column 8: undefined field 'clusters'"},
-		"a message that is no text":      {"refused", spec + "fail: [{if: 'true', message: '1'}]", "spec.fail[0].message: Invalid value: must be a text, and is of type int"},
+		"a message that is no text":      {"refused", spec + "fail: [{if: 'true', message: '1'}]", "spec.fail[0].message: Invalid value: must be a text, but is of type int"},
 		"two kinds of patches":           {"refused", patches + "{selector: {kind: A}, mergePatch: '{}', jsonPatches: [{op: remove, path: /spec/a}]}]", "spec.patches[0]: Invalid value: must have one of jsonPatches and mergePatch"},
 		"another operation":              {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: move, path: /spec/a}]}]", `spec.patches[0].jsonPatches[0].op: Unsupported value: "move": supported values: "add", "replace", "remove"`},
 		"a value of what is removed":     {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: remove, path: /spec/a, value: '1'}]}]", "spec.patches[0].jsonPatches[0]: Invalid value: add and replace must have a value, and remove none"},

@@ -383,7 +383,7 @@ func (s *webhookServer) testRefused(t *testing.T) {
 		"name":     {"v1beta2", "name: a.b", url, `metadata.name: Invalid value: "a.b": "a.b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`},
 		"both":     {"v1beta2", "name: a", both, "spec.clientConfig: Forbidden: must have url or service, not both"},
 		"neither":  {"v1beta2", "name: a", "clientConfig: {caBundle: YQ==}", "spec.clientConfig: Required value: must have url or service\nspec.clientConfig.caBundle: Invalid value: must be base64 of at least one certificate in PEM"},
-		"itself":   {"v1beta2", "name: a", "clientConfig: {service: {namespace: gateway-system, name: gateway}}", "spec.clientConfig: Forbidden: https://gateway.gateway-system.svc:443 is this gateway, which would call itself without end; name the extension itself"},
+		"itself":   {"v1beta2", "name: a", "clientConfig: {service: {namespace: gateway-system, name: gateway}}", "spec.clientConfig: Forbidden: https://gateway.gateway-system.svc:443 is this gateway, which would call itself endlessly; give the address of the extension instead"},
 		"v1alpha1": {"v1alpha1", "name: a", both, "spec.clientConfig: Forbidden: must have url or service, not both"},
 		"two":      {"v1beta2", "name: a", "clientConfig: {service: {namespace: apps, name: s, port: -1, path: p}}", "spec.clientConfig.service.path: Invalid value: \"p\": must begin with /\nspec.clientConfig.service.port: Invalid value: -1: must be between 1 and 65535"},
 	} {

@@ -194,7 +194,7 @@ func TestMaxHold(t *testing.T) {
 	if took := time.Since(began); took < 2*time.Second { // times of the API server are whole seconds
 		t.Errorf("it was held for %s, want 3s", took)
 	}
-	w.event("m", "HoldEnded: let go after 3s, the most that the gateway holds a Machine: terminate.acme: never")
+	w.event("m", "HoldEnded: released after 3s, the longest time that the gateway holds a Machine: terminate.acme: never")
 }
 
 // TestProvisioned tells handlers of a Machine until they succeed, once, also after a restart, and for a handler that came

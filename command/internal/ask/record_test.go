@@ -83,7 +83,7 @@ func TestRecordOneHandler(t *testing.T) {
 	}{
 		"handler": {[]string{"p.acm"}, cmdline.ExitFailed, `HTTP 404: there is no handler "p.acm": did you mean "p.acme"?`},
 		"exists":  {[]string{"p.acme", "-f", file}, cmdline.ExitFailed, "file exists"},
-		"time":    {[]string{"p.acme", "--for", "25h"}, cmdline.ExitUsage, "want a time of at most 24h0m0s"},
+		"time":    {[]string{"p.acme", "--for", "25h"}, cmdline.ExitUsage, "want a duration of at most 24h0m0s"},
 		"size":    {[]string{"p.acme", "--max-bytes", "x"}, cmdline.ExitUsage, "want a quantity such as 512Mi"},
 	} {
 		got := commandtest.Hookgate(t, "", append([]string{"record", "--diagnostics", "http://" + g.Diagnostics}, tc.args...)...)

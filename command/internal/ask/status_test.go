@@ -103,7 +103,7 @@ func TestDescribe(t *testing.T) {
 		{"Namespaces:", "those with tier=gold"},
 		{"Discovery:", "fails for 60s: connection refused; its last known 1 handler is still served"},
 		{"Server circuit:", "half-open, because calls failed with Unreachable, for 60s, opened 2 times"},
-		{"Calls now:", "3 in flight of 256, 1 waiting of 1024"},
+		{"Calls now:", "3 in flight (limit 256), 1 waiting (limit 1024)"},
 		{"Calls:", "100 in 5m, 7 failed, p50 1.2ms, p99 1.2s, 1 near the timeout"},
 		nil,
 		{"HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99"},

@@ -79,7 +79,7 @@ func TestPreflightOfACluster(t *testing.T) {
 		"--from wins": {registered(t, "v1.13.0"), []string{"--from", "cluster-api=v1.12.4"}, cmdline.ExitFailed,
 			"from cluster-api=v1.12 (--from): ", "2 findings of level break"},
 		"no Provider": {registered(t, ""), nil, cmdline.ExitDone, "not-stated",
-			"The release of Cluster API that runs now is not known: there is no Provider of clusterctl for Cluster API. Name it with --from cluster-api=VERSION.\n"},
+			"The release of Cluster API that runs now is not known: there is no clusterctl Provider object for Cluster API. Name it with --from cluster-api=VERSION.\n"},
 		"no ExtensionConfigs": {map[string][]any{commandtest.ListedConfigs: nil}, nil, cmdline.ExitFailed, "",
 			"there is nothing to judge: the cluster has no ExtensionConfig in runtime.cluster.x-k8s.io and in runtime.hookgate.dev; is it the right cluster? If it is, give --allow-empty\n"},
 		"none is all right": {map[string][]any{commandtest.ListedConfigs: nil}, []string{"--allow-empty"}, cmdline.ExitDone, "", ""},
@@ -212,7 +212,7 @@ func TestPreflightOfExtensionsThatClusterAPICalls(t *testing.T) {
 	}{
 		"the gateway reads the other group": {
 			map[string][]any{commandtest.ListedConfigs: {config("acme")}, beside: {config("other")}, commandtest.ListedPolicies: {policy}}, nil, cmdline.ExitFailed,
-			[]string{"break   create.acme", "objects-change", "warn    acme", "policy-ignored", "Cluster API calls the extension of ExtensionConfig \"acme\" itself",
+			[]string{"break   create.acme", "objects-change", "warn    acme", "policy-ignored", "Cluster API calls the extension of ExtensionConfig \"acme\" directly",
 				"put a gateway before it: register it in the group that the gateway reads instead"},
 		},
 		"it reads this one": {

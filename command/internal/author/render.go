@@ -66,8 +66,8 @@ func howToRender() string {
 		return fmt.Sprintf("this build (%s) is no release; run make render in the sources that it was built from, and put "+
 			"bin/%s beside hookgate, or in $PATH", version, renderProgram)
 	}
-	return fmt.Sprintf("install the file %s-%s-%s from the release of this version (%s) under the name %s, either beside hookgate or in $PATH",
-		renderProgram, runtime.GOOS, runtime.GOARCH, version, renderProgram)
+	return fmt.Sprintf("install the file %s-%s-%s from the release of this version (%s) under the name %s, "+
+		"either beside hookgate or in $PATH", renderProgram, runtime.GOOS, runtime.GOARCH, version, renderProgram)
 }
 
 // findProgram returns the path of a program that is beside this one, or in $PATH.

@@ -153,7 +153,7 @@ func (e *editor) place(key string) (member yaml.Node, first, last int, found boo
 	}
 	first, last, ok := member.Lines()
 	if !ok {
-		e.err = fmt.Errorf("%s has anchors, or multi-line strings", key)
+		e.err = fmt.Errorf("%s has anchors or multi-line strings", key)
 	}
 	return member, first, last, true
 }
@@ -173,7 +173,7 @@ func (e *editor) stable(value string) {
 	_, first, last, _ := e.place("stable")
 	parts := scalar.FindStringSubmatch(e.lines[first-1])
 	if first != last || parts == nil {
-		e.err = errors.New("the value of stable is not on the same line as stable")
+		e.err = errors.New("the value of stable is not on the same line as its name")
 		return
 	}
 	e.removed[first] = true

@@ -95,9 +95,9 @@ func (r *rolloutWork) promote(ctx context.Context, force bool) error {
 func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecords, force bool) error {
 	var errs []error
 	if records.variablesDiffer() && !slices.Contains(of.Spec.Approved, rollout.None) {
-		errs = append(errs, fmt.Errorf("the answers to calls that do not concern a Cluster differ, such as those of DiscoverVariables: "+
-			"hookgate describe rollout %s shows them, and hookgate rollout approve %s --variables approves them", of.Name,
-			of.Name))
+		errs = append(errs, fmt.Errorf("the answers to calls that do not concern a Cluster differ, such as those of "+
+			"DiscoverVariables: hookgate describe rollout %s shows them, and hookgate rollout approve %s --variables "+
+			"approves them", of.Name, of.Name))
 	}
 	if !force && records.aborted != nil {
 		errs = append(errs, fmt.Errorf("the rollout is aborted, because %s: fix that, then run hookgate rollout resume %s; "+

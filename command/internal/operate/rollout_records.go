@@ -66,7 +66,7 @@ func (all *rolloutRecords) in(state v1alpha1.RolloutState) (clusters []string) {
 	return clusters
 }
 
-// variablesDiffer reports whether the answers to calls about no Cluster differ.
+// variablesDiffer reports whether the answers to calls that do not concern a Cluster differ.
 func (all *rolloutRecords) variablesDiffer() bool {
 	return all.variables != nil && all.variables.Spec.State == v1alpha1.RolloutStateDifferent
 }

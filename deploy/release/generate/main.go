@@ -190,7 +190,8 @@ var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(?:0|[1-9]\d*)(
 func series(version string) (major, minor uint, err error) {
 	m := semantic.FindStringSubmatch(version)
 	if m == nil {
-		return 0, 0, fmt.Errorf("version %q: want a semantic version with a leading v and without build metadata, such as v0.1.0 or v0.2.0-rc.1", version)
+		return 0, 0, fmt.Errorf("version %q: want a semantic version with a leading v and without build metadata, "+
+			"such as v0.1.0 or v0.2.0-rc.1", version)
 	}
 	for i, number := range []*uint{&major, &minor} {
 		n, err := strconv.ParseUint(m[i+1], 10, 31)

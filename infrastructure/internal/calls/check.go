@@ -59,7 +59,7 @@ func checkPhase(r phased) *Error {
 	}
 	conditions := r.GetConditions()
 	if len(conditions) > limits.InstanceConditions {
-		return bad("conditions: %d are more than the %d that are allowed", len(conditions), limits.InstanceConditions)
+		return bad("conditions: has %d entries, but at most %d are allowed", len(conditions), limits.InstanceConditions)
 	}
 	seen := map[string]bool{}
 	for i, c := range conditions {
@@ -112,7 +112,7 @@ func checkCluster(r *hooksv1alpha1.ReconcileClusterResponse) error {
 	}
 	domains := r.GetFailureDomains()
 	if len(domains) > limits.FailureDomains {
-		return bad("failureDomains: %d are more than the %d that are allowed", len(domains), limits.FailureDomains)
+		return bad("failureDomains: has %d entries, but at most %d are allowed", len(domains), limits.FailureDomains)
 	}
 	seen := map[string]bool{}
 	for i, d := range domains {
@@ -190,7 +190,7 @@ func checkPrefix(s string) error {
 
 func checkAddresses(at string, addresses []*hooksv1alpha1.MachineAddress) *Error {
 	if len(addresses) > limits.MachineAddresses {
-		return bad("%s: %d are more than the %d that are allowed", at, len(addresses), limits.MachineAddresses)
+		return bad("%s: has %d entries, but at most %d are allowed", at, len(addresses), limits.MachineAddresses)
 	}
 	for i, a := range addresses {
 		if !slices.Contains(addressTypes, clusterv1.MachineAddressType(a.GetType())) {

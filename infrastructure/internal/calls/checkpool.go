@@ -17,7 +17,7 @@ func checkPool(r *hooksv1alpha1.ReconcileMachinePoolResponse, prefix string, kno
 	}
 	switch n := len(r.GetInstances()); {
 	case n > limits.Instances:
-		return bad("instances: %d are more than the %d that are allowed", n, limits.Instances)
+		return bad("instances: has %d entries, but at most %d are allowed", n, limits.Instances)
 	case r.InstanceCount == nil:
 		return refused(infrav1.IncompleteListReason,
 			"instanceCount is missing: without it, a list that was cut looks like a complete one")

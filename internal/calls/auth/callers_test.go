@@ -54,7 +54,7 @@ func TestCallersRefuseMistakes(t *testing.T) {
 		"LongestName":     {header + "- {name: " + strings.Repeat("a", limits.CallerNameBytes) + ", token: " + someToken + ", hooks: [\"*\"]}", ""},
 		"LongName":        {header + "- {name: " + strings.Repeat("a", limits.CallerNameBytes+1) + ", token: " + someToken + ", hooks: [\"*\"]}", "callers[0]: name: longer than 256 bytes"},
 		"SameName":        {header + "- {name: a, token: " + someToken + ", hooks: [\"*\"]}\n- {name: a, certificateNames: [b], hooks: [\"*\"]}", `callers[1]: name: "a" is there twice`},
-		"SameToken":       {header + "- {name: a, token: " + someToken + ", hooks: [\"*\"]}\n- {name: b, tokenSHA256: " + fmt.Sprintf("%x", sha256.Sum256([]byte(someToken))) + ", hooks: [\"*\"]}", `callers[1]: has the token of caller "a"`},
+		"SameToken":       {header + "- {name: a, token: " + someToken + ", hooks: [\"*\"]}\n- {name: b, tokenSHA256: " + fmt.Sprintf("%x", sha256.Sum256([]byte(someToken))) + ", hooks: [\"*\"]}", `callers[1]: has the same token as caller "a"`},
 		"NoHooks":         {header + "- {name: a, token: " + someToken + "}", `callers[0]: hooks: required: names of hooks, or "*" for all`},
 		"OtherHook":       {header + "- {name: a, token: " + someToken + ", hooks: [Dinner]}", `callers[0]: hooks: no hook "Dinner"`},
 		"Nothing":         {header + "- {name: a, hooks: [\"*\"]}", "callers[0]: has nothing to identify the caller by"},

@@ -51,7 +51,7 @@ func TestOnlyAllowedHostsAreCalled(t *testing.T) {
 func TestNamesAreCheckedAtEveryConnection(t *testing.T) {
 	s := newServer(t, newAuthority(t), answer(success), nil)
 	for next, want := range map[string]string{
-		"169.254.169.254": `handler "v.acme": call extension: address of the host is link-local, where no extension may be`,
+		"169.254.169.254": `handler "v.acme": call extension: address of the host is link-local, where extensions are not allowed`,
 		"127.1.1.1":       notAllowed,
 	} {
 		var lookups atomic.Int32

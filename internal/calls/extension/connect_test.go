@@ -69,7 +69,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		"expired":           {"the text must not have the time in it", withTLS(expired), nil, "certificate not trusted: expired or not yet valid"},
 		"old TLS":           {"TLS 1.1 is not spoken any more", withTLS(old), nil, "TLS handshake refused: protocol version not supported"},
 		"no TLS":            {"HTTP without S", registry.ClientConfig{URL: "https://" + plain.Listener.Addr().String()}, nil, "the server does not speak TLS"},
-		"bad CA":            {"a caBundle without a certificate", registry.ClientConfig{URL: good.URL, CABundle: []byte(noCertificate)}, nil, "caBundle: no valid certificate in PEM in it"},
+		"bad CA":            {"a caBundle without a certificate", registry.ClientConfig{URL: good.URL, CABundle: []byte(noCertificate)}, nil, "caBundle: contains no valid PEM certificate"},
 		"bad URL":           {"not https", registry.ClientConfig{URL: "http://127.0.0.1"}, nil, `url: must begin with https://, not with "http"`},
 	} {
 		t.Run(name, func(t *testing.T) {

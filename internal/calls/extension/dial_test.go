@@ -26,7 +26,7 @@ func TestAddressesThatNoExtensionMayHave(t *testing.T) {
 	for address, is := range map[string]string{
 		"169.254.169.254": "link-local", "::ffff:169.254.169.254": "link-local", "fe80::1%eth0": "link-local", "ff02::1": "multicast", "::": "unspecified",
 	} {
-		want := `handler "v.acme": call extension: address of the host is ` + is + ", where no extension may be"
+		want := `handler "v.acme": call extension: address of the host is ` + is + ", where extensions are not allowed"
 		r := newREST(t, Config{LookupHost: resolver(address)})
 		m, err := call(t.Context(), r, newCall(atHost(s.cc, "ext.example")))
 		wantError(t, address, m, err, hook.Unreachable, want)
@@ -108,7 +108,7 @@ func TestTheNextAddressIsTriedWhenOneRefuses(t *testing.T) {
 	for range 3 {
 		m, err := call(t.Context(), r, newCall(atHost(s.cc, "ext.example")))
 		wantError(t, "two faults", m, err, hook.Unreachable,
-			`handler "v.acme": call extension: address of the host is link-local, where no extension may be`)
+			`handler "v.acme": call extension: address of the host is link-local, where extensions are not allowed`)
 	}
 }
 

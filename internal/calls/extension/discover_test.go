@@ -126,7 +126,7 @@ func TestDiscoverFails(t *testing.T) {
 
 	s.cc.CABundle = []byte("no certificate")
 	_, err = r.Discover(t.Context(), s.cc)
-	wantError(t, "no authority", nil, err, hook.Unreachable, "discover handlers: caBundle: no valid certificate in PEM in it")
+	wantError(t, "no authority", nil, err, hook.Unreachable, "discover handlers: caBundle: contains no valid PEM certificate")
 
 	s = newServer(t, a, func(_ http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)

@@ -14,7 +14,7 @@ import (
 
 // An answer to discovery has at most as many elements as any answer, over gRPC and REST, and one with more is not built.
 func TestDiscoveryWithTooManyElements(t *testing.T) {
-	const want = "discover handlers: answer: has more than 100000 elements of lists and maps and unknown members, counted together"
+	const want = "discover handlers: answer: has more than 100000 list elements, map entries and unknown members in total"
 	ca := newAuthority(t)
 	handlers := make([]*hooksv1alpha1.ExtensionHandler, limits.Elements+1)
 	for i := range handlers {

@@ -108,7 +108,7 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 		return nil, err
 	}
 	if e.Scheme == endpoint.GRPC && len(cc.CABundle) > 0 {
-		return nil, errors.New("caBundle: there is no TLS with grpc://; use grpcs://, or leave out the caBundle")
+		return nil, errors.New("caBundle: there is no TLS with grpc://; use grpcs://, or remove the caBundle")
 	}
 	partner := config.partners.of(e, cc.CABundle)
 	resolvers := &hostResolvers{

@@ -132,7 +132,7 @@ func TestGRPCUnknownStatus(t *testing.T) {
 
 // A host that resolves to a forbidden address is not called over gRPC either, nor are such endpoints of a Service.
 func TestGRPCForbiddenAddresses(t *testing.T) {
-	const want = `handler "v.acme": call extension: address of the host is link-local, where no extension may be`
+	const want = `handler "v.acme": call extension: address of the host is link-local, where extensions are not allowed`
 	g := newGRPC(t, Config{LookupHost: resolver("::ffff:169.254.169.254")})
 	m, err := callGRPC(t.Context(), g, newCall(registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://ext.example:443"}))
 	wantError(t, "the name is harmless", m, err, hook.Unreachable, want)

@@ -232,7 +232,7 @@ func TestGRPCErrors(t *testing.T) {
 			"the server does not speak gRPC: is it a REST extension?"},
 		"no socket": {"the extension has not started", registry.ClientConfig{Protocol: registry.GRPC, URL: "unix:///nowhere/extension.sock"}, hook.Unreachable, "there is no such socket"},
 		"link-local": {"where clouds keep credentials", registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://169.254.169.254:443"}, hook.Unreachable,
-			"address of the host is link-local, where no extension may be"},
+			"address of the host is link-local, where extensions are not allowed"},
 		"other services": {"a server that is no extension", newAuthor(t, ca, nil, notServingNothing), hook.BadResponse,
 			"answered Unimplemented: it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"},
 		"not serving":        {"the health service says no", newAuthor(t, ca, &author{}, notServing), hook.Unreachable, "the extension says that it is not serving"},

@@ -148,7 +148,7 @@ func parse(cc registry.ClientConfig) (*endpoint.Endpoint, *x509.CertPool, error)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(cc.CABundle) {
-		return nil, nil, errors.New("caBundle: it contains no valid PEM certificate")
+		return nil, nil, errors.New("caBundle: contains no valid PEM certificate")
 	}
 	return e, roots, nil
 }

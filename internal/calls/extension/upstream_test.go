@@ -96,7 +96,7 @@ var refusals = []struct {
 		body: `{"status":"Success"}` + strings.Repeat(" ", limits.BodyBytes),
 	},
 	{
-		what: "more than 100,000 elements", text: "answer: has more than 100000 elements of lists and maps and unknown members, counted together",
+		what: "more than 100,000 elements", text: "answer: has more than 100000 list elements, map entries and unknown members in total",
 		why:  "the same",
 		body: `{"status":"Success","items":[` + strings.Repeat(`{},`, limits.Elements) + `{}]}`, patches: true,
 	},

@@ -207,8 +207,8 @@ func (c *Compiler) program(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
 		return nil, err
 	}
 	if cost.Min > CostLimit && cost.Min < unknownCost {
-		return nil, fmt.Errorf("has an estimated cost of up to %d, but the limit is %d: use shorter lists, or nest fewer of "+
-			"them", cost.Min, uint64(CostLimit))
+		return nil, fmt.Errorf("costs at least %d, but the limit is %d: use shorter lists, or nest fewer of them",
+			cost.Min, uint64(CostLimit))
 	}
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once

@@ -134,7 +134,7 @@ func TestCompileErrorsNameThePosition(t *testing.T) {
 		},
 		"Syntax":  {"what does not parse", "request.a ==", "line 1, column 13: Syntax error"},
 		"Types":   {"what cannot be", "1 + 'a' == 2", "line 1, column 3: found no matching overload for '_+_'"},
-		"NotBool": {"what can never be true or false", "'yes'", "must be true or false, and is of type string"},
+		"NotBool": {"what can never be true or false", "'yes'", "must be true or false, but is of type string"},
 		"Regex": {
 			"a literal that is not a regular expression", "'a'.matches('(')",
 			"line 1, column 13: invalid matches argument",

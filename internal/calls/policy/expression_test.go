@@ -113,7 +113,7 @@ func TestExpressionRefuses(t *testing.T) {
 		kind           policy.Kind
 		want           string
 	}{
-		"NoObject":     {"a list is no object", `[1]`, policy.Object, "must be an object, and is of type list(int)"},
+		"NoObject":     {"a list is no object", `[1]`, policy.Object, "must be an object, but is of type list(int)"},
 		"ItemMember":   {"items have the members of their messages", `item.holder.kind == ""`, policy.Bool, "undefined field 'holder'"},
 		"HolderMember": {"and so have their holders", `item.holderReference.nam`, policy.JSON, "undefined field 'nam'"},
 		"MixedList":    {"a condition is not about values of different types", `1 in [1, "a"]`, policy.Bool, "expected type 'int' but found 'string'"},

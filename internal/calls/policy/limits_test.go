@@ -175,8 +175,8 @@ func TestCostAtCompileTime(t *testing.T) {
 	}
 	for expression, want := range map[string]string{
 		nested(3):                            "",
-		nested(6):                            "costs up to 16666653, and may cost at most 1000000: use shorter lists, or nest fewer of them",
-		"lists.range(1000000000).size() > 0": "costs up to 1000000013",
+		nested(6):                            "costs at least 16666653, but the limit is 1000000: use shorter lists, or nest fewer of them",
+		"lists.range(1000000000).size() > 0": "costs at least 1000000013",
 		"lists.range(request.a.size()).all(i, i < 5)":                     "",
 		"lists.range(request.a.size()).map(i, string(i)).join(',') != ''": "",
 		"request.a.all(a, request.a.all(b, request.a.all(c, c > b)))":     "",

@@ -149,7 +149,7 @@ func TestRefusedStreams(t *testing.T) {
 	}{
 		"handler": {Order{"x.acme", time.Hour, 1}, 404, "there is no such handler"},
 		"none":    {Order{"", time.Hour, 1}, 400, "want the name of a handler"},
-		"time":    {Order{"h.acme", limits.RecordStreamTime + 1, 1}, 400, "want a time of at most 24h0m0s"},
+		"time":    {Order{"h.acme", limits.RecordStreamTime + 1, 1}, 400, "want a duration of at most 24h0m0s"},
 		"bytes":   {Order{"h.acme", time.Hour, 0}, 400, "want at most 1024 MiB"},
 	} {
 		status, lines := record(t, server, tc.order)

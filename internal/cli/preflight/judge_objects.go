@@ -43,8 +43,8 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	case now.ObjectVersion == "":
 		f := about(x, h, Warn, ruleNotStated)
 		older := slices.DeleteFunc(ever, func(v string) bool { return v == sent.ObjectVersion })
-		f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, older releases of it sent them as %s, and nothing states which "+
-			"version the handler understands",
+		f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, older releases sent them as %s, and nothing states "+
+			"which version the handler understands",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, strings.Join(older, ", "))
 		f.Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION, " +
 			"or state what the handler understands with clusterAPIVersion in an ExtensionPolicy"
@@ -57,8 +57,8 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	}
 	o.unstated = true
 	f := about(x, h, Break, ruleObjectsChange)
-	f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, Cluster API %s sends them as %s, and nothing states which version "+
-		"the handler understands: it would read members that are not there",
+	f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, Cluster API %s sends them as %s, and nothing states which "+
+		"version the handler understands: it would read members that are not there",
 		t.From.Name, plural(now.Kind), now.ObjectVersion, t.ClusterAPI.Name, sent.ObjectVersion)
 	if sent.Kind == "ClusterClassVariable" {
 		f = about(x, h, Degrade, ruleVariables)
@@ -194,7 +194,8 @@ func (t *Target) fine(h *Handler) string {
 		return fmt.Sprintf("Cluster API %s sends %s of %s, as %s does",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, t.From.Name)
 	}
-	return fmt.Sprintf("every version of Cluster API that calls the hook sends %s of %s", plural(sent.Kind), sent.ObjectVersion)
+	return fmt.Sprintf("every release of Cluster API that calls the hook sends %s of %s", plural(sent.Kind),
+		sent.ObjectVersion)
 }
 
 func plural(kind string) string { return kind + "s" }

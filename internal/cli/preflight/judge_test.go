@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 			reason: "an extension of v1.12 would read members that are not there", targets: []string{"cluster-api=v1.14.0"}, from: "v1.12.4",
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("patch", "GeneratePatches")},
 			want:     []string{change + "create", "ok ok patch"},
-			problem:  "Cluster API v1.12 sends Clusters as v1beta1, v1.14 sends them as v1beta2, and nothing states which version the handler understands: it would read members that are not there",
+			problem:  "Cluster API v1.12 sends Clusters as v1beta1, Cluster API v1.14 sends them as v1beta2, and nothing states which version the handler understands: it would read members that are not there",
 			remedy:   "if the extension was built for v1beta1, apply ExtensionPolicy acme-cluster-api; if it understands v1beta2, state that instead",
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
@@ -149,7 +149,7 @@ func TestJudge(t *testing.T) {
 			reason: "without a statement and without --from, it is not known", targets: []string{"cluster-api=v1.14.0"},
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("variables", "DiscoverVariables"), handler("can", "CanUpdateMachine"), handler("patch", "GeneratePatches")},
 			want:     []string{"warn not-stated create", "warn not-stated variables", "ok ok can", "ok ok patch"},
-			problem:  "Cluster API v1.14 sends Clusters as v1beta2, older ones sent them as v1beta1, and nothing states which version the handler understands",
+			problem:  "Cluster API v1.14 sends Clusters as v1beta2, older releases sent them as v1beta1, and nothing states which version the handler understands",
 			remedy:   "say which Cluster API runs now with --from cluster-api=VERSION, or state what the handler understands with clusterAPIVersion in an ExtensionPolicy",
 		},
 		"NotCalledNow": {

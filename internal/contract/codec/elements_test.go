@@ -59,7 +59,7 @@ func TestElementsLimit(t *testing.T) {
 				t.Errorf("%d elements: %v", most, err)
 			}
 			err := c.Decode([]byte(tc.body(most-extra+1)), tc.into.ProtoReflect().New().Interface())
-			if !errors.Is(err, ErrTooMany) || err.Error() != "has more than 100000 elements of lists and maps and unknown members, counted together" {
+			if !errors.Is(err, ErrTooMany) || err.Error() != "has more than 100000 list elements, map entries and unknown members in total" {
 				t.Errorf("%d elements: got %v", most+1, err)
 			}
 		})

@@ -50,7 +50,7 @@ func TestObjectElementsLimit(t *testing.T) {
 			if allowed && err != nil {
 				t.Errorf("%s: %d elements: %v", name, n, err)
 			}
-			const want = "convert cluster to v1beta1: it has more than 50000 elements of lists and maps and unknown members, counted together"
+			const want = "convert cluster to v1beta1: it has more than 50000 list elements, map entries and unknown members in total"
 			if !allowed && (hook.KindOf(err) != hook.TooLarge || err.Error() != want) {
 				t.Errorf("%s: %d elements: got %v", name, n, err)
 			}
@@ -226,7 +226,7 @@ func TestVariablesLimit(t *testing.T) {
 		want     string
 	}{
 		"as many as allowed": {withOld(limits.ObjectElements - 2), limits.ObjectElements * jsonpatch.MemberCost, ""},
-		"more":               {withOld(limits.ObjectElements), 0, "convert the metadata of variables: it has more than 50000 elements of lists and maps and unknown members, counted together"},
+		"more":               {withOld(limits.ObjectElements), 0, "convert the metadata of variables: it has more than 50000 list elements, map entries and unknown members in total"},
 		"text":               {hub, 1 << 20, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -394,19 +394,19 @@ func TestObjectErrors(t *testing.T) {
 			reason: "encoding/json refuses it too",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"port":1.0}}}`,
 			to:     V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a whole number of 32 bits`,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a 32-bit integer`,
 		},
 		"a whole number with an exponent": {
 			reason: "encoding/json refuses it too",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"port":1e1}}}`,
 			to:     V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a whole number of 32 bits`,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a 32-bit integer`,
 		},
 		"a number of 64 bits that is too large": {
 			reason: "it would be another one",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","status":{"observedGeneration":9223372036854775808}}`,
 			to:     V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: status.observedGeneration is not a whole number of 64 bits`,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: status.observedGeneration is not a 64-bit integer`,
 		},
 		"another kind": {
 			reason: "it would be read as something that it is not",
@@ -436,7 +436,7 @@ func TestObjectErrors(t *testing.T) {
 			reason: "it would be another one",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"port":2147483648}}}`,
 			to:     V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a whole number of 32 bits`,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a 32-bit integer`,
 		},
 		"not JSON": {
 			reason: "gRPC callers can send any bytes",

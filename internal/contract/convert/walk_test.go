@@ -73,7 +73,7 @@ func TestMismatches(t *testing.T) {
 		`{"status":{"failureDomains":[]}}`:                                                    "status.failureDomains is not an object",
 		`{"status":{"failureDomains":{"a":{"controlPlane":0}}}}`:                              "status.failureDomains[*].controlPlane is not true or false",
 		`{"spec":{"controlPlaneEndpoint":{"port":"1"}}}`:                                      "spec.controlPlaneEndpoint.port is not a number",
-		`{"spec":{"controlPlaneEndpoint":{"port":-1.5}}}`:                                     "spec.controlPlaneEndpoint.port is not a whole number of 32 bits",
+		`{"spec":{"controlPlaneEndpoint":{"port":-1.5}}}`:                                     "spec.controlPlaneEndpoint.port is not a 32-bit integer",
 		`{"status":{"conditions":[{},{"lastTransitionTime":"now"}]}}`:                         "status.conditions[*].lastTransitionTime is not a time like 2006-01-02T15:04:05Z",
 		`{"spec":{"topology":{"controlPlane":{"nodeDrainTimeout":"1"}}}}`:                     "spec.topology.controlPlane.nodeDrainTimeout is not a duration like 5m0s",
 		`{"spec":{"topology":{"controlPlane":{"machineHealthCheck":{"maxUnhealthy":true}}}}}`: "spec.topology.controlPlane.machineHealthCheck.maxUnhealthy is not a whole number or a string",

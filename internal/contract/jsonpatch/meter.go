@@ -54,8 +54,7 @@ func (m *Meter) Text(bytes int) error { return m.add(bytes) }
 // Element counts an element of a list, an entry of a map, or an unknown member.
 func (m *Meter) Element(bytes int) error {
 	if m.elements++; m.elements > limits.ObjectElements {
-		return hook.Errorf(hook.TooLarge, "it has more than %d elements of lists and maps and unknown members, "+
-			"counted together",
+		return hook.Errorf(hook.TooLarge, "it has more than %d list elements, map entries and unknown members in total",
 			limits.ObjectElements)
 	}
 	return m.add(bytes)

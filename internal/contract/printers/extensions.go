@@ -243,7 +243,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 			"that can be connected to")
 	}
 	t.Row("Server circuit:", circuitOf(x, g.Now))
-	t.Row("Calls now:", fmt.Sprintf("%d of %d in flight, %d of %d waiting",
+	t.Row("Calls now:", fmt.Sprintf("%d in flight (limit %d), %d waiting (limit %d)",
 		x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
 	t.Row("Calls:", CallsOf(&x.Calls, g.Window))
 	if err := t.Flush(); err != nil {

@@ -27,7 +27,7 @@ const maskedData = "Kioq"
 const workPart = 16
 
 // errTooMuchWork means that a text has so many secrets within one another that redacting it would take too long.
-var errTooMuchWork = errors.New("the text has secrets that are nested too deeply")
+var errTooMuchWork = errors.New("the text has too many secrets nested in one another")
 
 var errTooDeep = fmt.Errorf("the text has values nested more than %d levels deep", limits.JSONDepth)
 

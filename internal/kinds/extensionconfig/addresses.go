@@ -58,7 +58,8 @@ func (a Addresses) Services() []string {
 // Check returns an error if a valid URL leads to this gateway.
 func (a Addresses) Check(raw string) error {
 	if a.has(raw) {
-		return fmt.Errorf("%s is this gateway, which would call itself endlessly; give the address of the extension instead", raw)
+		return fmt.Errorf("%s is this gateway, which would call itself endlessly; give the address of the extension "+
+			"instead", raw)
 	}
 	return nil
 }

@@ -205,7 +205,7 @@ func TestJudge(t *testing.T) {
 			[]registry.Chain{of("c", "GeneratePatches", false, "p.acme")}, kinds.Verdict{Reason: "Ready", Message: "Calls go to 1 handler"}, "True",
 		},
 		"an optional step is not": {
-			[]registry.Chain{of("c", "GeneratePatches", false, "p.acme", "x.none?")}, kinds.Verdict{Reason: "Ready", Message: "Calls go to 1 handler, and pass over 1 that are not registered"}, "True",
+			[]registry.Chain{of("c", "GeneratePatches", false, "p.acme", "x.none?")}, kinds.Verdict{Reason: "Ready", Message: "Calls go to 1 handler, and skip 1 that are not registered"}, "True",
 		},
 		"the name of an ExtensionConfig, which it precedes": {
 			[]registry.Chain{of("acme", "GeneratePatches", false, "p.acme")}, kinds.Verdict{Reason: "Ready", Message: "Calls go to 1 handler"}, "True",

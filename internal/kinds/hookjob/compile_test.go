@@ -64,7 +64,7 @@ func TestMistakes(t *testing.T) {
 		"NoHook":        {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", `""`, 1), "spec.hook: Required value: must be the name of a hook"},
 		"Misspelt":      {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "BeforeClusterUpgrad", 1), `spec.hook: Invalid value: "BeforeClusterUpgrad": no hook that a Job can answer has this name: did you mean "BeforeClusterUpgrade"?`},
 		"OtherHook":     {"a Job makes no patches", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "GeneratePatches", 1), `spec.hook: Unsupported value: "GeneratePatches": supported values: "`},
-		"Once":          {"once is a text", jobs, strings.Replace(valid, `request.cluster.metadata.uid + "/" + request.toKubernetesVersion`, "1 + 1", 1), "spec.once: Invalid value: must be a text, and is of type int"},
+		"Once":          {"once is a text", jobs, strings.Replace(valid, `request.cluster.metadata.uid + "/" + request.toKubernetesVersion`, "1 + 1", 1), "spec.once: Invalid value: must be a text, but is of type int"},
 		"UnknownMember": {"once is checked with the types of the hook", jobs, strings.Replace(valid, "toKubernetesVersion", "to", 1), "spec.once: Invalid value: "},
 		"Namespace":     {"", jobs, valid + "namespace: kube-system\n", `spec.namespace: Unsupported value: "kube-system": supported values: "jobs", "Cluster"`},
 		"Retry":         {"", jobs, valid + "retryAfterSeconds: 0\n", "spec.retryAfterSeconds: Invalid value: 0: must be between 1 and 86400"},

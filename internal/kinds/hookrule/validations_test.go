@@ -70,7 +70,7 @@ func TestValidationsFail(t *testing.T) {
 			`HookRule "r": spec.validations[0].if: the expression fails for this request: no such key: none`},
 		"Item": {"and so is the item", "- {if: 'false', message: '\"m\"'}\n" +
 			`- {selector: {kind: CloudClusterTemplate}, if: "true", message: variables.quota}`,
-			`HookRule "r": spec.validations[1].message: the value of the expression is not text for this request, for item Cluster n/c spec.infrastructureRef`},
+			`HookRule "r": spec.validations[1].message: for this request, the value of the expression is not text, for item Cluster n/c spec.infrastructureRef`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := validated(t, tc.spec)
@@ -85,7 +85,7 @@ func TestValidationsRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, spec, want string }{
 		"None":    {"a rule says something", `validations: []`, `spec.validations: Required value: must have a validation`},
 		"Both":    {"in one way", `validations: [{if: "true", unless: "true", message: '"m"'}]`, `spec.validations[0]: Required value: must have one of if and unless`},
-		"Message": {"a message is a text", `validations: [{if: "true", message: "1"}]`, `spec.validations[0].message: Invalid value: must be a text, and is of type int`},
+		"Message": {"a message is a text", `validations: [{if: "true", message: "1"}]`, `spec.validations[0].message: Invalid value: must be a text, but is of type int`},
 		"Item":    {"there is an item where one is selected", `validations: [{if: item.uid == "", message: '"m"'}]`, `spec.validations[0].if: Invalid value: line 1, column 1: undeclared reference to 'item'`},
 		"Clock":   {"a topology is valid at any time", `validations: [{if: now == now, message: '"m"'}]`, `spec.validations[0].if: Invalid value: line 1, column 1: undeclared reference to 'now'`},
 		"Selects": {"a selector selects something", `validations: [{selector: {}, if: "true", message: '"m"'}]`, `spec.validations[0].selector.kind: Required value: must be the kind of the templates`},

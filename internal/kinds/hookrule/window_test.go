@@ -145,7 +145,7 @@ func TestOrderOfDecisions(t *testing.T) {
 
 func TestMistakesOfWindows(t *testing.T) {
 	const zone = `must be the name of a time zone, such as Europe/Berlin`
-	const length = `must be a time such as 4h or 90m, between 1m and 744h`
+	const length = `must be a duration such as 4h or 90m, between 1m and 744h`
 	for name, tc := range map[string]struct{ windows, want string }{
 		"NoCron":    {`{duration: 1h}`, `spec.windows[0].cron: Required value: must have the five fields of cron`},
 		"Fields":    {`{cron: "0 2 * *", duration: 1h}`, `spec.windows[0].cron: Invalid value: "0 2 * *": expected exactly 5 fields, found 4: [0 2 * *]`},

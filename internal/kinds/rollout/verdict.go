@@ -16,7 +16,7 @@ func Judge(s *registry.Snapshot, of *registry.Rollout) kinds.Verdict {
 	for _, name := range []string{of.Name, of.Stable, of.Candidate} {
 		if first, _ := s.MemberOf(name); name != "" && first != nil && first.Name != of.Name {
 			return kinds.Verdictf(v1alpha1.ConflictedReason, "Calls fail: %q belongs to %s, too: an ExtensionConfig "+
-				"can be in one ExtensionRollout only", name, first)
+				"can be in only one ExtensionRollout", name, first)
 		}
 	}
 	if _, known := s.Registration(of.Stable); !known {

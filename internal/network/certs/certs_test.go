@@ -90,7 +90,7 @@ func TestCertificatesAreValidToTheirLastSecond(t *testing.T) {
 		}
 	}
 	for _, at := range []time.Time{begin.Add(-1), end.Add(1)} {
-		if err := checkValidity(c, at); err == nil || err.Error() != "is valid from 2026-01-02T03:04:05Z to 2026-02-03T04:05:06Z only: replace it" {
+		if err := checkValidity(c, at); err == nil || err.Error() != "is valid only from 2026-01-02T03:04:05Z to 2026-02-03T04:05:06Z: replace it" {
 			t.Errorf("at %s: %v", at, err)
 		}
 	}

@@ -126,7 +126,7 @@ func unreachable(err error) *Failure {
 	case errors.Is(err, ErrOverhead):
 		return &Failure{Reason: Broken, Text: ErrOverhead.Error()}
 	case errors.As(err, &forbidden):
-		return &Failure{Text: fmt.Sprintf("address of the host is %s, and extensions are not allowed at that address", forbidden.Reason)}
+		return &Failure{Text: fmt.Sprintf("address of the host is %s, where extensions are not allowed", forbidden.Reason)}
 	case errors.Is(err, ErrNotAllowed):
 		return &Failure{Text: "the gateway may not call this host: the gateway's operator can add it to " +
 			"--allowed-extension-hosts"}

@@ -32,7 +32,7 @@ func TestClassify(t *testing.T) {
 		want      string
 		temporary bool
 	}{
-		"forbidden":        {dial(&ForbiddenError{Address: netip.MustParseAddr("224.0.0.1"), Reason: "multicast"}), "address of the host is multicast, where no extension may be", false},
+		"forbidden":        {dial(&ForbiddenError{Address: netip.MustParseAddr("224.0.0.1"), Reason: "multicast"}), "address of the host is multicast, where extensions are not allowed", false},
 		"proxy":            {&ProxyError{Code: 407}, "proxy answered 407 Proxy Authentication Required", false},
 		"proxy, no name":   {&ProxyError{Code: 599}, "proxy answered 599", false},
 		"no host":          {&net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}, "host name not found", false},
@@ -61,7 +61,7 @@ func TestClassify(t *testing.T) {
 		"no TLS":           {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "the server does not speak TLS", false},
 		"alert":            {&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "TLS handshake refused: bad certificate", false},
 		"other of TLS":     {errors.New("tls: invalid signature by the server certificate"), "TLS handshake did not work", false},
-		"several":          {errors.Join(call("connect", syscall.ECONNREFUSED), dial(&ForbiddenError{Reason: "link-local"})), "address of the host is link-local, where no extension may be", false},
+		"several":          {errors.Join(call("connect", syscall.ECONNREFUSED), dial(&ForbiddenError{Reason: "link-local"})), "address of the host is link-local, where extensions are not allowed", false},
 		"several, reverse": {errors.Join(dial(timeoutError{}), call("connect", syscall.ECONNREFUSED)), "connection refused", true},
 	} {
 		f := Classify(tc.err)

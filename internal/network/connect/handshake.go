@@ -22,7 +22,7 @@ var (
 	// errPlainText reports a server without TLS that answers in text, perhaps HTTP/1.1. HTTP/2 begins with a zero byte.
 	errPlainText = errors.New("the server answers in text, not in HTTP/2")
 	// errNoGreeting reports a server that hangs up, or sends a TLS alert, after the preface of HTTP/2 without TLS.
-	errNoGreeting = errors.New("the server does not support HTTP/2 without TLS")
+	errNoGreeting = errors.New("the server does not answer HTTP/2 without TLS")
 	// errCertificateRequired is the alert of servers that require a certificate. With TLS 1.3, they send it when the
 	// handshake is over for the client, and whether the client sees it depends on timing.
 	errCertificateRequired = errors.New("tls: certificate required")

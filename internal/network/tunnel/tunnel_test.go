@@ -160,9 +160,9 @@ func TestErrors(t *testing.T) {
 		want   []string
 	}{
 		"NoPod": {nil, nil, gateway, []string{
-			"namespace hookgate-system has no Pod of a gateway", "--gateway NAMESPACE chooses another namespace"}},
+			"namespace hookgate-system has no gateway Pod", "--gateway NAMESPACE chooses another namespace"}},
 		"NoReadyPod": {[]corev1.Pod{unready}, nil, gateway, []string{
-			"no Pod of a gateway that is ready", "kubectl -n hookgate-system get pods -l app.kubernetes.io/name=hookgate"}},
+			"no gateway Pod that is ready", "kubectl -n hookgate-system get pods -l app.kubernetes.io/name=hookgate"}},
 		"NamedIsUnready": {[]corev1.Pod{unready}, nil, tunnel.Target{Namespace: "hookgate-system", Pod: "b"}, []string{
 			"Pod hookgate-system/b is not ready", "describe pod b"}},
 		"NamedIsMissing": {nil, nil, tunnel.Target{Namespace: "hookgate-system", Pod: "b"}, []string{

@@ -25,7 +25,7 @@ import (
 
 // ErrTooMany reports that a message has more elements than limits.Elements.
 var ErrTooMany = fmt.Errorf(
-	"has more than %d elements of lists and maps and unknown members, counted together", limits.Elements)
+	"has more than %d list elements, map entries and unknown members in total", limits.Elements)
 
 // Codec is gRPC's codec of protobuf messages, with a limit on their elements.
 type Codec struct {

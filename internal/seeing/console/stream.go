@@ -32,7 +32,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 		defer func() { <-h.streams }()
 	default:
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d pages are already following this gateway", maxStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d pages are already following this gateway", maxStreams),
+			http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

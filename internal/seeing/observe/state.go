@@ -116,7 +116,8 @@ func judgeHandler(e *handlerEvidence, server activity.Server) verdict {
 		return verdict{status.Failing, s.FailingSince, fmt.Sprintf("%d of %s failed lately: %s", s.Lately.Failures,
 			text.Plural(int(min(s.Lately.Calls, 1<<31)), "call"), s.Message)}
 	case isMost(s.Near, s.Lately.Near, s.Lately.Calls):
-		return verdict{status.Slow, s.SlowSince, fmt.Sprintf("lately, %d of %s took at least eight tenths of the timeout of %s",
+		return verdict{status.Slow, s.SlowSince, fmt.Sprintf(
+			"%d of %s lately took at least eight tenths of the timeout of %s",
 			s.Lately.Near, text.Plural(int(min(s.Lately.Calls, 1<<31)), "call"), e.timeout)}
 	case s.LastSuccess.IsZero():
 		return verdict{state: status.Unknown}

@@ -62,7 +62,7 @@ func TestStates(t *testing.T) {
 		"Recovered":      {reason: "the last call succeeded", server: up, seen: activity.Seen{LastSuccess: at(99), RecoveredAt: at(98), Lately: activity.Point{Calls: 10, Failures: 8}}, state: status.Up, since: 98, handler: status.Up},
 		"FailedLongAgo":  {reason: "what is not called is not judged for ever", server: up, seen: fails(1, 0, 0, 2, 2), state: status.Up, since: 1, handler: status.Up},
 		"CircuitOfOne":   {reason: "it is called no more", server: up, seen: fails(5, 5, 5, 40, 44), own: open(hook.Timeout, 44), state: status.Failing, since: 44, text: `a.acme: the handler's circuit is open: no room`, handler: status.Failing},
-		"Slow":           {reason: "its calls come near the timeout", server: up, seen: near(37, 37, 37), state: status.Slow, since: 50, text: `a.acme: 37 of 37 calls took eight tenths of its timeout of 10s or more lately`, handler: status.Slow},
+		"Slow":           {reason: "its calls come near the timeout", server: up, seen: near(37, 37, 37), state: status.Slow, since: 50, text: `a.acme: 37 of 37 calls lately took at least eight tenths of the timeout of 10s`, handler: status.Slow},
 		"OneSlow":        {reason: "one of many is chance", server: up, seen: near(1, 1, 37), state: status.Up, since: 1, handler: status.Up},
 		"SlowAndGone":    {reason: "the worst decides", server: gone, seen: near(37, 37, 37), state: status.Down, since: 95, text: "connection refused", handler: status.Down},
 		"SlowAndFailing": {reason: "timeouts are near the timeout, too", server: up, seen: func() activity.Seen { s := fails(5, 5, 5, 20, 99); s.Near, s.Lately.Near = 5, 5; return s }(), state: status.Failing, since: 20, text: `a.acme: 5 of 5 calls failed lately`, handler: status.Failing},

@@ -96,7 +96,8 @@ func (r *Reporter) listedElsewhere(name string) string {
 	all := r.listed()
 	for _, k := range slices.Backward(described()) {
 		if k.Shown.In.Pick(name, all, &status.Gateway{}) {
-			return fmt.Sprintf("%q is %s %s: use \"hookgate describe %s %s\"", name, article(k.Name), k.Name, k.Shown.Singular, name)
+			return fmt.Sprintf("%q is %s %s: use \"hookgate describe %s %s\"", name, article(k.Name), k.Name,
+				k.Shown.Singular, name)
 		}
 	}
 	return ""

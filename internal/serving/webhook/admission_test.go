@@ -83,7 +83,7 @@ func TestRefusalsOfExtensionConfigs(t *testing.T) {
 	}{
 		"CreateGood":        {nil, with(good), ""},
 		"CreateBad":         {nil, with(bad), refusal + `.url: Invalid value: "http://acme.example": must begin with https://, not with "http"`},
-		"CreateOwn":         {nil, with(own), refusal + ": Forbidden: https://GATEWAY.system.svc.cluster.local/x is this gateway, which would call itself without end; name the extension itself"},
+		"CreateOwn":         {nil, with(own), refusal + ": Forbidden: https://GATEWAY.system.svc.cluster.local/x is this gateway, which would call itself endlessly; give the address of the extension instead"},
 		"UpdateToBad":       {with(good), with(bad), refusal + ".url: Invalid value"},
 		"UpdateToOwn":       {with(good), with(own), refusal + ": Forbidden"},
 		"UpdateStaysBad":    {with(bad), with(bad, label), ""},

@@ -75,8 +75,8 @@ func TestRefusalsOfExtensionRollouts(t *testing.T) {
 		warning     string // a part of the only one
 	}{
 		"a new one":                      {movedTo{}, nil, newRollout("own", "v1", "new"), "", ""},
-		"the name of a member":           {movedTo{}, nil, newRollout("acme", "v1", ""), refused("acme", `[metadata.name: Invalid value: "acme": belongs to ExtensionRollout "roll", too: an ExtensionConfig can be in one`), ""},
-		"a member of another":            {movedTo{}, nil, newRollout("own", "acme", "mine"), refused("own", `[spec.stable: Invalid value: "acme": belongs to ExtensionRollout "roll", too: an ExtensionConfig can be in one ExtensionRollout only, spec.candidate: Invalid value: "mine": belongs to ExtensionRollout "taken"`), ""},
+		"the name of a member":           {movedTo{}, nil, newRollout("acme", "v1", ""), refused("acme", `[metadata.name: Invalid value: "acme": belongs to ExtensionRollout "roll", too: an ExtensionConfig can be in only one`), ""},
+		"a member of another":            {movedTo{}, nil, newRollout("own", "acme", "mine"), refused("own", `[spec.stable: Invalid value: "acme": belongs to ExtensionRollout "roll", too: an ExtensionConfig can be in only one ExtensionRollout, spec.candidate: Invalid value: "mine": belongs to ExtensionRollout "taken"`), ""},
 		"the name of a chain":            {movedTo{}, nil, newRollout("of", "v1", ""), refused("of", `metadata.name: Invalid value: "of": is the name of HandlerChain "of", too: choose another name`), ""},
 		"a mistake":                      {movedTo{}, nil, wrong, refused("roll", `spec.approved[0]: Invalid value: "a": must be namespace/name`), ""},
 		"no change of members":           {nil, roll, paused, "", ""},

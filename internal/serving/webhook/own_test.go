@@ -73,7 +73,7 @@ func TestRefusalsOfHookRules(t *testing.T) {
 	checkAdmissions(t, h, OwnPath(hookrule.Kind), map[string]admitted[*v1alpha1.HookRule]{
 		"it compiles":                    {nil, good, "", nil},
 		"an unknown member":              {nil, ruleOf("r", "request.nothing"), refused("r", "spec.fail[0].message: Invalid value: line 1, column 8: undefined field 'nothing'"), nil},
-		"an update to a mistake":         {good, ruleOf("r", "3"), refused("r", "spec.fail[0].message: Invalid value: must be a text, and is of type int"), nil},
+		"an update to a mistake":         {good, ruleOf("r", "3"), refused("r", "spec.fail[0].message: Invalid value: must be a text, but is of type int"), nil},
 		"the name of an ExtensionConfig": {nil, ruleOf("acme", `"no"`), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme", too: choose another name`), nil},
 		"the name of a chain":            {nil, ruleOf("of", `"no"`), refused("of", `metadata.name: Invalid value: "of": is the name of HandlerChain "of", too: choose another name`), nil},
 		"its label is a chain":           {nil, ruleOf("chained", `"no"`), refused("chained", `metadata.name: Invalid value: "chained": is in "rule--chained" the name of a HandlerChain, too`), nil},

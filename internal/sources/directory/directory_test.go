@@ -340,7 +340,7 @@ func TestDirectoryWarning(t *testing.T) {
 	}{
 		{"a.yaml", "kind: Nothing\n", "1 error", 1, "/a.yaml:1: "},
 		{"b.yaml", "# a comment\nkind: Nothing\n", "2 errors", 2, "/b.yaml:2: "},
-		{"c.yaml", strings.Repeat("kind: Nothing\n---\n", limits.Problems), fmt.Sprintf("%d errors, of which these are the first; the log has each", limits.Problems+2), limits.Problems, "/c.yaml:35: "},
+		{"c.yaml", strings.Repeat("kind: Nothing\n---\n", limits.Problems), fmt.Sprintf("%d errors, of which these are the first; the log has all of them", limits.Problems+2), limits.Problems, "/c.yaml:35: "},
 		{"c.yaml", "kind: " + strings.Repeat("N", 2*limits.ProblemBytes) + "\n", "3 errors", 3, "/c.yaml:1: "},
 	} {
 		writeFile(t, s.dir, step.file, step.content)

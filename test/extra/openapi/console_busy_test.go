@@ -52,7 +52,7 @@ func (busy) Gateway() *status.Gateway {
 		calls(120, 40, .5), handler("gate.approvals", "BeforeClusterUpgrade", status.Failing, "12 of 12 calls failed lately: 500: database is away", calls(60, 40, .5)),
 		handler("create.approvals", "BeforeClusterCreate", status.Up, "", calls(60, 0, .01)))
 	add("billing", status.Up, "", calls(3, 0, .002))
-	add("dns", status.Slow, "zone.dns: 9 of 10 calls took eight tenths of its timeout of 10s or more lately", calls(10, 0, 9.5))
+	add("dns", status.Slow, "zone.dns: 9 of 10 calls lately took at least eight tenths of the timeout of 10s", calls(10, 0, 9.5))
 	for i := range 24 {
 		add(fmt.Sprintf("fleet-addon-%02d", i), status.Up, "", calls(uint64(100*i), 0, .02))
 	}
