@@ -89,15 +89,16 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 			"grpc://127.0.0.1:9090, or unix:///run/extension.sock; its handlers keep their names")
 	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
 	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090",
-		"address for gRPC with TLS; port 0 chooses one; if empty, the default with --sidecar, gRPC is not served")
+		"address for gRPC with TLS; port 0 chooses one; if empty, which is the default with --sidecar, gRPC is not "+
+			"served")
 	f.StringVar(&o.certDir, "cert-dir", "",
 		"directory with tls.crt and tls.key; if it also has ca.crt, callers must show a certificate signed by "+
 			"that CA, or a token if the gateway checks tokens; the files are reloaded when they change")
 	f.StringSliceVar(&o.selfCertificates, "self-certificates", nil,
 		"make and renew certificates without cert-manager, in Secrets of the gateway's namespace, and write "+
-			"them to --cert-dir and --webhook-cert-dir; the value "+selfServers+" makes the gateway's own "+
-			"certificates and sets the caBundle of its webhooks; "+selfCallers+" also makes the CA of "+
-			"callers and their certificates; without "+selfCallers+", you put that CA into the Secret "+
+			"them to --cert-dir and --webhook-cert-dir; \""+selfServers+"\" makes the gateway's own "+
+			"certificates and sets the caBundle of its webhooks; \""+selfCallers+"\" also makes the CA and "+
+			"the certificates of callers; without \""+selfCallers+"\", you put that CA into the Secret "+
 			"hookgate-callers-ca")
 	f.DurationVar(&o.resync, "resync", time.Minute,
 		"how often the handlers of extensions are discovered again; 5s by default with --sidecar")
@@ -105,7 +106,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"how long a connection to an extension is used for new calls")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
 		"call extensions over HTTP/2 if they speak it; by default, HTTP/2 is used only for extensions without "+
-			"HTTP/1.1, because HTTP/1.1 is faster here")
+			"HTTP/1.1, because these calls are faster over HTTP/1.1")
 	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
 		"the only hosts that the gateway may call: host names, suffixes of host names such as .svc, addresses, "+
 			"networks such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for "+
@@ -113,7 +114,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 			"allowed, except for link-local and multicast addresses, which are never called")
 	f.StringVar(&o.gatewayID, "gateway-id", "",
 		"id by which the gateway recognizes calls and handlers that come back to it; all replicas of a gateway "+
-			"must have the same id, and other gateways another one; by default, replicas that share a Lease "+
+			"must have the same id, and each other gateway a different one; by default, replicas that share a Lease "+
 			"share an id, and any other process has an id of its own")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has begun to fail, so that load balancers notice")

@@ -42,11 +42,11 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.audiences, "kubernetes-token-audiences", nil,
 		"audiences to accept: a token must have one of them; by default, tokens must be for the API server")
 	f.IntVar(&o.limits.Rate, "max-calls-per-second", limits.CallerRate,
-		"most calls per second from one authenticated caller, or from one host if callers are not authenticated; 0 "+
-			"means no limit")
+		"maximum number of calls per second from one authenticated caller, or from one host if callers are not "+
+			"authenticated; 0 means no limit")
 	f.IntVar(&o.limits.InFlight, "max-calls-in-flight", limits.CallerCalls,
-		"most calls in flight from one authenticated caller, or from one host if callers are not authenticated; 0 means "+
-			"no limit")
+		"maximum number of calls in flight from one authenticated caller, or from one host if callers are not "+
+			"authenticated; 0 means no limit")
 	f.BoolVar(&o.anonymous, "allow-anonymous-callers", false,
 		"start on an address that is not loopback even if nothing authenticates callers: everyone who can "+
 			"connect can then read the answers of extensions, and make them act on any Cluster")

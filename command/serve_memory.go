@@ -24,9 +24,10 @@ type memoryOptions struct {
 
 func (o *memoryOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.limit, "memory-budget", "",
-		fmt.Sprintf("memory for all calls in flight together, such as 256Mi; at least %dMi; by default half of the "+
-			"process's memory limit (its container's, or GOMEMLIMIT), at most %dMi; without a limit, a sixteenth of the "+
-			"machine's memory, at most %dMi", budget.MinLimit>>20, memory.MaxBudget>>20, memory.MaxUnlimited>>20))
+		fmt.Sprintf("memory for all calls in flight together, such as 256Mi; at least %dMi; the default is half of "+
+			"the process's memory limit (its container's, or GOMEMLIMIT), but not more than %dMi; if there is no limit, "+
+			"the default is a sixteenth of the machine's memory, but not more than %dMi",
+			budget.MinLimit>>20, memory.MaxBudget>>20, memory.MaxUnlimited>>20))
 }
 
 // check returns an error of usage unless the budget is a quantity that is large enough.

@@ -41,8 +41,8 @@ func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 			"files are removed",
 			limits.LeastRecordBytes>>20))
 	f.StringArrayVar(&o.redact, "record-redact", nil,
-		"JSON pointer to values that recordings leave out, in addition to what looks like a secret, such as "+
-			"/items/*/object/spec/**/pin; * stands for any one token, ** for any number of tokens; may be given "+
+		"JSON pointer, such as /items/*/object/spec/**/pin, to values that recordings leave out in addition to "+
+			"what looks like a secret; * stands for any one token, ** for any number of tokens; may be given "+
 			"several times")
 }
 

@@ -158,7 +158,7 @@ var brokenExtensions = []broken{
 				out.Handlers = out.Handlers[1:]
 			}
 		}
-	}, "the handlers differ from the first time"},
+	}, "the handlers differ from those in the first answer"},
 	{"discovery.content", "answers Failure at times", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			if n%4 == 0 {
@@ -172,7 +172,7 @@ var brokenExtensions = []broken{
 				out.Handlers[1].TimeoutSeconds = proto.Int32(9)
 			}
 		}
-	}, "differ from the first time"},
+	}, "differ from those in the first answer"},
 	{"discovery.order", "announces in the order of a map", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			n %= len(out.Handlers)

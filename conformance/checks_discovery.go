@@ -85,7 +85,7 @@ var discoveryChecks = []Check{
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachAnnounced(func(a announced) string {
 				if _, ok := s.hookOf(a); !ok {
-					return fmt.Sprintf("there is no hook %q with handlers in apiVersion %q; want apiVersion %s",
+					return fmt.Sprintf("there is no hook %q that can have handlers in apiVersion %q; want apiVersion %s",
 						a.RequestHook.Hook, a.RequestHook.APIVersion, hook.APIVersion)
 				}
 				return ""
@@ -149,7 +149,7 @@ var discoveryChecks = []Check{
 				switch a.RequestHook.Hook {
 				case "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine":
 					if first, ok := seen[a.RequestHook.Hook]; ok {
-						return fmt.Sprintf("%s has the handler %q already: with two, Cluster API calls none",
+						return fmt.Sprintf("%s already has the handler %q: with two handlers, Cluster API calls neither",
 							a.RequestHook.Hook, first)
 					}
 					seen[a.RequestHook.Hook] = a.Name
@@ -232,11 +232,11 @@ func (s *session) rediscover(ctx context.Context, v *verdict, check func([]annou
 func otherHandlers(first, again []announced) string {
 	was, is := settled(first), settled(again)
 	if namesOf(was) != namesOf(is) {
-		return "the handlers differ from the first time: " + namesOf(is) + " after " + namesOf(was)
+		return "the handlers differ from those in the first answer: " + namesOf(is) + " after " + namesOf(was)
 	}
 	for i := range was {
 		if !reflect.DeepEqual(was[i], is[i]) {
-			return fmt.Sprintf("the values of the handler %q differ from the first time", is[i].Name)
+			return fmt.Sprintf("the values of the handler %q differ from those in the first answer", is[i].Name)
 		}
 	}
 	return ""

@@ -223,7 +223,7 @@ func (s *session) wrongHandler(a announced, of hook.GroupVersionHook, seen map[s
 	case seen[a.Name]:
 		return fmt.Sprintf("name %q is the name of another handler, too", a.Name)
 	case err != nil, !known, h.Group != of.Group, h.Singleton():
-		return fmt.Sprintf("there is no hook %q with handlers in apiVersion %q; want apiVersion %s",
+		return fmt.Sprintf("there is no hook %q that can have handlers in apiVersion %q; want apiVersion %s",
 			a.RequestHook.Hook, a.RequestHook.APIVersion, of.APIVersion())
 	case a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())):
 		return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)

@@ -138,7 +138,7 @@ func (s *Services) answerREST(
 func (s *Services) answer(ctx context.Context, req proto.Message) (answer proto.Message, err error) {
 	d, in := s.dispatcher, callFrom(ctx)
 	if in == nil {
-		return nil, outcome.Internal(fmt.Errorf("%T did not come through a front", req))
+		return nil, outcome.Internal(fmt.Errorf("%T did not come over REST or gRPC", req))
 	}
 	defer func() {
 		if answer == nil { // of an error or a panic

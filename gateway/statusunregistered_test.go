@@ -28,7 +28,7 @@ func TestStatusOfWhatIsNotServed(t *testing.T) {
 	f.observed.metrics.Report(&f.Reporter)
 	f.Observer.Discovered("down", "https://down.example", "Unreachable", false, errors.New("connection refused"))
 	messages := map[string]string{
-		"acme": "2 handlers are not served, because its policy does not allow their hooks",
+		"acme": "2 handlers are not served, because the ExtensionPolicy does not allow their hooks",
 		"down": "connection refused; calls to all handlers of a hook fail until its handlers are known",
 		"new":  "it was never discovered, and calls to all handlers of a hook are answered without it",
 	}

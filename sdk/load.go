@@ -110,7 +110,7 @@ func rawAt(m protoreflect.Message, path string) ([]byte, error) {
 		index, _ := step.(int)
 		if !isName {
 			if list == nil {
-				return nil, fmt.Errorf("path %q: [%d] does not follow a list", path, index)
+				return nil, fmt.Errorf("path %q: the value before [%d] is not a list", path, index)
 			}
 			if index >= list.Len() {
 				return nil, invalidf("%s: the request has no such element", path)
@@ -123,7 +123,7 @@ func rawAt(m protoreflect.Message, path string) ([]byte, error) {
 		case list != nil:
 			return nil, fmt.Errorf("path %q: the list before %s needs an index", path, name)
 		case f == nil || f.Message() == nil || f.IsMap():
-			return nil, fmt.Errorf("path %q: %s has no member %s with an object", path, m.Descriptor().Name(), name)
+			return nil, fmt.Errorf("path %q: %s has no member %s that is an object", path, m.Descriptor().Name(), name)
 		case f.IsList():
 			list = m.Get(f).List()
 		default:

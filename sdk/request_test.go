@@ -33,15 +33,15 @@ func TestLoad(t *testing.T) {
 		"null":            {&upgrade{Cluster: raw("null")}, "cluster", "cluster: want a JSON object", codes.InvalidArgument},
 		"another type":    {&upgrade{Cluster: raw(`{"n":"x"}`)}, "cluster", "cluster: json: invalid number literal, trying to unmarshal \"\\\"x\\\"\" into Number", codes.InvalidArgument},
 		"no such element": {templates, "items[1].object", "items[1].object: the request has no such element", codes.InvalidArgument},
-		"no such member":  {update, "machine", `path "machine": CanUpdateMachineRequest has no member machine with an object`, codes.Unknown},
+		"no such member":  {update, "machine", `path "machine": CanUpdateMachineRequest has no member machine that is an object`, codes.Unknown},
 		"name of the proto": {
 			update, "current.infrastructure_machine",
-			`path "current.infrastructure_machine": CanUpdateMachineRequestObjects has no member infrastructure_machine with an object`, codes.Unknown,
+			`path "current.infrastructure_machine": CanUpdateMachineRequestObjects has no member infrastructure_machine that is an object`, codes.Unknown,
 		},
 		"not down to JSON":   {update, "current", `path "current": there is no JSON`, codes.Unknown},
 		"a list":             {templates, "items", `path "items": there is no JSON`, codes.Unknown},
 		"without an index":   {templates, "items.object", `path "items.object": the list before object needs an index`, codes.Unknown},
-		"index of no list":   {update, "current[0]", `path "current[0]": [0] does not follow a list`, codes.Unknown},
+		"index of no list":   {update, "current[0]", `path "current[0]": the value before [0] is not a list`, codes.Unknown},
 		"no path":            {update, "", `path "": want names and indexes like items[0].object`, codes.Unknown},
 		"index out of range": {templates, "items[9999999999].object", `path "items[9999999999].object": want names and indexes like items[0].object`, codes.Unknown},
 	} {

@@ -86,7 +86,7 @@ func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "hookgate-render [cluster/NAME]",
 		Version:           ownVersion(),
-		Short:             "Show what Cluster API makes of a Cluster, with the patches of its extensions",
+		Short:             "Show the objects that Cluster API generates from a Cluster, with the patches of its extensions",
 		Long:              renderflags.Long,
 		Example:           renderflags.Example,
 		Args:              cobra.MaximumNArgs(1),

@@ -88,7 +88,7 @@ func (o *options) check() error {
 	case !slices.Contains([]string{"", "yaml", "json", "table"}, o.output):
 		return fmt.Errorf("--output %q: want yaml, json or table", o.output)
 	case o.side.server != "" && o.side.extensionConfigs != "", a.server != "" && a.extensionConfigs != "":
-		return errors.New("--server and --extension-configs: give one of them for each render")
+		return errors.New("--server and --extension-configs: give only one of them for each render")
 	case o.diff == diffLive && !o.isLive():
 		return errors.New("--diff live needs a cluster: leave out -f, or use --context or --kubeconfig")
 	case (o.credentials.Cert == "") != (o.credentials.Key == ""):

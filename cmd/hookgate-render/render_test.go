@@ -280,7 +280,7 @@ func TestFailures(t *testing.T) {
 		"NoCluster": {[]string{"-f", "testdata/class.yaml"},
 			"which Cluster? Add cluster/NAME to the command (the files have 0 Clusters with a topology)"},
 		"NoTemplate":      {x.flags("--set", "class=acme", "-n", "other", "cluster/d"), `read Cluster "other/d"`},
-		"UnknownHandler":  {append([]string{"-f", filepath.Join(dir, "class")}, x.flags()[2:]...), `handler "other.acme": the server does not have it; it has commands, files`},
+		"UnknownHandler":  {append([]string{"-f", filepath.Join(dir, "class")}, x.flags()[2:]...), `handler "other.acme": the server does not have this handler; it has commands, files`},
 		"InvalidVariable": {x.flags("--set", "variables.zone=nowhere"), `Cluster.cluster.x-k8s.io "c" is invalid: spec.topology.variables[zone].value: Unsupported value: "\"nowhere\"": supported values: "here", "there"`},
 		"UnknownSet":      {x.flags("--set", "replicas=3"), `--set "replicas=3": want version, class or variables.NAME`},
 		"LiveWithoutAny":  {x.flags("--diff", "live"), "--diff live needs a cluster"},

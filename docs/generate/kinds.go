@@ -90,7 +90,7 @@ type page struct {
 
 func (p *page) writeKind(d *apiextensionsv1.CustomResourceDefinition) error {
 	if d == nil || len(d.Spec.Versions) != 1 || len(d.Spec.Names.ShortNames) != 1 {
-		return errors.New("a definition with one version and one short name is missing")
+		return errors.New("want a definition with exactly one version and one short name")
 	}
 	p.kind = d.Spec.Names.Kind
 	root := d.Spec.Versions[0].Schema.OpenAPIV3Schema

@@ -175,7 +175,7 @@ func check(hooks *catalog.Catalog, stages []stage) error {
 			}
 			drawn[string(h.Service.Name())] = append(drawn[string(h.Service.Name())], t.hook)
 			if h.Blocking != (t.holds != "") {
-				errs = append(errs, fmt.Errorf("%s: the contract lets it hold its caller: %t; it is drawn to hold %q",
+				errs = append(errs, fmt.Errorf("%s: the contract lets it hold its caller: %t; the diagram shows that it holds %q",
 					t.hook, h.Blocking, t.holds))
 			}
 		}
@@ -187,7 +187,7 @@ func check(hooks *catalog.Catalog, stages []stage) error {
 		}
 		name := string(h.Service.Name())
 		if !slices.Equal(declared, drawn[name]) {
-			errs = append(errs, fmt.Errorf("%s has the hooks %v, and %v are drawn", name, declared, drawn[name]))
+			errs = append(errs, fmt.Errorf("%s has the hooks %v, but the diagram shows %v", name, declared, drawn[name]))
 			drawn[name] = declared // it is said once
 		}
 	}

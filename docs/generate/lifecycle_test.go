@@ -45,13 +45,13 @@ func TestLifecycleRefuses(t *testing.T) {
 		want   string
 	}{
 		"a hook is missing":    {func(s []stage) []stage { return s[:len(s)-1] }, "LifecycleHooksService has the hooks"},
-		"a service is missing": {func(s []stage) []stage { return s[1:] }, "DiscoveryService has the hooks [Discovery], and [] are drawn"},
+		"a service is missing": {func(s []stage) []stage { return s[1:] }, "DiscoveryService has the hooks [Discovery], but the diagram shows []"},
 		"another order":        {func(s []stage) []stage { slices.Reverse(s); return s }, "LifecycleHooksService has the hooks"},
 		"no such hook":         {func(s []stage) []stage { return append(s, stage{"", []step{{hook: "BeforeCoffee"}}}) }, "the contract has no hook BeforeCoffee"},
 		"holds nothing": {func(s []stage) []stage { s[2].steps[0].holds = ""; return s },
-			`BeforeClusterCreate: the contract lets it hold its caller: true; it is drawn to hold ""`},
+			`BeforeClusterCreate: the contract lets it hold its caller: true; the diagram shows that it holds ""`},
 		"cannot hold": {func(s []stage) []stage { s[2].steps[1].holds = "all"; return s },
-			`AfterControlPlaneInitialized: the contract lets it hold its caller: false; it is drawn to hold "all"`},
+			`AfterControlPlaneInitialized: the contract lets it hold its caller: false; the diagram shows that it holds "all"`},
 	} {
 		stages := slices.Clone(lifecycle)
 		for i := range stages {

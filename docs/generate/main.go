@@ -95,7 +95,7 @@ func fill(page, name string, document func(io.Writer) error) error {
 	before, rest, ok := bytes.Cut(text, begin)
 	_, after, ok2 := bytes.Cut(rest, end)
 	if !ok || !ok2 {
-		return fmt.Errorf("%s: the marks of %s are missing", page, name)
+		return fmt.Errorf("%s: the markers of %s are missing", page, name)
 	}
 	var b bytes.Buffer
 	b.Write(before)

@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 // choosePorts applies --ports, and checks that the ports are free before anything is started.
 func (o *options) choosePorts() error {
 	if o.ports > 65535-3 {
-		return fmt.Errorf("--ports %d: want a port with three more after it", o.ports)
+		return fmt.Errorf("--ports %d: want the first of four consecutive ports", o.ports)
 	}
 	for i, a := range []struct {
 		flag, serves string

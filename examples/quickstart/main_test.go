@@ -147,7 +147,7 @@ func TestFailures(t *testing.T) {
 			"port " + port + ", for HTTPS JSON, is taken by another program"},
 		"NotBuilt":   {"says what is missing", []string{"--ports", "0", "--dir", dir, "--extension", "nowhere/rest-extension"}, 1, "there is no nowhere/rest-extension: build it first"},
 		"BadAddress": {"names the flag", []string{"--grpc-address", "9090", "--http-address", "127.0.0.1:0"}, 1, "--grpc-address: address 9090: missing port"},
-		"BadPorts":   {"says how many ports it needs", []string{"--ports", "65533"}, 1, "want a port with three more after it"},
+		"BadPorts":   {"says how many ports it needs", []string{"--ports", "65533"}, 1, "want the first of four consecutive ports"},
 		"BadFlag":    {"is wrong usage", []string{"--nope"}, 2, "flag provided but not defined: -nope"},
 	}
 	for name, tt := range tests {

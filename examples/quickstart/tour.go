@@ -258,7 +258,7 @@ func (t *tour) curl(ctx context.Context) error {
 	var blocked struct{ RetryAfterSeconds int }
 	err = json.Unmarshal(answer, &blocked)
 	if err != nil || response.StatusCode != http.StatusOK || blocked.RetryAfterSeconds == 0 {
-		return errors.New("the answer above is not the one expected: status 200, with retryAfterSeconds")
+		return errors.New("the answer above is not the expected one, which has status 200 and retryAfterSeconds")
 	}
 	t.printf("\nThe same with hookgate, which reads the request as YAML:\n$ %s\n",
 		commandLine(t.hookgate,

@@ -28,16 +28,17 @@ type Options struct {
 // AddFlags adds the flags.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "machines", false,
-		"call the hooks of single Machines, of hooks.machines.hookgate.dev, for the Machines of the cluster; of "+
-			"several replicas, one does so at a time, with or without --leader-elect")
+		"call the hooks of hooks.machines.hookgate.dev, each of which is about a single Machine, for the "+
+			"Machines of the cluster; if there are several replicas, only one calls them at a time, with or "+
+			"without --leader-elect")
 	f.BoolVar(&o.Clusters, "clusters", false,
-		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until its handlers "+
-			"have answered Success; of several replicas, one does so at a time")
+		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until the handlers "+
+			"have answered Success; if there are several replicas, only one calls it at a time")
 	f.StringVar(&o.namespace, "machines-namespace", "",
 		"namespace in which the hooks of Machines and, with --clusters, of Clusters are called; * means all "+
 			"namespaces; by default the value of --namespace")
 	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
-		"how long handlers may hold a Machine that is being deleted before it is drained, and again before it "+
+		"during a deletion, how long handlers may hold the Machine before it is drained, and again before it "+
 			"is terminated; after that, the deletion goes on regardless; 0 means no limit")
 	f.IntVar(&o.concurrency, "machine-concurrency", machines.DefaultConcurrency,
 		"how many Machines are reconciled at the same time")

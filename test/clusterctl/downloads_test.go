@@ -100,7 +100,7 @@ func TestReleaseRefusesAProgramWithTheNameOfAnotherFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(programs, "metadata.yaml"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, err := release(t, "v0.1.0", "-binaries", programs); err == nil || !strings.Contains(stderr, "a release has another file of this name") {
+	if _, stderr, err := release(t, "v0.1.0", "-binaries", programs); err == nil || !strings.Contains(stderr, "the release already has a different file with this name") {
 		t.Errorf("release: %v, %q", err, stderr)
 	}
 }

@@ -67,7 +67,8 @@ func NewBugReportCommand() *cobra.Command {
 		},
 	}
 	f := o.AddFlags(cmd)
-	f.StringVarP(&o.file, "file", "f", "", "file to write, which must not exist; by default hookgate-bug-report-TIME.zip")
+	f.StringVarP(&o.file, "file", "f", "",
+		"file to write, which must not exist yet; by default hookgate-bug-report-TIME.zip")
 	return cmd
 }
 

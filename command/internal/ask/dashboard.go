@@ -46,7 +46,7 @@ func NewDashboardCommand(hooks *catalog.Catalog, ofCluster ClusterActions) *cobr
 			"The buttons do what commands do, with your rights: approve, promote, abort, resume or undo a rollout, lift\n" +
 			"a hold, record a handler, explain a request. Each button first shows what it would change. The buttons\n" +
 			"work only in a browser that has opened the link which the command prints, or in which you have entered\n" +
-			"the code beside it. Other users of this machine have neither.",
+			"the code beside it. Other users of this machine have neither the link nor the code.",
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -28,8 +28,8 @@ func NewDescribeCommand() *cobra.Command {
 		Short: "Show what a gateway knows about an extension, a rollout, a rule, a Job or a chain",
 		Long: "Show whether an extension is up, since when, and its last error; its handlers with the settings in\n" +
 			"effect; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
-			"For an ExtensionRollout, show the Clusters that differ or have moved: what differs, with the values of\n" +
-			"both versions, and what that does to Machines.\n" +
+			"For an ExtensionRollout, show the Clusters for which the two versions answer differently, or that have\n" +
+			"moved: what differs, with the values of both versions, and what that does to Machines.\n" +
 			"For a HookRule or a HookJob, which has no server, show the same about its handler, and whether it is in\n" +
 			"effect. For a HandlerChain, show its steps in order, with the settings in effect, and what keeps it from\n" +
 			"being called.\n\n" +
@@ -133,7 +133,7 @@ func describe(o *target.StatusOptions, cmd *cobra.Command, what describable, nam
 			return err
 		}
 		if n := len(what.names(g)); n != 1 {
-			return fmt.Errorf("gateway %s: the status has %d %ss, want only %s", c.Name(), n, what.kind, name)
+			return fmt.Errorf("gateway %s: the status has %d %ss, but should have only %s", c.Name(), n, what.kind, name)
 		}
 		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
 			body:  func() ([]byte, error) { return body, nil },

@@ -42,12 +42,12 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 		Use:   "explain HOOK -f FILE",
 		Short: "Show which handlers a request goes to, and why no others",
 		Long: "Show which handlers and chains a gateway would call for a request: in which order, with which\n" +
-			"timeout, failure policy and versions; and for each other handler of the hook the one selector,\n" +
-			"condition or policy that excludes it. It needs the same rights as a call of the hook, and calls no\n" +
-			"handler without --call.\n\n" +
-			"FILE is a request as for \"hookgate call\", or a Cluster, from which a request is made: for lifecycle\n" +
-			"hooks, GenerateUpgradePlan, GeneratePatches and ValidateTopology. Such a request has only what\n" +
-			"selectors need, so conditions about other members fail.\n\n" +
+			"timeout, failure policy and versions; and, for every other handler of the hook, which selector,\n" +
+			"condition or policy excludes it. The command needs the same rights as a call of the hook, and\n" +
+			"calls handlers only with --call.\n\n" +
+			"FILE is a request as for \"hookgate call\" or, for lifecycle hooks, GenerateUpgradePlan,\n" +
+			"GeneratePatches and ValidateTopology, a Cluster, from which a request is made. Such a request\n" +
+			"has only what selectors need, so conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
 			"The exit status is 0 if handlers would be called, or if the hook goes to all matching handlers\n" +
@@ -69,10 +69,10 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 	f.StringVarP(&o.file, "file", "f", "", "file with the request or the Cluster, YAML or JSON; \"-\" is standard input")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format: table, yaml or json")
 	addDecodePatches(f, &o.decode)
-	f.BoolVar(&o.call, "call", false, "call the handlers, too, and show their answers and the objects after each; "+
-		"for "+hooks.ReadOnlyNames())
+	f.BoolVar(&o.call, "call", false, "call the handlers, too, and show their answers and the objects after each "+
+		"answer; only for "+hooks.ReadOnlyNames())
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
-		"directory with manifests, as \"hookgate serve\" takes it, instead of a gateway")
+		"directory with manifests to use instead of a gateway, in the form that \"hookgate serve\" reads")
 	o.AddFlags(f)
 	o.Gateway.AddFlags(f)
 	cmd.ValidArgsFunction = cmdline.CompleteHooks(hooks)

@@ -24,9 +24,9 @@ func newGetRoutesCommand() *cobra.Command {
 		Use:     "routes NAMESPACE/CLUSTER",
 		Aliases: []string{"route"},
 		Short:   "List which handlers answer which hook for a Cluster, and in which order",
-		Long: "List which handlers the hooks of a Cluster go to, judging by the labels of its namespace.\n" +
-			"Handlers of a hook with the same TURN are called at the same time; the next turn begins once\n" +
-			"they have answered. 2.1 is the first step of the chain that has turn 2. A handler without a\n" +
+		Long: "List which handlers the hooks of a Cluster go to, according to the labels of its namespace.\n" +
+			"For one hook, handlers with the same TURN are called at the same time; the next turn begins\n" +
+			"once they have answered. 2.1 is the first step of the chain that has turn 2. A handler without a\n" +
 			"turn is called if the caller names it, as a ClusterClass does, or if it is the only one of its\n" +
 			"hook.\n\n" +
 			"(conditional) means that a policy or a rule decides for each request whether the handler is\n" +

@@ -110,7 +110,7 @@ func TestGetRoutesErrors(t *testing.T) {
 		want string
 	}{
 		"Unknown":     {[]string{"x/y"}, cmdline.ExitFailed, `HTTP 404: no call about a Cluster "x/y" has reached this process: ask the other replicas`},
-		"Older":       {[]string{"old/one"}, cmdline.ExitFailed, "does not say where the hooks of one Cluster go"},
+		"Older":       {[]string{"old/one"}, cmdline.ExitFailed, "does not report which handlers answer the hooks of a Cluster"},
 		"NoNamespace": {[]string{"prod"}, cmdline.ExitUsage, `want NAMESPACE/CLUSTER, such as default/my-cluster, got "prod"`},
 		"TwoSlashes":  {[]string{"a/b/c"}, cmdline.ExitUsage, "want NAMESPACE/CLUSTER"},
 		"Nothing":     {nil, cmdline.ExitUsage, "want one NAMESPACE/CLUSTER, got 0 arguments"},

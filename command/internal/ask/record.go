@@ -51,7 +51,8 @@ func NewRecordCommand() *cobra.Command {
 	}
 	f := o.AddFlags(cmd)
 	f.DurationVar(&o.duration, "for", 10*time.Minute, "how long to record, at most "+limits.RecordStreamTime.String())
-	f.StringVarP(&o.file, "file", "f", "", "file to write, which must not exist; by default hookgate-calls-TIME.jsonl")
+	f.StringVarP(&o.file, "file", "f", "",
+		"file to write, which must not exist yet; by default hookgate-calls-TIME.jsonl")
 	f.StringVar(&o.limit, "max-bytes", "256Mi", "size of the file, such as 512Mi, at which recording ends")
 	return cmd
 }

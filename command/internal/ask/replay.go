@@ -48,8 +48,8 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 		Long: "Send the calls of a recording (\"hookgate serve --record\") to an extension or a gateway,\n" +
 			"one after the other, and show which answers differ from the recorded ones. Patches are\n" +
 			"compared by the objects that they produce, not by their text. \"-\" is standard input.\n\n" +
-			"Without --all-hooks, calls that have side effects are left out: those of UpdateMachine, of\n" +
-			"hooks that begin with After, and of hooks of infrastructure and of other groups, and those\n" +
+			"Without --all-hooks, calls that have side effects are left out: calls of UpdateMachine, of hooks\n" +
+			"whose names begin with After, of infrastructure hooks and of hooks of other groups, and calls\n" +
 			"that HookJobs have answered. Calls that a gateway has made to compare the versions of a\n" +
 			"rollout are left out, too, unless --handler names the version. The exit status is 0 if no\n" +
 			"answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was\n" +
@@ -70,16 +70,16 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 		"replay only the calls of this handler: its registered name, such as patch.acme; the name of a version in a "+
 			"rollout, such as patch.acme-v7; or the extension's own name for it")
 	f.StringVar(&o.as, "as", "",
-		"name of the handler to call instead; needs --handler; by default, a gateway is called with the same "+
-			"name, and an extension with its own name for the handler")
+		"name of the handler to call instead; needs --handler; by default, the same name if the server is a "+
+			"gateway, or the extension's own name for the handler if it is an extension")
 	f.StringVar(&o.hook, "hook", "", "replay only the calls of this hook")
 	f.StringArrayVar(&o.ignore, "ignore", nil,
 		"JSON pointer to a value that may differ, such as /message or /retryAfterSeconds, in answers and in the "+
 			"objects that patches change; * stands for any one token, ** for any number of tokens; may be given "+
 			"several times")
 	f.BoolVar(&o.all, "all-hooks", false, "replay calls with side effects, too: the server carries them out again")
-	f.Float64Var(&o.rate, "rate", 0, "most calls per second; 0 sends each call as soon as the one before has "+
-		"been answered")
+	f.Float64Var(&o.rate, "rate", 0, "maximum number of calls per second; 0 sends each call as soon as the one "+
+		"before has been answered")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format of the result: table, yaml or json")
 	o.AddFlags(f)
 	o.Gateway.AddFlags(f)

@@ -67,7 +67,7 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
-		"directory with manifests, as \"hookgate serve\" takes it, instead of a gateway")
+		"directory with manifests to use instead of a gateway, in the form that \"hookgate serve\" reads")
 	o.results.addFlags(f)
 	o.AddFlags(f)
 	o.Gateway.AddFlags(f)

@@ -55,8 +55,8 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"requests, and check the answers against the rules of the Runtime SDK. --list lists the checks.\n\n" +
 			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
 			"unix:///PATH for gRPC.\n\n" +
-			"Every handler is called several times with made-up objects, including UpdateMachine and\n" +
-			"BeforeClusterDelete: check an instance that takes no real action. Infrastructure is made only\n" +
+			"Every handler, including those of UpdateMachine and BeforeClusterDelete, is called several times\n" +
+			"with made-up objects: check an instance that takes no real action. Infrastructure is made only\n" +
 			"with --infrastructure: a cluster, a machine, and a pool of two machines, in the real backend.\n" +
 			"They are deleted at the end. --watch repeats the checks whenever the extension restarts, and\n" +
 			"prints what has changed.\n\n" +

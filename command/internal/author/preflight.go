@@ -56,8 +56,8 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		Long: "Show, for each registered handler, whether an upgrade would break it, would lose part of its\n" +
 			"requests, or needs attention, and what to do about it, including the ExtensionPolicy to apply.\n" +
 			"docs/upgrading.md explains the findings. preflight calls no hook, needs no gateway, and\n" +
-			"changes nothing without --record.\n\n" +
-			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
+			"changes something only with --record.\n\n" +
+			"TARGET is cluster-api=VERSION or hookgate=VERSION, or both if you give --for twice. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
 			"clusterctl has installed Cluster API, preflight finds the release itself.\n\n" +
 			"The exit status is 0 if nothing breaks, 1 if something does, if the handlers of an extension are\n" +
@@ -91,7 +91,7 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		"lowest level of a finding for which the exit status is 1: break (includes unknown), degrade or warn")
 	f.BoolVar(&o.record, "record", false,
 		"record the verdict in the Deployment that would be upgraded; deploy/upgrade-guard refuses the upgrade "+
-			"without an approval, which is valid for a day at most, and only until a registration changes")
+			"unless the recorded verdict approves it; an approval expires after a day, or when a registration changes")
 	f.BoolVar(&o.allowEmpty, "allow-empty", false,
 		"accept that nothing is registered: the exit status is then 0, and --record approves the upgrade")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long the command may take")

@@ -28,7 +28,7 @@ const renderProgram = "hookgate-render"
 func NewRenderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render [cluster/NAME] [-f FILE]...",
-		Short: "Show what Cluster API makes of a Cluster, with the patches of its extensions",
+		Short: "Show the objects that Cluster API generates from a Cluster, with the patches of its extensions",
 		Long: renderflags.Long + "\n\n" +
 			"It runs " + renderProgram + ", a program of the same release, which is looked for beside this one and in $PATH.",
 		Example:            renderflags.Example,

@@ -47,8 +47,8 @@ func newRuleRightsCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short: "Print the rights that a gateway needs to read the params of rules",
 		Long: "Print the roles and bindings that allow the service account of a gateway to list and watch what\n" +
 			"the params of HookRules read, and nothing else: for the HookRules in files or, without files, in a cluster.\n\n" +
-			"The names of resources come from the cluster. For files without --kubeconfig or --context,\n" +
-			"they are guessed from the kinds.",
+			"The names of resources come from the cluster. If you give files but neither --kubeconfig nor\n" +
+			"--context, the names are guessed from the kinds.",
 		Example: "  hookgate rule rbac | kubectl apply -f -\n" +
 			"  hookgate rule rbac rules/ > rights.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {

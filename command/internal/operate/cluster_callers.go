@@ -72,7 +72,7 @@ func NewCallersCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.namespace, "namespace", target.DefaultGateway, "namespace of the gateway")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would change; the API server checks it")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would change; the API server validates it without storing it")
 	o.kube.AddFlags(f)
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd

@@ -44,7 +44,7 @@ func newJobRerunCommand() *cobra.Command {
 		Short: "Run a HookJob again for a Cluster",
 		Long: "Delete the finished Jobs of a HookJob for a Cluster, and forget their successes: the next call of the\n" +
 			"hook makes the Job again. Use it for a Job that has failed, or that has to run once more. Jobs that have\n" +
-			"not finished go on.",
+			"not finished keep running.",
 		Example: "  hookgate job rerun etcd-backup --cluster team-a/prod --context management",
 	})
 }
@@ -54,7 +54,7 @@ func newJobForgetCommand() *cobra.Command {
 		Use:   "forget NAME --cluster NAMESPACE/NAME",
 		Short: "Forget that a HookJob has succeeded for a Cluster",
 		Long: "Remove the recorded successes of a HookJob for a Cluster without touching its Jobs: a Job that still\n" +
-			"exists answers as before, and the next call of the hook makes a missing Job again.",
+			"exists answers as before, and the next call of the hook creates the Job again if it is missing.",
 		Example: "  hookgate job forget etcd-backup --cluster team-a/prod --context management",
 	})
 }

@@ -116,7 +116,8 @@ func (r *rolloutWork) liftWith(
 	})
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%s %q was changed meanwhile: nothing was done; look again: %w", extensionpolicy.Kind, p.Name, err)
+		return fmt.Errorf("%s %q was changed meanwhile: nothing was done; run the command again: %w",
+			extensionpolicy.Kind, p.Name, err)
 	case err != nil:
 		return fmt.Errorf("change %s %q: %w", extensionpolicy.Kind, p.Name, err)
 	}

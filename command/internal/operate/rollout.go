@@ -109,7 +109,7 @@ func (o *rolloutOptions) inDirectory(
 func (o *rolloutOptions) addDirectory(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "extension-configs", "",
-		"directory of manifests that a gateway serves: edit the ExtensionRollout in it, and none in a cluster")
+		"directory of manifests that a gateway serves: edit the ExtensionRollout there instead of in a cluster")
 	f.StringVar(&o.state, "state-dir", "", "directory in which the gateway keeps its records; only with --extension-configs")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the edit of the manifest without making it; only with --extension-configs")
 	return cmd
@@ -144,7 +144,7 @@ type rolloutObjects interface {
 type specChange func(spec *v1alpha1.ExtensionRolloutSpec) error
 
 // errNoClusters says that it is not known which Clusters there are, and cannot be.
-var errNoClusters = errors.New("a directory does not say which Clusters there are")
+var errNoClusters = errors.New("a directory of manifests does not list the Clusters")
 
 // rolloutWork is what is done to an ExtensionRollout, and who is asked about it.
 type rolloutWork struct {
@@ -202,8 +202,8 @@ func (r *rolloutWork) change(ctx context.Context, shown *v1alpha1.ExtensionRollo
 			return err
 		}
 		if of.UID != shown.UID || of.Spec.Stable != shown.Spec.Stable || of.Spec.Candidate != shown.Spec.Candidate {
-			return fmt.Errorf("%s %q was changed meanwhile, to stable %q and candidate %q: nothing was done; look again",
-				rollout.Kind, r.name, of.Spec.Stable, of.Spec.Candidate)
+			return fmt.Errorf("%s %q was changed meanwhile, to stable %q and candidate %q: nothing was done; run the "+
+				"command again", rollout.Kind, r.name, of.Spec.Stable, of.Spec.Candidate)
 		}
 		err = r.objects.update(ctx, of, f)
 		if apierrors.IsConflict(err) {

@@ -29,8 +29,8 @@ func newRolloutAdoptCommand() *cobra.Command {
 		Short: "Make an ExtensionRollout from an ExtensionConfig that is in use",
 		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That\n" +
 			"ExtensionConfig becomes the stable version. The handlers keep their names, and no Cluster\n" +
-			"changes versions. With --candidate, the answers of both versions are compared for each\n" +
-			"Cluster, too; no Cluster moves until spec.candidateFor or \"hookgate rollout approve\" allows\n" +
+			"changes versions. With --candidate, the gateway also compares the answers of both versions\n" +
+			"for each Cluster; no Cluster moves until spec.candidateFor or \"hookgate rollout approve\" allows\n" +
 			"it.",
 		Example: "  hookgate rollout adopt acme --dry-run\n" +
 			"  hookgate rollout adopt acme --candidate acme-v7 --context management",

@@ -32,8 +32,8 @@ func newRolloutApproveCommand() *cobra.Command {
 		Short: "Let Clusters move although the versions answer differently for them",
 		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they\n" +
 			"move to the candidate regardless of spec.candidateFor. --variables approves differences in the\n" +
-			"answers to calls about no Cluster, such as DiscoverVariables: until they are approved, the\n" +
-			"candidate cannot be promoted.",
+			"answers to calls that do not concern a Cluster, such as DiscoverVariables: until they are\n" +
+			"approved, the candidate cannot be promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
 			"  hookgate rollout approve acme --variables --yes\n" +
 			"  hookgate rollout approve acme --cluster team-a/prod-1 --extension-configs manifests --state-dir state",
@@ -41,8 +41,8 @@ func newRolloutApproveCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&a.clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
 	f.BoolVar(&a.all, "all", false, "approve all Clusters, including those not compared yet")
-	f.BoolVar(&a.variables, "variables", false, "approve the answers to calls about no Cluster, such as "+
-		"DiscoverVariables")
+	f.BoolVar(&a.variables, "variables", false, "approve the answers to calls that do not concern a Cluster, "+
+		"such as DiscoverVariables")
 	f.BoolVar(&a.force, "force", false, "approve Clusters of --cluster even if they have not been compared")
 	return cmd
 }

@@ -125,7 +125,7 @@ func (d *directoryRollouts) update(_ context.Context, of *v1alpha1.ExtensionRoll
 		return err
 	}
 	if !bytes.Equal(found.Content(), d.shown) {
-		return fmt.Errorf("%s was changed meanwhile: nothing was done; look again", found.Name())
+		return fmt.Errorf("%s was changed meanwhile: nothing was done; run the command again", found.Name())
 	}
 	file, err := filepath.EvalSymlinks(found.Name())
 	if err != nil {
@@ -173,7 +173,7 @@ func (d *directoryRollouts) records(_ context.Context, f func(record *v1alpha1.E
 func (d *directoryRollouts) remove(_ context.Context, record *v1alpha1.ExtensionRolloutRecord) error {
 	text, err := d.reader.Read(d.file(record.Name), limits.StateBytes)
 	if err == nil && !bytes.Equal(text, d.read[record.Name]) {
-		return errors.New("it was changed meanwhile: look again")
+		return errors.New("it was changed meanwhile: run the command again")
 	}
 	if err == nil {
 		err = os.Remove(d.file(record.Name))

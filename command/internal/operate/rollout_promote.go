@@ -24,10 +24,10 @@ func newRolloutPromoteCommand() *cobra.Command {
 		Use:   "promote NAME",
 		Short: "Make the candidate stable, for all Clusters",
 		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the\n" +
-			"stable version: it answers for all Clusters at once. spec.candidate, candidateFor, approved\n" +
-			"and paused are cleared. The command refuses while there are Clusters that differ or have not\n" +
-			"been compared, unless they have moved or are approved, and while variables differ that are not\n" +
-			"approved.",
+			"stable version: from then on, it answers the calls for all Clusters. spec.candidate,\n" +
+			"candidateFor, approved and paused are cleared. The command refuses while there are Clusters that\n" +
+			"differ or have not been compared, unless they have moved or are approved, or while there are\n" +
+			"unapproved differences in variables.",
 		Example: "  hookgate rollout promote acme --context management\n" +
 			"  hookgate rollout promote acme --extension-configs manifests --state-dir state",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.promote(ctx, force) })))

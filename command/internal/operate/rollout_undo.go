@@ -20,8 +20,8 @@ func newRolloutAbortCommand() *cobra.Command {
 	return o.addDirectory(o.command(&cobra.Command{
 		Use:   "abort NAME",
 		Short: "Stop further Clusters from moving",
-		Long: "Set spec.paused: no more Clusters move to the candidate. Those that have moved stay;\n" +
-			"\"hookgate rollout undo\" moves them back.",
+		Long: "Set spec.paused: no more Clusters move to the candidate. Clusters that have already moved stay on\n" +
+			"the candidate; \"hookgate rollout undo\" moves them back.",
 		Example: "  hookgate rollout abort acme --context management",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.abort(ctx) }))
 }
@@ -45,7 +45,7 @@ func newRolloutResumeCommand() *cobra.Command {
 	return o.addDirectory(o.command(&cobra.Command{
 		Use:     "resume NAME",
 		Short:   "Let Clusters move again",
-		Long:    "Clear spec.paused, and remove the record that says that too many calls of the candidate have failed.",
+		Long:    "Clear spec.paused, and remove the record that says that too many calls to the candidate have failed.",
 		Example: "  hookgate rollout resume acme --context management",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.resume(ctx) }))
 }
@@ -105,8 +105,8 @@ func newRolloutUndoCommand() *cobra.Command {
 		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
 		Short: "Move Clusters back to the stable version",
 		Long: "Show which Clusters have moved and what differs for them, and ask for confirmation. Then let no\n" +
-			"further Clusters move, and move back those that have moved: the stable version answers for them\n" +
-			"at once, and Machines that differ are replaced again. --cluster moves only some of them back.",
+			"further Clusters move, and move back those that have moved: the stable version answers their\n" +
+			"calls immediately, and Machines that differ are replaced again. --cluster moves only some of them back.",
 		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.undo(ctx, clusters) })))
 	cmd.Flags().StringArrayVar(&clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")

@@ -174,7 +174,7 @@ func (o *options) programs(files map[string][]byte) error {
 	}
 	for _, entry := range entries {
 		if _, taken := files[entry.Name()]; taken {
-			return fmt.Errorf("%s: a release has another file of this name", filepath.Join(o.binaries, entry.Name()))
+			return fmt.Errorf("%s: the release already has a different file with this name", filepath.Join(o.binaries, entry.Name()))
 		}
 		if files[entry.Name()], err = os.ReadFile(filepath.Join(o.binaries, entry.Name())); err != nil {
 			return err
@@ -270,7 +270,8 @@ func (o *options) render(directory string) (_ []byte, err error) {
 		return nil, fmt.Errorf("kustomize build %s: %s", directory, strings.TrimSpace(stderr.String()))
 	}
 	if image := "image: " + o.image + ":" + o.version + "\n"; !bytes.Contains(out, []byte(image)) {
-		return nil, fmt.Errorf("%s: no container has the image %s, whose tag is to be the version", directory, manifestImage)
+		return nil, fmt.Errorf("%s: no container has the image %s, whose tag the version is to replace", directory,
+			manifestImage)
 	}
 	return out, nil
 }

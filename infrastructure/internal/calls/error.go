@@ -12,7 +12,7 @@ import (
 )
 
 // ErrBusy reports that the class has no place for another call. Nothing was called: try again soon.
-var ErrBusy = errors.New("too many calls of the class are in flight")
+var ErrBusy = errors.New("too many calls for the InfrastructureClass are in flight")
 
 // Error reports a call without a valid answer. Nothing follows from it about what exists in the backend.
 type Error struct {

@@ -67,5 +67,5 @@ func (g Gateway) Invoke(ctx context.Context, method string, in, out any, _ ...gr
 
 // NewStream implements grpc.ClientConnInterface. No hook is a stream.
 func (Gateway) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, errors.New("a stream is not a hook")
+	return nil, errors.New("hooks are not streams")
 }

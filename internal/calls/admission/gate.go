@@ -15,7 +15,7 @@ import (
 )
 
 // ErrFull is returned to a call for which there is no room to wait.
-var ErrFull = errors.New("there is no room to wait")
+var ErrFull = errors.New("the queue of waiting calls is full")
 
 // Limits are the limits of a Gate. They must not change.
 type Limits struct {

@@ -110,7 +110,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 	case len(s.Hooks) == 0:
 		return nil, fmt.Errorf("hooks: required: names of hooks, or %q for all", allHooks)
 	case s.Token != "" && s.TokenSHA256 != "":
-		return nil, errors.New("token and tokenSHA256: give one of them")
+		return nil, errors.New("token and tokenSHA256: give only one of them")
 	case s.Token == "" && s.TokenSHA256 == "" && len(s.CertificateNames) == 0:
 		return nil, errors.New("has nothing to identify the caller by: give certificateNames, tokenSHA256 or token")
 	case slices.Contains(s.CertificateNames, ""):

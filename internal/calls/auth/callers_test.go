@@ -58,7 +58,7 @@ func TestCallersRefuseMistakes(t *testing.T) {
 		"NoHooks":         {header + "- {name: a, token: " + someToken + "}", `callers[0]: hooks: required: names of hooks, or "*" for all`},
 		"OtherHook":       {header + "- {name: a, token: " + someToken + ", hooks: [Dinner]}", `callers[0]: hooks: no hook "Dinner"`},
 		"Nothing":         {header + "- {name: a, hooks: [\"*\"]}", "callers[0]: has nothing to identify the caller by"},
-		"Both":            {header + "- {name: a, token: " + someToken + ", tokenSHA256: ab, hooks: [\"*\"]}", "token and tokenSHA256: give one of them"},
+		"Both":            {header + "- {name: a, token: " + someToken + ", tokenSHA256: ab, hooks: [\"*\"]}", "token and tokenSHA256: give only one of them"},
 		"EmptyName":       {header + "- {name: a, certificateNames: [\"\"], hooks: [\"*\"]}", "certificateNames: a name is empty"},
 		"ShortToken":      {header + "- {name: a, token: " + someToken[1:] + ", hooks: [\"*\"]}", "token: want 16 to 16384 bytes"},
 		"LongestToken":    {header + "- {name: a, token: " + strings.Repeat("x", limits.TokenBytes) + ", hooks: [\"*\"]}", ""},

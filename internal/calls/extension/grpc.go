@@ -77,8 +77,7 @@ func (c *Call) message() (wire.Sized, error) {
 	case c.Elements != nil:
 		return wire.SizeOf(catalog.WithHandler(c.Partial, name)).With(c.Elements), nil
 	}
-	return wire.Sized{}, errors.New(
-		"the request is known only as JSON, and cannot be sent over gRPC")
+	return wire.Sized{}, errors.New("the gateway has the request only as JSON, and cannot send it over gRPC")
 }
 
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but

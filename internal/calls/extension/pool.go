@@ -21,7 +21,7 @@ import (
 const http2Connections = 4
 
 // errRetired ends the dialing of connections that no call waits for any more.
-var errRetired = errors.New("connections to this host are given up")
+var errRetired = errors.New("no call needs the connection any more")
 
 // pool holds the connections to a host that were made in one period. The host refers to it, and each call until it has
 // its whole answer. With the last reference, all connections close.

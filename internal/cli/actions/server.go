@@ -184,7 +184,8 @@ func (s *Server) locked(a *Action, f func(http.ResponseWriter, *http.Request, *A
 		default:
 			w.Header().Set("Retry-After", "5")
 			s.render(w, http.StatusServiceUnavailable, "result.html", &page{
-				Title: a.Title, Error: fmt.Sprintf("%d actions run already: load this page again", limits.DashboardActions),
+				Title: a.Title,
+				Error: fmt.Sprintf("%d actions are already running: try again in a few seconds", limits.DashboardActions),
 			})
 		}
 	}

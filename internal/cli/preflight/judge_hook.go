@@ -44,7 +44,7 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 			"take the handler out of the extension")
 	case version.Lifetime.Introduced != "" && !t.reached(version, version.Lifetime.Introduced):
 		return broken(ruleHookUnknown,
-			fmt.Sprintf("hooks of %s came with release %s of the gateway, and the target is %s",
+			fmt.Sprintf("hooks of %s came with release %s of the gateway, but the target is %s",
 				h.Hook.APIVersion(), version.Lifetime.Introduced, release),
 			"upgrade the gateway to "+version.Lifetime.Introduced+" or newer")
 	}

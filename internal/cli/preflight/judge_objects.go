@@ -191,7 +191,7 @@ func (t *Target) fine(h *Handler) string {
 		return fmt.Sprintf("the gateway converts %s from %s to %s without a loss",
 			plural(sent.Kind), sent.ObjectVersion, stated)
 	case t.From != nil && sent.ObjectVersion != "" && len(catalog.EverSent(h.Hook.Hook)) > 1:
-		return fmt.Sprintf("Cluster API %s sends %s of %s, as %s does",
+		return fmt.Sprintf("Cluster API %s sends %s of %s, as Cluster API %s does",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, t.From.Name)
 	}
 	return fmt.Sprintf("every release of Cluster API that calls the hook sends %s of %s", plural(sent.Kind),

@@ -204,8 +204,8 @@ func TestJudge(t *testing.T) {
 		},
 		"InfrastructureInDiscovery": {
 			reason: "Cluster API refuses a Discovery with a handler of infrastructure", targets: []string{"cluster-api=v1.14.0"}, hooks: testHooks,
-			handlers: []Handler{{Name: "machines", Useless: "hook does not belong to the group of Discovery, and must not be listed there"}}, want: []string{"break hook-unknown machines"},
-			problem: "hook does not belong to the group of Discovery, and must not be listed there",
+			handlers: []Handler{{Name: "machines", Useless: "hook does not belong to the group of Discovery, which must not list it"}}, want: []string{"break hook-unknown machines"},
+			problem: "hook does not belong to the group of Discovery, which must not list it",
 		},
 		"UnknownHook": {
 			reason: "a hook of a newer extension", targets: []string{"cluster-api=v1.14.0"},
@@ -223,13 +223,13 @@ func TestJudge(t *testing.T) {
 			reason: "an older release still has it", targets: []string{"hookgate=v0.2.3"}, hooks: testHooks,
 			handlers: []Handler{handler("old", "", drain("v0alpha1")), handler("newer", "", drain("v1beta1"))},
 			want:     []string{"break hook-unknown newer", "warn hook-deprecated old"},
-			problem:  "hooks of hooks.test.hookgate.dev/v1beta1 came with release v0.3.0 of the gateway, and the target is v0.2.3",
+			problem:  "hooks of hooks.test.hookgate.dev/v1beta1 came with release v0.3.0 of the gateway, but the target is v0.2.3",
 		},
 		"InALaterRelease": {
 			reason: "a release does not have what comes later", targets: []string{"hookgate=v0.1.0"}, hooks: ownHooks,
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("drain", "BeforeMachineDrain", ofMachines)},
 			want:     []string{"break hook-unknown drain", "ok ok create"},
-			problem:  "hooks of hooks.machines.hookgate.dev/v1alpha1 came with release v0.2.0 of the gateway, and the target is v0.1.0",
+			problem:  "hooks of hooks.machines.hookgate.dev/v1alpha1 came with release v0.2.0 of the gateway, but the target is v0.1.0",
 		},
 		"GatewayStays": {
 			reason: "the gateway that has them stays", targets: []string{"cluster-api=v1.14.0"}, hooks: ownHooks,

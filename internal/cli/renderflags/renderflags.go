@@ -12,11 +12,12 @@ import (
 )
 
 // Long is the description of the command.
-const Long = "Show the objects that Cluster API makes of a Cluster with a topology: with the patches of\n" +
-	"its class, and those of the extensions, chains and rules behind --server or\n" +
+const Long = "Show the objects that Cluster API generates from a Cluster with a topology, after the patches\n" +
+	"of its class, and those of the extensions, chains and rules behind --server or\n" +
 	"--extension-configs. The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
 	"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
-	"With --diff, show what would change, which handler changes it, and what it does to Machines.\n" +
+	"With --diff, show what would change, which handler makes each change, and what the change does\n" +
+	"to Machines.\n" +
 	"The exit status is 0 without a difference, 1 with one, and 2 if the command cannot tell."
 
 // Example has examples of the command.
@@ -52,7 +53,8 @@ func Nowhere() Targets {
 func Add(f *pflag.FlagSet, to Targets) {
 	f.StringArrayVarP(to.Files, "filename", "f", nil,
 		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given "+
-			"several times. With --context or --kubeconfig, objects that the files lack come from that cluster")
+			"several times. With --context or --kubeconfig, objects that are not in the files are read from the "+
+			"management cluster")
 	f.StringVar(to.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default the one that "+
 		"kubectl uses")
 	f.StringVar(to.Context, "context", "", "context of the kubeconfig; by default its current one")
@@ -64,8 +66,8 @@ func Add(f *pflag.FlagSet, to Targets) {
 		"if --server is an extension, the ExtensionConfig whose settings apply; by default the one that the "+
 			"ClusterClass names")
 	f.StringVar(to.ExtensionConfigs, "extension-configs", "",
-		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as by a gateway with "+
-			"this directory")
+		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as a gateway that "+
+			"serves this directory would call them")
 	f.StringArrayVar(to.Set, "set", nil,
 		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
 	f.StringVar(to.Diff, "diff", "",
@@ -73,13 +75,14 @@ func Add(f *pflag.FlagSet, to Targets) {
 			"the flags --against-… or, without them, the same input without --set")
 	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
 		"file or directory with the objects of the other render, instead of those of -f")
-	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default the same")
+	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default, both renders use the "+
+		"same one")
 	f.StringVar(to.AgainstExtensionConfigs, "against-extension-configs", "",
-		"directory of ExtensionConfigs of the other render; by default the same")
+		"directory of ExtensionConfigs of the other render; by default, both renders use the same one")
 	f.StringArrayVar(to.AgainstSet, "against-set", nil, "as --set, for the other render")
 	f.StringVarP(to.Output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
 	f.StringVar(to.FeatureGates, "feature-gates", "",
-		"feature gates of Cluster API, set as for its manager; ClusterTopology and RuntimeSDK are on")
+		"feature gates of Cluster API, in the form that the flag of its manager takes; ClusterTopology and RuntimeSDK are on")
 	f.StringVar(to.CA, "ca", "",
 		"file with the CA certificates to verify servers with, PEM; by default the system's")
 	f.StringVar(to.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")

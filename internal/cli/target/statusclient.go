@@ -236,7 +236,7 @@ func (c *StatusClient) Cluster(ctx context.Context, cluster string) (found *stat
 	found = &status.Cluster{}
 	if err := json.Unmarshal(body, found); err != nil || found.Namespace+"/"+found.Name != cluster {
 		return nil, nil, errors.New(WithHint(
-			fmt.Sprintf("gateway %s does not say where the hooks of one Cluster go", c.Name()),
+			fmt.Sprintf("gateway %s does not report which handlers answer the hooks of a Cluster", c.Name()),
 			"Is it older than this program? The page of the Cluster, /clusters/NAMESPACE/CLUSTER, shows its handlers."))
 	}
 	return found, body, nil
@@ -296,8 +296,8 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Use --ca FILE with the CA certificates to verify the gateway with."
 		if c.options.Tunnel != nil {
-			hint += fmt.Sprintf(" As deploy/ installs it, they are ca.crt of the Secret hookgate-serving-cert in namespace %s.",
-				c.options.Tunnel.Pod().Namespace)
+			hint += fmt.Sprintf(" If you installed the gateway from deploy/, they are in ca.crt of the Secret "+
+				"hookgate-serving-cert in namespace %s.", c.options.Tunnel.Pod().Namespace)
 		}
 	}
 	if failed, ok := errors.AsType[*tunnel.Error](err); ok {

@@ -94,7 +94,7 @@ func Message(x *status.Extension) string {
 		parts = append(parts, unsteady)
 	}
 	if n := len(x.Withheld); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not served, because its policy does not allow their hooks",
+		parts = append(parts, fmt.Sprintf("%s not served, because the ExtensionPolicy does not allow their hooks",
 			text.Plural(n, "handler")+are(n)))
 	}
 	return strings.Join(parts, "; ")
@@ -122,7 +122,7 @@ func stale(x *status.Extension) string {
 func pending(x *status.Extension) string {
 	p, since := x.Pending, x.Pending.Since.UTC().Format(time.RFC3339)
 	if p.URL == x.URL {
-		return fmt.Sprintf("called by %s, as before, since %s: it has not been discovered by %s",
+		return fmt.Sprintf("called over the previous protocol %s since %s: it has not been discovered over %s",
 			x.Protocol, since, p.Protocol)
 	}
 	return fmt.Sprintf("called at the previous URL %s since %s: it has not been discovered at %s", x.URL, since, p.URL)

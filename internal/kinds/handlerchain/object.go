@@ -109,7 +109,7 @@ func (o *object) grown(original []byte) error {
 	if o.tree == nil || !tooManyValues(o.json()) || tooManyValues(original) {
 		return nil
 	}
-	return fmt.Errorf("with its patches, it has more than %d values", limits.ObjectElements)
+	return fmt.Errorf("with the patches applied, it has more than %d values", limits.ObjectElements)
 }
 
 // tooManyValues reports whether the text of an object has more values than can be read.

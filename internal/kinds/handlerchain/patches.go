@@ -103,7 +103,7 @@ func (p *Patches) Check() error {
 		before, after = before+len(original), after+len(p.objects[i].json())
 	}
 	if after > limits.BodyBytes && before <= limits.BodyBytes {
-		return fmt.Errorf("with its patches, the objects have more than %d MiB", limits.BodyBytes>>20)
+		return fmt.Errorf("with the patches applied, the objects have more than %d MiB", limits.BodyBytes>>20)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (p *Patches) Apply(i int, item *hooksv1alpha1.GeneratePatchesResponseItem) 
 		return err
 	}
 	if p.bytes += len(item.GetUid()) + len(item.GetPatch()); p.bytes > limits.BodyBytes {
-		return fmt.Errorf("with it, the patches of all steps so far have more than %d MiB", limits.BodyBytes>>20)
+		return fmt.Errorf("including this one, the patches of all steps so far have more than %d MiB", limits.BodyBytes>>20)
 	}
 	p.items, p.changed = append(p.items, item), true
 	return nil

@@ -179,7 +179,7 @@ func (in *compilation) expression(
 		detail := err.Error()
 		if kind == policy.String && isProse(source) {
 			quoted := strings.ReplaceAll(strconv.Quote(text.Cut(source, limits.QuotedBytes)), "'", "''")
-			detail += fmt.Sprintf("; a text needs inner quotes: '%s'", quoted)
+			detail += fmt.Sprintf("; a literal text needs quotes inside the value: '%s'", quoted)
 		}
 		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, detail))
 		return nil

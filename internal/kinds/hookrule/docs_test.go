@@ -63,8 +63,8 @@ func TestOtherMistakes(t *testing.T) {
 		"hook: AfterClusterUpgrade\nconcurrency: {limit: 1}":                                                      `spec.concurrency: Forbidden: no hook follows AfterClusterUpgrade that frees a place`,
 		"hook: BeforeClusterUpgrade\nparams: [{name: a, admitted: true}]\nhold: [{if: 'true', message: '\"a\"'}]": `spec.params[0].admitted: Forbidden: Clusters show that they are past BeforeClusterCreate, and no other hook`,
 		// A text without inner quotes, also one of a single word or with an apostrophe, and what may be an expression.
-		"hook: BeforeClusterDelete\nfail: [{if: 'true', message: Protected}]":                    `spec.fail[0].message: Invalid value: line 1, column 1: undeclared reference to 'Protected' (in container ''); a text needs inner quotes: '"Protected"'`,
-		"hook: BeforeClusterDelete\nfail: [{if: 'true', message: Cluster isn't empty}]":          `spec.fail[0].message: Invalid value: line 1, column 12: Syntax error: token recognition error at: ''t empty'; line 1, column 9: Syntax error: extraneous input 'isn' expecting <EOF>; a text needs inner quotes: '"Cluster isn''t empty"'`,
+		"hook: BeforeClusterDelete\nfail: [{if: 'true', message: Protected}]":                    `spec.fail[0].message: Invalid value: line 1, column 1: undeclared reference to 'Protected' (in container ''); a literal text needs quotes inside the value: '"Protected"'`,
+		"hook: BeforeClusterDelete\nfail: [{if: 'true', message: Cluster isn't empty}]":          `spec.fail[0].message: Invalid value: line 1, column 12: Syntax error: token recognition error at: ''t empty'; line 1, column 9: Syntax error: extraneous input 'isn' expecting <EOF>; a literal text needs quotes inside the value: '"Cluster isn''t empty"'`,
 		"hook: BeforeClusterDelete\nfail: [{if: 'true', message: request.cluster.metadata.nam}]": `spec.fail[0].message: Invalid value: line 1, column 25: undefined field 'nam'`,
 		"hook: BeforeClusterDelete\nfail: [{if: 'true', message: 'name + \"x\"'}]":               `spec.fail[0].message: Invalid value: line 1, column 1: undeclared reference to 'name' (in container '')`,
 	} {

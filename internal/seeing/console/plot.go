@@ -103,7 +103,7 @@ func (c *charts) rate() plot {
 		Scale: scale(top, func(v float64) string { return fmt.Sprintf("%g", v) }), Times: c.times(), Text: "No calls.",
 	}
 	if most > 0 {
-		p.Text = fmt.Sprintf("At most %.3g calls per %s, and at most %.3g that fail; the scale ends at %s.",
+		p.Text = fmt.Sprintf("The calls peaked at %.3g per %s, and the failed calls at %.3g; the scale ends at %s.",
 			most*factor, unit, failed*factor, p.Scale[0])
 	}
 	var b strings.Builder

@@ -164,7 +164,7 @@ func (a *answer) send(w http.ResponseWriter) {
 }
 
 // errCrowded means that a host has as many requests as it may have.
-var errCrowded = errors.New("too many requests of this host at the same time")
+var errCrowded = errors.New("too many requests from this host at the same time")
 
 func refuse(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {

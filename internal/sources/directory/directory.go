@@ -456,7 +456,7 @@ func (d *Source) isEmptied(next *manifest.Inventory) bool {
 		d.logger.Warn("directory defines no "+kind+" any more: all are unregistered", "dir", d.dir, counted, had)
 		return false
 	}
-	message := fmt.Sprintf("%s defines no %s any more: %s until SIGHUP confirms it", d.dir, kind, effect)
+	message := fmt.Sprintf("%s no longer defines %s: %s until SIGHUP confirms the removal", d.dir, kind, effect)
 	if d.Warning().Text != message {
 		d.logger.Error("directory is emptied", "problem", message, counted, had)
 	}

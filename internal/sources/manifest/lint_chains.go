@@ -48,7 +48,8 @@ func (v *Inventory) lintChains(
 	}
 	for _, name := range all.Shadowed() {
 		problems = append(problems, v.ofExtension(name,
-			fmt.Errorf("metadata.name: it is %s, too, so that it is not called: rename it", all.TakenByLocal(name))))
+			fmt.Errorf("metadata.name: it is also %s, so the ExtensionConfig is not called: rename it",
+				all.TakenByLocal(name))))
 	}
 	for _, c := range all.Chains() {
 		d := documents[v.Of(handlerchain.Kind)[c.Name].Place]

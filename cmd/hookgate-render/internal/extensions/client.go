@@ -173,7 +173,7 @@ func (c *Client) resolve(ctx context.Context, hookName, name string) (string, er
 	if len(handlers) == 0 {
 		return "", errors.New("the server has no handler of this hook")
 	}
-	return "", fmt.Errorf("the server does not have it; it has %s", strings.Join(handlers, ", "))
+	return "", fmt.Errorf("the server does not have this handler; it has %s", strings.Join(handlers, ", "))
 }
 
 // discover asks the server once which handlers it has.
