@@ -47,7 +47,7 @@ func TestBadTokensAreNotPrinted(t *testing.T) {
 		want  string
 		code  int
 	}{
-		"Both":      {[]string{"--token", "secret", "--token-file", commandtest.WriteFile(t, "a", "secret")}, "--token and --token-file: give one of them", cmdline.ExitUsage},
+		"Both":      {[]string{"--token", "secret", "--token-file", commandtest.WriteFile(t, "a", "secret")}, "--token and --token-file: give only one of them", cmdline.ExitUsage},
 		"NoFile":    {[]string{"--token-file", "/none/of/it"}, "read --token-file: open /none/of/it", cmdline.ExitFailed},
 		"EmptyFile": {[]string{"--token-file", commandtest.WriteFile(t, "b", " \n")}, "b is empty", cmdline.ExitFailed},
 		"TwoLines":  {[]string{"--token-file", commandtest.WriteFile(t, "c", "secret\nsecret")}, "the token has a character that no token has", cmdline.ExitUsage},

@@ -194,7 +194,7 @@ func (o *ClientOptions) Bearer() (string, error) {
 	token := o.token
 	if o.tokenFile != "" {
 		if token != "" {
-			return "", cmdline.Usagef("--token and --token-file: give one of them")
+			return "", cmdline.Usagef("--token and --token-file: give only one of them")
 		}
 		file, err := os.Open(o.tokenFile)
 		if err != nil {

@@ -275,7 +275,7 @@ func TestDirectoryThatIsEmptyAtTheStart(t *testing.T) {
 		stop := s.start(t)
 		s.eventuallyReady(t)
 		s.eventuallyAwaits(t, "a mount may be missing", "the directory of manifests, which is empty Fail")
-		if !strings.Contains(s.directory.Warning().Text, "calls to all handlers of a hook fail until SIGHUP confirms it") {
+		if !strings.Contains(s.directory.Warning().Text, "calls to all handlers of a hook fail until SIGHUP confirms the removal") {
 			t.Errorf("the warning is %q", s.directory.Warning().Text)
 		}
 		if confirmed {

@@ -366,7 +366,7 @@ func TestDirectoryThatIsEmptied(t *testing.T) {
 	s.run(t)
 	s.eventuallyServes(t, "v.acme "+urlA)
 	remove()
-	s.eventuallyLogs(t, "directory is emptied", "stay registered until SIGHUP confirms it")
+	s.eventuallyLogs(t, "directory is emptied", "stay registered until SIGHUP confirms the removal")
 	process.Eventually(t, "there is a warning", func() bool {
 		return strings.Contains(s.directory.Warning().Text, "defines no ExtensionConfig any more")
 	})
