@@ -85,7 +85,7 @@ func (d *draft) checkSum(c *config) error {
 		before = len(known.entries)
 	}
 	if added := len(c.entries) - before; added > 0 && d.handlers+added > limits.AllHandlers {
-		return tooManyError(fmt.Sprintf("ExtensionConfig %q has %d handlers, and with those of all others there "+
+		return tooManyError(fmt.Sprintf("ExtensionConfig %q has %d, and with those of all others there "+
 			"are %d, more than %d",
 			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers))
 	}

@@ -174,7 +174,8 @@ func (o *options) programs(files map[string][]byte) error {
 	}
 	for _, entry := range entries {
 		if _, taken := files[entry.Name()]; taken {
-			return fmt.Errorf("%s: the release already has a different file with this name", filepath.Join(o.binaries, entry.Name()))
+			return fmt.Errorf("%s: the release already has a different file with this name",
+				filepath.Join(o.binaries, entry.Name()))
 		}
 		if files[entry.Name()], err = os.ReadFile(filepath.Join(o.binaries, entry.Name())); err != nil {
 			return err
