@@ -192,7 +192,7 @@ func TestDashboardActs(t *testing.T) {
 
 	operator := dashboard(t, server, "operator")
 	_, body := operator.visit(t, operator.actions+approve, nil)
-	for _, want := range []string{"Cluster team-a/prod-1: different", "patch: KubeadmConfigTemplate x /spec/a 1 → 2", "Approve the answers of acme-v7 for these Clusters?"} {
+	for _, want := range []string{"Cluster team-a/prod-1: different", "patch: KubeadmConfigTemplate x /spec/a 1 → 2", "Approve the answers of acme-v7?"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("lacks %s: %s", want, body)
 		}

@@ -80,7 +80,7 @@ func (a *approval) approve(ctx context.Context, r *rolloutWork) error {
 	if err := r.preview(of, change); err != nil {
 		return err
 	}
-	if err := r.confirm(fmt.Sprintf("Approve the answers of %s for these Clusters?", of.Spec.Candidate)); err != nil {
+	if err := r.confirm(fmt.Sprintf("Approve the answers of %s?", of.Spec.Candidate)); err != nil {
 		return err
 	}
 	if err := r.change(ctx, of, change); err != nil {
