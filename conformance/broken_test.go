@@ -47,8 +47,8 @@ var beyondLimits = []broken{
 	{"discovery.hooks", "announces Discovery", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "Discovery" }, `there is no hook "Discovery"`},
 	{"discovery.hooks", "spells a hook in lower case", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "beforeclustercreate" }, `there is no hook "beforeclustercreate"`},
 	{"discovery.hooks", "leaves out the version", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "" }, `in apiVersion ""`},
-	{"discovery.sole", "has two handlers of CanUpdateMachine", "", twice("CanUpdateMachine"), `CanUpdateMachine has the handler "canupdatemachine" already`},
-	{"discovery.sole", "has two handlers of CanUpdateMachineSet", "", twice("CanUpdateMachineSet"), `CanUpdateMachineSet has the handler "canupdatemachineset" already`},
+	{"discovery.sole", "has two handlers of CanUpdateMachine", "", twice("CanUpdateMachine"), `CanUpdateMachine already has the handler "canupdatemachine"`},
+	{"discovery.sole", "has two handlers of CanUpdateMachineSet", "", twice("CanUpdateMachineSet"), `CanUpdateMachineSet already has the handler "canupdatemachineset"`},
 	{"discovery.objects", "understands v1beta3", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1beta3" }, `cluster_api_version "v1beta3"`},
 	{"discovery.failure-policies", "spells its policy in lower case", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"fail"`) }, `failurePolicy is "fail"`},
 	{"answers.valid", "answers with one byte more than 20 MiB", REST, padAnswer(limits.BodyBytes + 1), "larger than 20 MiB"},
@@ -151,7 +151,7 @@ var brokenExtensions = []broken{
 	{"discovery.timeout-zero", "wants none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(0) }, "timeoutSeconds is 0, which means 10"},
 	{"discovery.failure-policies", "has a policy of its own", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"Maybe"`) }, `failurePolicy is "Maybe"`},
 	{"discovery.failure-policies", "has a policy of its own", GRPC, func(s *stub) { s.handlers[0].FailurePolicy = 17 }, `failurePolicy is "17"`},
-	{"discovery.sole", "updates machines twice", "", twice("UpdateMachine"), `UpdateMachine has the handler "updatemachine" already`},
+	{"discovery.sole", "updates machines twice", "", twice("UpdateMachine"), `UpdateMachine already has the handler "updatemachine"`},
 	{"discovery.content", "forgets a handler at times", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			if n%4 == 0 {

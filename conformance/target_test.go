@@ -96,7 +96,7 @@ func TestTargetErrors(t *testing.T) {
 		"https://":                      "must have a host",
 		"https://u@127.0.0.1":           "must not have a user",
 		"http://ext.example":            "must be on loopback, because http:// has no TLS; use https://ext.example",
-		"grpc://ext.example:9090":       "want grpcs://ext.example:9090",
+		"grpc://ext.example:9090":       "use grpcs://ext.example:9090",
 		"grpc://127.0.0.1":              "must have a port",
 		"grpcs://ext.example:9090/path": "must not have a path",
 		"unix://run/ext.sock":           "the absolute path of a socket",

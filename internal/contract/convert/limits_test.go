@@ -128,10 +128,10 @@ func TestPatchLimits(t *testing.T) {
 	}{
 		"Operations": {&hooksv1alpha1.Patch{
 			PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH, Patch: []byte(`[` + manyTimes(7_000_000/2, "{}") + `]`),
-		}, "it has more than 50000 elements"},
+		}, "it has more than 50000 list elements"},
 		"Values": {&hooksv1alpha1.Patch{
 			PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, Patch: []byte(`{"spec":{"x":[` + manyTimes(1_000_000, "{}") + `]}}`),
-		}, "it has more than 50000 elements"},
+		}, "it has more than 50000 list elements"},
 		"Doubling": {&hooksv1alpha1.Patch{
 			PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH, Patch: []byte(`[` + doubling + `]`),
 		}, "the patch does not apply"},

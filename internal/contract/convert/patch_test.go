@@ -39,10 +39,10 @@ func TestPatchesTakeLittle(t *testing.T) {
 		"a path of slashes":  {hubMachine, jsonPatch, `[{"op":"add","path":"` + strings.Repeat("/", 1<<20) + `","value":1}]`, hook.BadResponse, "does not apply"},
 		"many members":       {hubMachine, mergePatch, `{"metadata":{"labels":{` + members + `}}}`, 0, ""},
 		"a deep list":        {inside(`"x":[` + manyTimes(30_000, "0") + `]`), jsonPatch, `[` + manyTimes(10_000, `{"op":"add","path":"/spec/x/0","value":1}`) + `]`, 0, ""},
-		"copies":             {inside(`"x":[` + manyTimes(30_000, "0") + `]`), jsonPatch, `[` + manyTimes(3, `{"op":"copy","from":"/spec/x","path":"/spec/x/-"}`) + `]`, hook.BadResponse, "it has more than 50000 elements"},
+		"copies":             {inside(`"x":[` + manyTimes(30_000, "0") + `]`), jsonPatch, `[` + manyTimes(3, `{"op":"copy","from":"/spec/x","path":"/spec/x/-"}`) + `]`, hook.BadResponse, "it has more than 50000 list elements"},
 		"copies of text":     {inside(`"x":[` + large + `]`), jsonPatch, `[` + manyTimes(100, `{"op":"copy","from":"/spec/x/0","path":"/spec/x/-"}`) + `]`, hook.BadResponse, "does not apply"},
 		"values of the object": {strings.Replace(hubMachine, `{"a":"b"}`, `{"a":"b"},"x":[`+manyTimes(2_000_000, "1")+`]`, 1), mergePatch, `{"spec":{"version":"v2"}}`, hook.TooLarge,
-			"convert current.machine to v1beta2: it has more than 50000 elements"},
+			"convert current.machine to v1beta2: it has more than 50000 list elements"},
 		"a string without an end": {hubMachine, mergePatch, `"` + strings.Repeat(`\"`, 1<<20) + "\n", hook.BadResponse, "does not apply"},
 	} {
 		t.Run(name, func(t *testing.T) {

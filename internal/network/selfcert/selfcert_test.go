@@ -397,7 +397,7 @@ func TestWebhooksThatCertManagerSetsStay(t *testing.T) {
 	c := newCluster(t, objects...)
 	err := c.gateway(t).Sync(t.Context())
 	if want := "patch MutatingWebhookConfiguration hooks: its annotation cert-manager.io/inject-ca-from=gateways/other makes " +
-		"cert-manager write the caBundle: remove it"; err == nil || err.Error() != want {
+		"cert-manager write the caBundle: remove the annotation"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	o := &admissionregistrationv1.MutatingWebhookConfiguration{}
