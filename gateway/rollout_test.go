@@ -423,7 +423,7 @@ func TestRolloutCountsWhatItCompares(t *testing.T) {
 		elements int
 		refused  string
 	}{
-		"many": {14 << 20 / 3, "more than 50000 elements"},
+		"many": {14 << 20 / 3, "more than 50000 list elements"},
 		"some": {40_000, ""},
 	} {
 		request := templateOf("c1")
