@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -103,12 +104,14 @@ func (d *devHints) ca() string {
 	return cmdline.ShellWord(filepath.Join(d.options.certDir, devcert.CAFile))
 }
 
-// call returns a command that calls a hook which has a handler, or nothing if none has that there is an example of.
+// call returns a command that calls a hook which has a handler, preferably one that there is an example of; nothing if
+// no hook has a handler.
 func (d *devHints) call(https net.Addr) string {
+	own := ""
 	snapshot := d.registry.Snapshot()
 	for _, h := range d.hooks.Hooks() {
 		handlers := snapshot.Handlers(h.GroupHook())
-		if len(handlers) == 0 || h.Singleton() || requests.Example(h.GroupVersionHook) == nil {
+		if len(handlers) == 0 || h.Singleton() {
 			continue
 		}
 		flags := " --ca " + d.ca()
@@ -118,7 +121,11 @@ func (d *devHints) call(https net.Addr) string {
 		if https.String() != "127.0.0.1:9443" {
 			flags += " --server https://" + https.String()
 		}
+		if requests.Example(h.GroupVersionHook) == nil { // a hook of the program's own
+			own = cmp.Or(own, fmt.Sprintf("hookgate call %s -f request.yaml%s", h.Hook, flags))
+			continue
+		}
 		return fmt.Sprintf("hookgate call %s --example | hookgate call %[1]s -f -%s", h.Hook, flags)
 	}
-	return ""
+	return own
 }
