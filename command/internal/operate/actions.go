@@ -77,6 +77,9 @@ func actionsOf(hooks *catalog.Catalog, c client.Client) []actions.Action {
 			Name: "lift", Title: "Lift", Asks: true, Fields: liftedFields,
 			Run: func(ctx context.Context, v actions.Values, in io.Reader, out io.Writer) error {
 				l := lift{handler: v["handler"], hook: v["hook"], cluster: v["cluster"]}
+				if err := l.parse(hooks); err != nil {
+					return err
+				}
 				return l.run(ctx, hooks, &liftWork{c, dialog{in: in, out: out}})
 			},
 		},

@@ -30,6 +30,9 @@ type lift struct {
 	version string
 	// policy is the ExtensionPolicy that lifts it; empty for the one that applies.
 	policy string
+
+	name, extension string // of the handler, without and of the extension
+	key             client.ObjectKey
 }
 
 // NewLiftCommand returns the command hookgate lift.
@@ -53,6 +56,10 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			of.handler = args[0]
+			if err := of.parse(hooks); err != nil {
+				return err
+			}
 			config, err := kube.Load()
 			if err != nil {
 				return err
@@ -61,7 +68,6 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			of.handler = args[0]
 			return of.run(cmd.Context(), hooks, &liftWork{c, dialog{cmd.InOrStdin(), cmd.OutOrStdout(), yes}})
 		},
 	}
@@ -83,41 +89,67 @@ type liftWork struct {
 	dialog
 }
 
-// run lifts the hold.
-func (l *lift) run(ctx context.Context, hooks *catalog.Catalog, w *liftWork) error {
-	handler, extension, ok := strings.Cut(l.handler, ".")
-	if !ok || handler == "" || extension == "" {
+// parse checks the arguments.
+func (l *lift) parse(hooks *catalog.Catalog) (err error) {
+	var ok bool
+	if l.name, l.extension, ok = strings.Cut(l.handler, "."); !ok || l.name == "" || l.extension == "" {
 		return cmdline.Usagef("want a handler as \"hookgate get holds\" shows it, such as before-delete.acme; got %q",
 			text.Cut(l.handler, limits.QuotedBytes))
 	}
-	key, err := target.ParseCluster(l.cluster)
-	if err != nil {
+	if l.key, err = target.ParseCluster(l.cluster); err != nil {
 		return err
 	}
-	if handler == hookrule.HandlerName {
-		return w.skipHold(ctx, extension, key)
+	if l.ofRule() && l.hook == "" {
+		return nil
 	}
-	h, ok := hooks.Lookup(hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: l.hook})
-	if !ok || !h.Liftable() {
+	if h, ok := l.hookIn(hooks); !ok || !h.Liftable() {
 		return cmdline.Usagef("--hook: want the lifecycle hook at which the Cluster waits, see \"hookgate get holds\"; "+
 			"got %q", text.Cut(l.hook, limits.QuotedBytes))
 	}
-	cluster, err := w.getCluster(ctx, key)
+	return nil
+}
+
+// ofRule reports whether a HookRule holds.
+func (l *lift) ofRule() bool { return l.name == hookrule.HandlerName }
+
+func (l *lift) hookIn(hooks *catalog.Catalog) (*catalog.Hook, bool) {
+	return hooks.Lookup(hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: l.hook})
+}
+
+// run lifts the hold.
+func (l *lift) run(ctx context.Context, hooks *catalog.Catalog, w *liftWork) error {
+	if l.ofRule() {
+		if err := within(ctx, func(ctx context.Context) error { return w.checkRule(ctx, l.extension, l.hook) }); err != nil {
+			return err
+		}
+		return w.skipHold(ctx, l.extension, l.key)
+	}
+	cluster, err := w.getCluster(ctx, l.key)
+	if err != nil {
+		return err
+	}
+	err = within(ctx, func(ctx context.Context) error { return w.checkHandler(ctx, l.handler, l.name, l.extension) })
 	if err != nil {
 		return err
 	}
 	entry := v1alpha1.LiftedHold{Handler: l.handler, Hook: l.hook, Cluster: l.cluster, UID: string(cluster.GetUID())}
-	if _, needs := catalog.UpgradeVersionOf(h.Request.Zero().Interface()); needs {
+	if h, _ := l.hookIn(hooks); needsVersion(h) {
 		version, _, _ := unstructured.NestedString(cluster.Object, "spec", "topology", "version")
 		if entry.Version = cmp.Or(l.version, version); entry.Version == "" {
 			return fmt.Errorf("no spec.topology.version in Cluster %s: --version says which upgrade is held", l.cluster)
 		}
 	}
-	policy, err := w.policyOf(ctx, l.policy, extension, handler)
+	policy, err := w.policyOf(ctx, l.policy, l.extension, l.name)
 	if err != nil {
 		return err
 	}
 	return w.liftWith(ctx, hooks, policy, entry)
+}
+
+// needsVersion reports whether a hold of a hook is of one upgrade.
+func needsVersion(h *catalog.Hook) bool {
+	_, needs := catalog.UpgradeVersionOf(h.Request.Zero().Interface())
+	return needs
 }
 
 // getCluster returns a Cluster, whose uid and version a lift is for.
@@ -149,8 +181,8 @@ func (w *liftWork) skipHold(ctx context.Context, rule string, key client.ObjectK
 	}
 	annotations[v1alpha1.SkipHoldAnnotation] = strings.TrimPrefix(skipped+","+rule, ",")
 	cluster.SetAnnotations(annotations)
-	w.sayf("Cluster %s gets the annotation\n  %s: %s\nIt goes on although rule %s holds it, and at later holds of the "+
-		"rule, too, until the\nannotation is removed.", key, v1alpha1.SkipHoldAnnotation,
+	w.sayf("Cluster %s gets the annotation\n  %s: %s\nRule %s no longer holds it, now or later, until the "+
+		"annotation is removed.", key, v1alpha1.SkipHoldAnnotation,
 		annotations[v1alpha1.SkipHoldAnnotation], rule)
 	if err := w.confirm("Lift this hold?"); err != nil {
 		return err

@@ -98,8 +98,8 @@ func (w *liftWork) liftWith(
 		does = "is created, with this entry of spec.liftedHolds"
 	}
 	w.sayf("%s %q %s:\n%s", extensionpolicy.Kind, p.Name, does, indented(string(lines)))
-	w.sayf("Cluster %s goes on although %s holds it at %s, this once.\n"+
-		"The handler is still called, and others still hold the Cluster.", entry.Cluster, entry.Handler, entry.Hook)
+	w.sayf("%[2]s no longer holds Cluster %[1]s at %[3]s, this once.\n"+
+		"The handler is still called, and others may still hold the Cluster.", entry.Cluster, entry.Handler, entry.Hook)
 	if err := w.confirm("Lift this hold?"); err != nil {
 		return err
 	}
