@@ -29,6 +29,7 @@ import (
 type Failure struct {
 	Hook    string
 	Message string
+	CallID  string // under which the log of the gateway has the call; empty if the answer does not say
 }
 
 // Error returns the hook and the message.
@@ -131,7 +132,9 @@ func (c *Client) accept(h *catalog.Hook, r *client.Response) (proto.Message, err
 	case catalog.Success:
 		return r.Message, nil
 	case catalog.Failure:
-		return r.Message, &Failure{Hook: h.Hook, Message: text.Printable(catalog.MessageOf(r.Message))}
+		return r.Message, &Failure{
+			Hook: h.Hook, Message: text.Printable(catalog.MessageOf(r.Message)), CallID: r.Header.Get(callIDHeader),
+		}
 	}
 	return nil, c.invalid(h, &InvalidAnswer{Text: "the answer has no status"})
 }
@@ -170,8 +173,8 @@ func (c *Client) refusal(h *catalog.Hook, r *client.Response) *hook.Error {
 	if r.GRPC.Code() == codes.DeadlineExceeded { // the server has noticed it first
 		return hook.Errorf(hook.Timeout, "call %s of gateway %s: no answer in time", h.Hook, c.name).WithCause(r.GRPC.Err())
 	}
-	return hook.Errorf(hook.BadResponse, "call %s: %s answers %s, which is not a gateway's answer: is the URL right?",
-		h.Hook, c.name, r.Status).WithCause(r.GRPC.Err())
+	return hook.Errorf(hook.BadResponse, "call %s: %s answers %s, which is not a gateway's answer: check the URL, "+
+		"and that the gateway was built with this hook", h.Hook, c.name, r.Status).WithCause(r.GRPC.Err())
 }
 
 // callIDHeader carries the id under which the log of the gateway has the call.

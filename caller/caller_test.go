@@ -125,7 +125,8 @@ func TestCall(t *testing.T) {
 		},
 		"failure": {
 			grpc: &answered{Status: hooks.ResponseStatus_RESPONSE_STATUS_FAILURE, Message: "quota"}, code: 200,
-			body: `{"status":"Failure","message":"quota"}`, failure: true, text: "BeforeControlPlaneUpgrade answered Failure: quota",
+			header: http.Header{"Hookgate-Call-Id": {"c-1"}},
+			body:   `{"status":"Failure","message":"quota"}`, failure: true, text: "BeforeControlPlaneUpgrade answered Failure: quota",
 		},
 		"failure without a message": {
 			grpc: &answered{Status: hooks.ResponseStatus_RESPONSE_STATUS_FAILURE}, code: 200,
@@ -142,7 +143,7 @@ func TestCall(t *testing.T) {
 		},
 		"not a gateway": {
 			grpcErr: status.Error(codes.Unimplemented, "unknown service"), code: 404, body: "404 page not found", kind: hook.BadResponse,
-			text: "call BeforeControlPlaneUpgrade: URL answers STATUS, which is not a gateway's answer: is the URL right?",
+			text: "call BeforeControlPlaneUpgrade: URL answers STATUS, which is not a gateway's answer: check the URL, and that the gateway was built with this hook",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,6 +181,9 @@ func TestCall(t *testing.T) {
 				case errors.As(err, &failure):
 					if !tt.failure {
 						t.Errorf("%s: it is a Failure", config.URL)
+					}
+					if config.URL == url && failure.CallID != tt.header.Get("Hookgate-Call-Id") {
+						t.Errorf("%s: the call ID is %q", config.URL, failure.CallID)
 					}
 				case name == "error of the gateway" && config.URL == url && !strings.Contains(fmt.Sprint(errors.Unwrap(err)), `call id "c-1"`):
 					t.Errorf("the cause is %v", errors.Unwrap(err))

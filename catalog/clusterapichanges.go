@@ -44,11 +44,6 @@ const (
 	CallDiffers
 )
 
-// String returns a heading for changes of the kind.
-func (k ClusterAPIChangeKind) String() string {
-	return [...]string{"requests gain", "requests differ", "answers count", "calls differ"}[k]
-}
-
 // Templates are some of the templates in requests, by where Cluster API adds metadata to them.
 type Templates int
 

@@ -287,11 +287,15 @@ func (o *serveOptions) newSource(
 			URL: o.sidecar, Registry: reg, Discoverer: shared.Discoverer, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	case o.extensionConfigs != "":
-		return directory.New(directory.Config{
+		d, err := directory.New(directory.Config{
 			Dir: o.extensionConfigs, StateDir: o.stateDir, Catalog: hooks, Registry: reg, Logger: logger, Resync: o.resync,
 			Discoverer: shared.Discoverer, References: shared.References, Losses: shared.Losses,
 			Observer: observer, Compared: observer.Compared,
 		})
+		if err != nil {
+			return nil, err
+		}
+		return d, d.Check() // before addresses are printed
 	default:
 		return o.cluster.newSource(at, controllers.Config{
 			Catalog: hooks, Registry: reg, Endpoints: endpoints, Logger: logger, Resync: o.resync,

@@ -17,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/command/internal/commandtest"
+	dnsv1alpha1 "github.com/hookgate/hookgate/examples/own-hooks/gen/acme/dns/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/network/devcert"
@@ -96,19 +99,26 @@ func TestServeDevOffersACallLater(t *testing.T) {
 	g.EndWell(t)
 }
 
-// TestDevCall checks that the call that is offered names a handler where a hook takes one, and leaves out hooks that
-// there is no example of.
+// TestDevCall checks that the call that is offered names a handler where a hook takes one, and has no example for a hook
+// of the program's own.
 func TestDevCall(t *testing.T) {
 	r := registry.New()
-	d := newDevHints(&serveOptions{certDir: "c"}, io.Discard, catalog.New(), r)
+	hooks, err := catalog.With(catalog.Source{
+		Group: "dns.acme.example", Version: "v1alpha1", Files: []protoreflect.FileDescriptor{dnsv1alpha1.File_acme_dns_v1alpha1_dns_proto},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDevHints(&serveOptions{certDir: "c"}, io.Discard, hooks, r)
 	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}
-	for _, step := range []struct{ hook, want string }{
-		{"", ""},
-		{"GeneratePatches", "hookgate call GeneratePatches --example | hookgate call GeneratePatches -f - --handler h.acme --ca c/dev-ca.crt"},
-		{"AfterClusterUpgrade", "hookgate call AfterClusterUpgrade --example | hookgate call AfterClusterUpgrade -f - --ca c/dev-ca.crt"},
+	for _, step := range []struct{ group, hook, want string }{
+		{"", "", ""},
+		{"dns.acme.example", "EnsureRecord", "hookgate call EnsureRecord -f request.yaml --handler h.acme --ca c/dev-ca.crt"},
+		{hook.Group, "GeneratePatches", "hookgate call GeneratePatches --example | hookgate call GeneratePatches -f - --handler h.acme --ca c/dev-ca.crt"},
+		{hook.Group, "AfterClusterUpgrade", "hookgate call AfterClusterUpgrade --example | hookgate call AfterClusterUpgrade -f - --ca c/dev-ca.crt"},
 	} {
 		if step.hook != "" {
-			h := registry.Handler{Name: "h", Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: step.hook}, Timeout: time.Second, FailurePolicy: hook.Fail}
+			h := registry.Handler{Name: "h", Hook: hook.GroupVersionHook{Group: step.group, Version: hook.Version, Hook: step.hook}, Timeout: time.Second, FailurePolicy: hook.Fail}
 			err := r.Apply(registry.Registration{Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://127.0.0.1:1"}, Handlers: []registry.Handler{h}})
 			if err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -90,8 +91,8 @@ The certificates are in %s; the next start uses them again. Commands to copy:
 	if call != "" {
 		_, _ = fmt.Fprintf(d.out, "  %s\n", call)
 	} else {
-		_, _ = fmt.Fprintln(d.out, "\nNo handler is known yet. A call to copy follows when an extension has answered "+
-			"with one; \"hookgate get extensions\"\nsays what keeps it.")
+		_, _ = fmt.Fprintf(d.out, "\nNo handler is known yet. A call to copy follows as soon as there is one. Until then,\n\n"+
+			"  hookgate get extensions --diagnostics http://%s\n\nsays why there is none.\n", diagnostics)
 	}
 	if d.options.diagnostics.ui {
 		_, _ = fmt.Fprintf(d.out, "\nThe page about the extensions is at http://%s/.\n", diagnostics)
@@ -103,12 +104,14 @@ func (d *devHints) ca() string {
 	return cmdline.ShellWord(filepath.Join(d.options.certDir, devcert.CAFile))
 }
 
-// call returns a command that calls a hook which has a handler, or nothing if none has that there is an example of.
+// call returns a command that calls a hook which has a handler, preferably one that there is an example of; nothing if
+// no hook has a handler.
 func (d *devHints) call(https net.Addr) string {
+	own := ""
 	snapshot := d.registry.Snapshot()
 	for _, h := range d.hooks.Hooks() {
 		handlers := snapshot.Handlers(h.GroupHook())
-		if len(handlers) == 0 || h.Singleton() || requests.Example(h.GroupVersionHook) == nil {
+		if len(handlers) == 0 || h.Singleton() {
 			continue
 		}
 		flags := " --ca " + d.ca()
@@ -118,7 +121,11 @@ func (d *devHints) call(https net.Addr) string {
 		if https.String() != "127.0.0.1:9443" {
 			flags += " --server https://" + https.String()
 		}
+		if requests.Example(h.GroupVersionHook) == nil { // a hook of the program's own
+			own = cmp.Or(own, fmt.Sprintf("hookgate call %s -f request.yaml%s", h.Hook, flags))
+			continue
+		}
 		return fmt.Sprintf("hookgate call %s --example | hookgate call %[1]s -f -%s", h.Hook, flags)
 	}
-	return ""
+	return own
 }

@@ -25,11 +25,11 @@ import (
 
 // newReportedRollout returns a gateway with the rollout acme, whose stable member has its name, and its Reporter. 30
 // Clusters differ.
-func newReportedRollout(t *testing.T) (*Dispatcher, *observe.Reporter, observed) {
+func newReportedRollout(t *testing.T, a *assigned) (*Dispatcher, *observe.Reporter, observed) {
 	t.Helper()
 	of := handlerOf("patch", "GeneratePatches", hook.Fail)
 	r := filled(t, registrationOf("acme", of), registrationOf("v7", of))
-	r.SetRollouts([]registry.Rollout{{Name: "acme", Stable: "acme", Candidate: "v7", Assignment: &assigned{candidates: []string{"moved"}}}})
+	r.SetRollouts([]registry.Rollout{{Name: "acme", Stable: "acme", Candidate: "v7", Assignment: a}})
 	o := newObserved(r)
 	d := newObservedDispatcher(o, r, callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 		if c.Handler.Registration.Name == "v7" {
@@ -53,16 +53,35 @@ func newReportedRollout(t *testing.T) (*Dispatcher, *observe.Reporter, observed)
 		},
 	}
 	o.metrics.Report(reporter)
-	for _, cluster := range []string{"stays", "moved", "moved"} {
+	for _, cluster := range append([]string{"stays"}, a.candidates...) {
 		_, _ = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "patch.acme", templateOf(cluster)) // the candidate fails
 	}
 	return d, reporter, o
 }
 
+// A candidate that has not been called leaves the state of the handler to the stable member. A comparison that fails
+// holds no Cluster, because no caller gets its answer.
+func TestComparisonHoldsNoCluster(t *testing.T) {
+	a := &assigned{}
+	_, r, _ := newReportedRollout(t, a)
+	if h := r.Gateway().Rollouts[0].Handlers[0]; h.State != status.Up || h.Calls.Total != 1 {
+		t.Errorf("before a comparison: %+v, want Up", h)
+	}
+	for _, ask := range a.asked {
+		if c := ask(t.Context()); c.Err == nil {
+			t.Errorf("compared: %+v", c)
+		}
+	}
+	g := r.Gateway()
+	if h := g.Rollouts[0].Handlers[0]; len(a.asked) != 1 || h.Calls.Failures != 1 || len(g.Holds) > 0 {
+		t.Errorf("after %d comparisons: %+v, holds %+v", len(a.asked), h, g.Holds)
+	}
+}
+
 // The status has the handlers of a rollout with the calls of both members, says at these what they are to it, and
 // shortens what is known of its Clusters unless the rollout is asked for.
 func TestStatusOfRollouts(t *testing.T) {
-	_, r, _ := newReportedRollout(t)
+	_, r, _ := newReportedRollout(t, &assigned{candidates: []string{"moved", "moved"}})
 	g := r.Gateway()
 	of := g.Rollouts[0]
 	if h := of.Handlers[0]; len(of.Handlers) != 1 || h.Name != "patch.acme" || h.Kind != "ExtensionRollout" ||
@@ -90,7 +109,7 @@ func TestStatusOfRollouts(t *testing.T) {
 
 // A Cluster that waits for a member is held by the rollout's extension, and counted.
 func TestMetricsOfRollouts(t *testing.T) {
-	d, r, o := newReportedRollout(t)
+	d, r, o := newReportedRollout(t, &assigned{candidates: []string{"moved", "moved"}})
 	wantCount(t, o.series, "hookgate_rollout_clusters", 30, "acme", "different")
 	wantCount(t, o.series, "hookgate_rollout_clusters", 2, "acme", "failing")
 	wantCount(t, o.series, "hookgate_rollout_ready", 1, "acme")

@@ -97,9 +97,6 @@ func SameName(first, second string) error {
 	return fmt.Errorf("%q and %q differ only in case: in paths, upper and lower case are the same", first, second)
 }
 
-// CheckURL returns an error unless text is a valid URL of a REST extension.
-func CheckURL(text string) error { return (&ClientConfig{URL: text}).CheckURL() }
-
 // CheckURL returns an error unless c.URL is a valid URL for c.Protocol.
 func (c *ClientConfig) CheckURL() error {
 	e, err := endpoint.Parse(c.URL, c.Protocol.schemes()...)

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/base/status"
 	"github.com/hookgate/hookgate/internal/network/tunnel/tunneltest"
 )
@@ -149,7 +150,7 @@ func TestDashboardActs(t *testing.T) {
 	create(t, c, &v1alpha1.ExtensionRollout{ObjectMeta: metav1.ObjectMeta{Name: "acme"},
 		Spec: v1alpha1.ExtensionRolloutSpec{Stable: "acme", Candidate: "acme-v7", Compare: true}})
 	r.record(t, "prod-1", v1alpha1.RolloutStateDifferent)
-	user(t, config, c, "operator", rbacv1.PolicyRule{APIGroups: []string{"hookgate.dev", "cluster.x-k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	user(t, config, c, "operator", rbacv1.PolicyRule{APIGroups: []string{"hookgate.dev", "cluster.x-k8s.io", controllers.ClusterAPIGroup, controllers.HookgateGroup}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	user(t, config, c, "reader", rbacv1.PolicyRule{APIGroups: []string{"hookgate.dev", "cluster.x-k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	// The gateway's page is tested where it is made. This one says which actions it is told of.
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -216,6 +217,17 @@ func TestDashboardActs(t *testing.T) {
 	if _, body = operator.visit(t, operator.actions+lift, nil); !strings.Contains(body, `"acme" lifts this hold already`) {
 		t.Errorf("once more: %s", body)
 	}
+	for handler, want := range map[string]string{
+		"rule.nope":    `there is no HookRule "nope"`,
+		"volumes.nope": `there is no ExtensionConfig or ExtensionRollout "nope"`,
+	} {
+		if _, body = operator.visit(t, operator.actions+strings.Replace(lift, "volumes.acme", handler, 1), nil); !strings.Contains(html.UnescapeString(body), want) {
+			t.Errorf("lacks %s: %s", want, body)
+		}
+	}
+	create(t, c, &v1alpha1.HookRule{ObjectMeta: metav1.ObjectMeta{Name: "hours"}, Spec: v1alpha1.HookRuleSpec{
+		Hook: "BeforeClusterUpgrade", Hold: []v1alpha1.HookRuleHold{{HookRuleDecision: v1alpha1.HookRuleDecision{If: "true", Message: "'no'"}}},
+	}})
 	_, body = operator.visit(t, operator.actions+"/lift?handler=rule.hours&hook=BeforeClusterUpgrade&cluster=team-a%2Fprod-1", nil)
 	if code, body := operator.confirm(t, "lift", body); code != http.StatusOK || !strings.Contains(body, "Lifted: ") {
 		t.Errorf("an operator lifts the hold of a rule: %d %s", code, body)

@@ -86,7 +86,9 @@ func (o *bugReportOptions) write(cmd *cobra.Command, c *target.StatusClient) (er
 	}()
 	var report bugreport.Archive
 	report.Secret(c.Token)
-	o.collect(cmd.Context(), &report, c)
+	if err := o.collect(cmd.Context(), &report, c); err != nil && o.Tunnel == nil {
+		return err
+	}
 	if o.Tunnel != nil {
 		if err := o.collectCluster(cmd.Context(), &report); err != nil {
 			return err
@@ -114,13 +116,14 @@ func printEntries(w io.Writer, path string, entries []bugreport.Entry) error {
 	return t.Flush()
 }
 
-// collect adds what the gateway says.
-func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archive, c *target.StatusClient) {
+// collect adds what the gateway says. The error is why it says nothing at all.
+func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archive, c *target.StatusClient) error {
 	report.AddJSON("command.json", map[string]any{
 		"build": cmdline.CurrentBuild(), "gateway": c.Name(), "address": c.Base.Redacted(),
 	})
-	if g, _, err := c.Get(ctx, ""); err != nil {
-		report.Missing("status.json", err)
+	g, _, failed := c.Get(ctx, "")
+	if failed != nil {
+		report.Missing("status.json", failed)
 	} else {
 		withoutValues(g.Rollouts)
 		report.AddJSON("status.json", g)
@@ -136,8 +139,10 @@ func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archiv
 			report.Missing(name, c.Refusal(code, body, ""))
 		default:
 			report.Add(name, string(body))
+			failed = nil
 		}
 	}
+	return failed
 }
 
 // withoutValues removes the values that differ between the versions of rollouts, which are those of templates.

@@ -4,7 +4,9 @@
 package ask_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,10 +129,13 @@ func TestBugReportOfPart(t *testing.T) {
 		t.Errorf("over a file that exists: %+v", again)
 	}
 	down := filepath.Join(t.TempDir(), "down.zip")
-	if got := commandtest.Hookgate(t, "", "bug-report", "--diagnostics", "http://127.0.0.1:1", "-f", down); got.Code != cmdline.ExitDone {
+	if got := commandtest.Hookgate(t, "", "bug-report", "--diagnostics", "http://127.0.0.1:1", "-f", down); got.Code != cmdline.ExitFailed || !strings.Contains(got.ErrOut, "connection refused") {
 		t.Errorf("of a gateway that is down: %+v", got)
 	}
-	if info, err := os.Stat(down); err != nil || info.Mode().Perm() != 0o600 {
+	if _, err := os.Stat(down); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a report of nothing: %v", err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("file %v, %v", info, err)
 	}
 }

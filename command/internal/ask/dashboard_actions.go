@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -140,13 +138,13 @@ func (o *dashboardOptions) explainAction() actions.Action {
 
 // prepareExplained gives the Cluster of a link as the request, with what selectors read, if the API server has it.
 func (o *dashboardOptions) prepareExplained(ctx context.Context, v actions.Values) {
-	namespace, name, ok := strings.Cut(v["cluster"], "/")
-	if !ok {
+	key, err := target.ParseCluster(v["cluster"])
+	if err != nil {
 		return
 	}
-	cluster := map[string]any{"name": name, "namespace": namespace}
+	cluster := map[string]any{"name": key.Name, "namespace": key.Namespace}
 	whole := map[string]any{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": cluster}
-	if found, err := o.getCluster(ctx, client.ObjectKey{Namespace: namespace, Name: name}); err == nil {
+	if found, err := o.getCluster(ctx, key); err == nil {
 		found.SetManagedFields(nil)
 		unstructured.RemoveNestedField(found.Object, "status")
 		whole = found.Object
@@ -161,14 +159,7 @@ func (o *dashboardOptions) getCluster(ctx context.Context, key client.ObjectKey)
 	if err != nil {
 		return nil, err
 	}
-	for _, version := range []string{"v1beta2", "v1beta1"} {
-		found := &unstructured.Unstructured{}
-		found.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: version, Kind: "Cluster"})
-		if err = c.Get(ctx, key, found); !meta.IsNoMatchError(err) {
-			return found, err
-		}
-	}
-	return nil, err
+	return target.GetCluster(ctx, c, key)
 }
 
 // carrier returns a command that has what a command's work takes from it.

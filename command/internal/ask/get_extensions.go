@@ -254,8 +254,9 @@ func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 // printStates writes a row for each extension, with the message of the first condition that is not true.
 func printStates(w io.Writer, states []survey.State) error {
 	t := table.New(w)
-	t.Columns("EXTENSION", "HANDLERS", "DISCOVERED", "AVAILABLE", "MESSAGE")
-	t.Optional("HANDLERS")
+	t.Columns("NAME", "HANDLERS", "DISCOVERED", "AVAILABLE", "MESSAGE")
+	t.Optional("MESSAGE", "HANDLERS")
+	t.Below("NAME", "MESSAGE")
 	for i := range states {
 		s := &states[i]
 		t.Row(s.Name, strconv.Itoa(s.Handlers), conditionText(s.Discovered), conditionText(s.Available),

@@ -30,7 +30,7 @@ func TestGetExtensions(t *testing.T) {
 		rows = append(rows, strings.Fields(line))
 	}
 	want := [][]string{
-		{"EXTENSION", "HANDLERS", "DISCOVERED", "AVAILABLE", "MESSAGE"},
+		{"NAME", "HANDLERS", "DISCOVERED", "AVAILABLE", "MESSAGE"},
 		{"away", "1", "False", "(NotDiscovered)", "Unknown", "(NotDiscovered)", "no", "answer", "within", "10s"},
 		{"bad", "1", "True", "False", "(CircuitOpen)", "connection", `refused\x1b[2J`},
 		{"good", "1", "True", "True", "-"},

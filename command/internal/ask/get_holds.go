@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/printers"
@@ -28,7 +30,7 @@ type holdsOptions struct {
 func newGetHoldsCommand() *cobra.Command {
 	var o holdsOptions
 	cmd := &cobra.Command{
-		Use:     "holds [CLUSTER]",
+		Use:     "holds [[NAMESPACE/]CLUSTER]",
 		Aliases: []string{"hold"},
 		Short:   "List the Clusters that wait for a handler, and why",
 		Long: "List the Clusters that cannot go on because a handler holds them with retryAfterSeconds,\n" +
@@ -37,7 +39,7 @@ func newGetHoldsCommand() *cobra.Command {
 			"last answer about each Cluster.\n\n" +
 			"A second table lists the Clusters that occupy the places of a HookRule that limits concurrency,\n" +
 			"if other Clusters wait for a place. \"hookgate get rules -o json\" shows them, too.",
-		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",
+		Example: "  hookgate get holds\n  hookgate get holds team-a/my-cluster",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return cmdline.Usagef("want the name of one Cluster at most, got %d names", len(args))
@@ -46,7 +48,9 @@ func newGetHoldsCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				o.cluster = args[0]
+				if err := o.parse(args[0]); err != nil {
+					return err
+				}
 			}
 			return o.run(cmd)
 		},
@@ -58,6 +62,21 @@ func newGetHoldsCommand() *cobra.Command {
 	cmd.ValidArgsFunction = target.CompleteStatus(&o.StatusOptions, clusterNames)
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"output": cmdline.CompleteFormats(formatWide, formatName)})
 	return cmd
+}
+
+// parse reads the argument.
+func (o *holdsOptions) parse(cluster string) error {
+	namespace, name, ok := strings.Cut(cluster, "/")
+	if !ok {
+		o.cluster = cluster
+		return nil
+	}
+	if o.namespace != "" && o.namespace != namespace {
+		return cmdline.Usagef("--namespace: %q is not the namespace of %q", text.Cut(o.namespace, limits.QuotedBytes),
+			text.Cut(cluster, limits.QuotedBytes))
+	}
+	o.namespace, o.cluster = namespace, name
+	return nil
 }
 
 func (o *holdsOptions) run(cmd *cobra.Command) error {
@@ -85,6 +104,7 @@ func (o *holdsOptions) run(cmd *cobra.Command) error {
 func (o *holdsOptions) print(
 	cmd *cobra.Command, show func(*cmdline.Screen, *list) error, g *status.Gateway, gateway string,
 ) error {
+	held := len(g.Holds)
 	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool { return !o.means(h.Namespace, h.Cluster) })
 	for i := range g.Rules {
 		r := &g.Rules[i]
@@ -95,7 +115,11 @@ func (o *holdsOptions) print(
 		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool { return !o.means(p.Namespace, p.Cluster) })
 	}
 	if len(g.Holds) == 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No Cluster waits for a handler of %s.\n", gateway)
+		which := "No Cluster waits"
+		if held > 0 {
+			which = "No Cluster of that name or namespace waits"
+		}
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s for a handler of %s.\n", which, gateway)
 		g.Holds = []status.Hold{} // an empty list in JSON, not null
 	} else if g.MissedHolds > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There may be more: the gateway had no room for %d holds.\n", g.MissedHolds)

@@ -149,6 +149,7 @@ func TestGetHolds(t *testing.T) {
 		"All":       {nil, [][]string{{"team-a", "retry after 30s", "not yet"}, {"team-b", "Failure", "no"}}},
 		"Namespace": {[]string{"-n", "team-b"}, [][]string{{"team-b", "Failure", "no"}}},
 		"Cluster":   {[]string{"-n", "team-a", "c"}, [][]string{{"team-a", "retry after 30s", "not yet"}}},
+		"Path":      {[]string{"team-a/c"}, [][]string{{"team-a", "retry after 30s", "not yet"}}},
 		"Other":     {[]string{"d"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +163,7 @@ func TestGetHolds(t *testing.T) {
 			if diff := cmp.Diff(tt.want, rows); diff != "" || got.Code != cmdline.ExitDone {
 				t.Errorf("exit status %d, -want +got\n%s", got.Code, diff)
 			}
-			if none := "No Cluster waits for a handler of " + s.URL + ".\n"; (got.ErrOut == none) != (tt.want == nil) {
+			if none := "No Cluster of that name or namespace waits for a handler of " + s.URL + ".\n"; (got.ErrOut == none) != (tt.want == nil) {
 				t.Errorf("errors: %q", got.ErrOut)
 			}
 		})

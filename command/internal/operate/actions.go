@@ -47,7 +47,7 @@ func actionsOf(hooks *catalog.Catalog, c client.Client) []actions.Action {
 		a := actions.Action{
 			Name: cmd.Name(), Title: title, Asks: asks, Fields: append([]actions.Field{rolloutField}, more...),
 			Run: func(ctx context.Context, v actions.Values, in io.Reader, out io.Writer) error {
-				r := &rolloutWork{Client: c, objects: clusterRollouts{c}, name: v[rolloutField.Name], in: in, out: out}
+				r := &rolloutWork{Client: c, objects: clusterRollouts{c}, name: v[rolloutField.Name], dialog: dialog{in: in, out: out}}
 				return work(ctx, r, v)
 			},
 		}
@@ -77,7 +77,10 @@ func actionsOf(hooks *catalog.Catalog, c client.Client) []actions.Action {
 			Name: "lift", Title: "Lift", Asks: true, Fields: liftedFields,
 			Run: func(ctx context.Context, v actions.Values, in io.Reader, out io.Writer) error {
 				l := lift{handler: v["handler"], hook: v["hook"], cluster: v["cluster"]}
-				return l.run(ctx, hooks, &rolloutWork{Client: c, objects: clusterRollouts{c}, name: l.handler, in: in, out: out})
+				if err := l.parse(hooks); err != nil {
+					return err
+				}
+				return l.run(ctx, hooks, &liftWork{c, dialog{in: in, out: out}})
 			},
 		},
 	}

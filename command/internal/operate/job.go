@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
@@ -76,9 +74,8 @@ func (o *clusterJobOptions) command(cmd *cobra.Command) *cobra.Command {
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		namespace, name, ok := strings.Cut(o.cluster, "/")
-		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return cmdline.Usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(o.cluster, limits.QuotedBytes))
+		if _, err := target.ParseCluster(o.cluster); err != nil {
+			return err
 		}
 		config, err := o.kube.Load()
 		if err != nil {

@@ -10,11 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
@@ -30,10 +26,13 @@ import (
 // lift is a hold that is lifted: the arguments of hookgate lift.
 type lift struct {
 	handler, hook, cluster string
-	// version is the version of an upgrade; empty for that of the Cluster.
+	// version is the version of a held upgrade; if it is empty, the one that the Cluster asks for.
 	version string
 	// policy is the ExtensionPolicy that lifts it; empty for the one that applies.
 	policy string
+
+	name, extension string // of the handler, without and of the extension
+	key             client.ObjectKey
 }
 
 // NewLiftCommand returns the command hookgate lift.
@@ -58,6 +57,10 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			of.handler = args[0]
+			if err := of.parse(hooks); err != nil {
+				return err
+			}
 			config, err := kube.Load()
 			if err != nil {
 				return err
@@ -66,10 +69,7 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			of.handler = args[0]
-			return of.run(cmd.Context(), hooks, &rolloutWork{
-				Client: c, objects: clusterRollouts{c}, name: args[0], in: cmd.InOrStdin(), out: cmd.OutOrStdout(), yes: yes,
-			})
+			return of.run(cmd.Context(), hooks, &liftWork{c, dialog{cmd.InOrStdin(), cmd.OutOrStdout(), yes}})
 		},
 	}
 	f := cmd.Flags()
@@ -85,63 +85,87 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 	return cmd
 }
 
-// run lifts the hold. r says what is done, and asks.
-func (l *lift) run(ctx context.Context, hooks *catalog.Catalog, r *rolloutWork) error {
-	handler, extension, ok := strings.Cut(l.handler, ".")
-	if !ok || handler == "" || extension == "" {
+// liftWork changes what lifts a hold, after it has shown the change and asked.
+type liftWork struct {
+	client.Client
+	dialog
+}
+
+// parse checks the arguments.
+func (l *lift) parse(hooks *catalog.Catalog) (err error) {
+	var ok bool
+	if l.name, l.extension, ok = strings.Cut(l.handler, "."); !ok || l.name == "" || l.extension == "" {
 		return cmdline.Usagef("want a handler as \"hookgate get holds\" shows it, such as before-delete.acme; got %q",
 			text.Cut(l.handler, limits.QuotedBytes))
 	}
-	namespace, name, ok := strings.Cut(l.cluster, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return cmdline.Usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(l.cluster, limits.QuotedBytes))
+	if l.key, err = target.ParseCluster(l.cluster); err != nil {
+		return err
 	}
-	if handler == hookrule.HandlerName {
-		return r.skipHold(ctx, extension, client.ObjectKey{Namespace: namespace, Name: name})
+	if l.ofRule() && l.hook == "" {
+		return nil
 	}
-	h, ok := hooks.Lookup(hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: l.hook})
-	if !ok || !h.Liftable() {
+	if h, ok := l.hookIn(hooks); !ok || !h.Liftable() {
 		return cmdline.Usagef("--hook: want the lifecycle hook at which the Cluster waits, see \"hookgate get holds\"; "+
 			"got %q", text.Cut(l.hook, limits.QuotedBytes))
 	}
-	cluster, err := r.getCluster(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	return nil
+}
+
+// ofRule reports whether a HookRule holds.
+func (l *lift) ofRule() bool { return l.name == hookrule.HandlerName }
+
+func (l *lift) hookIn(hooks *catalog.Catalog) (*catalog.Hook, bool) {
+	return hooks.Lookup(hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: l.hook})
+}
+
+// run lifts the hold.
+func (l *lift) run(ctx context.Context, hooks *catalog.Catalog, w *liftWork) error {
+	if l.ofRule() {
+		if err := within(ctx, func(ctx context.Context) error { return w.checkRule(ctx, l.extension, l.hook) }); err != nil {
+			return err
+		}
+		return w.skipHold(ctx, l.extension, l.key)
+	}
+	cluster, err := w.getCluster(ctx, l.key)
+	if err != nil {
+		return err
+	}
+	err = within(ctx, func(ctx context.Context) error { return w.checkHandler(ctx, l.handler, l.name, l.extension) })
 	if err != nil {
 		return err
 	}
 	entry := v1alpha1.LiftedHold{Handler: l.handler, Hook: l.hook, Cluster: l.cluster, UID: string(cluster.GetUID())}
-	if _, needs := catalog.UpgradeVersionOf(h.Request.Zero().Interface()); needs {
+	if h, _ := l.hookIn(hooks); needsVersion(h) {
 		version, _, _ := unstructured.NestedString(cluster.Object, "spec", "topology", "version")
 		if entry.Version = cmp.Or(l.version, version); entry.Version == "" {
 			return fmt.Errorf("no spec.topology.version in Cluster %s: use --version to say which upgrade is held", l.cluster)
 		}
 	}
-	policy, err := r.policyOf(ctx, l.policy, extension, handler)
+	policy, err := w.policyOf(ctx, l.policy, l.extension, l.name)
 	if err != nil {
 		return err
 	}
-	return r.liftWith(ctx, hooks, policy, entry)
+	return w.liftWith(ctx, hooks, policy, entry)
+}
+
+// needsVersion reports whether a hold of a hook is of one upgrade.
+func needsVersion(h *catalog.Hook) bool {
+	_, needs := catalog.UpgradeVersionOf(h.Request.Zero().Interface())
+	return needs
 }
 
 // getCluster returns a Cluster, whose uid and version a lift is for.
-func (r *rolloutWork) getCluster(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	var err error
-	for _, version := range []string{"v1beta2", "v1beta1"} {
-		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: version, Kind: "Cluster"})
-		err = within(ctx, func(ctx context.Context) error { return r.Get(ctx, key, o) })
-		if err == nil {
-			return o, nil
-		}
-		if !meta.IsNoMatchError(err) {
-			break
-		}
-	}
-	return nil, fmt.Errorf("get Cluster %s: %w", key, err)
+func (w *liftWork) getCluster(ctx context.Context, key client.ObjectKey) (cluster *unstructured.Unstructured, err error) {
+	err = within(ctx, func(ctx context.Context) error {
+		cluster, err = target.GetCluster(ctx, w, key)
+		return err
+	})
+	return cluster, err
 }
 
 // skipHold adds a rule to the annotation of a Cluster that lifts holds of rules.
-func (r *rolloutWork) skipHold(ctx context.Context, rule string, key client.ObjectKey) error {
-	cluster, err := r.getCluster(ctx, key)
+func (w *liftWork) skipHold(ctx context.Context, rule string, key client.ObjectKey) error {
+	cluster, err := w.getCluster(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -149,7 +173,7 @@ func (r *rolloutWork) skipHold(ctx context.Context, rule string, key client.Obje
 	skipped := annotations[v1alpha1.SkipHoldAnnotation]
 	for name := range strings.SplitSeq(skipped, ",") {
 		if strings.TrimSpace(name) == rule {
-			r.sayf("The annotation %s of Cluster %s has rule %s already.", v1alpha1.SkipHoldAnnotation, key, rule)
+			w.sayf("The annotation %s of Cluster %s has rule %s already.", v1alpha1.SkipHoldAnnotation, key, rule)
 			return nil
 		}
 	}
@@ -159,25 +183,16 @@ func (r *rolloutWork) skipHold(ctx context.Context, rule string, key client.Obje
 	}
 	annotations[v1alpha1.SkipHoldAnnotation] = strings.TrimPrefix(skipped+","+rule, ",")
 	cluster.SetAnnotations(annotations)
-	r.sayf("Cluster %s gets the annotation\n  %s: %s\nIt goes on although rule %s holds it, and at later holds of the "+
-		"rule, too, until the\nannotation is removed.", key, v1alpha1.SkipHoldAnnotation,
+	w.sayf("Cluster %s gets the annotation\n  %s: %s\nRule %s no longer holds it, now or later, until the "+
+		"annotation is removed.", key, v1alpha1.SkipHoldAnnotation,
 		annotations[v1alpha1.SkipHoldAnnotation], rule)
-	if err := r.confirm("Lift this hold?"); err != nil {
+	if err := w.confirm("Lift this hold?"); err != nil {
 		return err
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := within(ctx, func(ctx context.Context) error { return r.Patch(ctx, cluster, patch) }); err != nil {
+	if err := within(ctx, func(ctx context.Context) error { return w.Patch(ctx, cluster, patch) }); err != nil {
 		return fmt.Errorf("patch Cluster %s: %w", key, err)
 	}
-	r.sayf("Lifted: the gateway lets the Cluster go on when Cluster API calls again.")
+	w.sayf("Lifted: the gateway lets the Cluster go on when Cluster API calls again.")
 	return nil
-}
-
-// newClient returns a client of the API server for Hookgate's kinds.
-func newClient(config *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	return client.New(config, client.Options{Scheme: scheme})
 }

@@ -4,7 +4,6 @@
 package operate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,12 +21,12 @@ import (
 
 // policyOf returns the ExtensionPolicy of that name, or without one the policy whose liftedHolds apply to a handler. It
 // is a new one if there is none.
-func (r *rolloutWork) policyOf(
+func (w *liftWork) policyOf(
 	ctx context.Context, name, extension, handler string,
 ) (*v1alpha1.ExtensionPolicy, error) {
 	if name != "" {
 		p := &v1alpha1.ExtensionPolicy{}
-		err := within(ctx, func(ctx context.Context) error { return r.Get(ctx, client.ObjectKey{Name: name}, p) })
+		err := within(ctx, func(ctx context.Context) error { return w.Get(ctx, client.ObjectKey{Name: name}, p) })
 		if err != nil {
 			return nil, fmt.Errorf("get %s %q: %w", extensionpolicy.Kind, name, err)
 		}
@@ -39,7 +38,7 @@ func (r *rolloutWork) policyOf(
 		next := list.Continue
 		list = &v1alpha1.ExtensionPolicyList{}
 		err := within(ctx, func(ctx context.Context) error {
-			return r.List(ctx, list, client.Limit(recordsPage), client.Continue(next))
+			return w.List(ctx, list, client.Limit(recordsPage), client.Continue(next))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("list ExtensionPolicies: %w; use --policy to name the ExtensionPolicy to change", err)
@@ -57,20 +56,16 @@ func (r *rolloutWork) policyOf(
 	return appliedTo(extension, wide, narrow), nil
 }
 
-// appliedTo returns the policy whose liftedHolds apply: that of the handler if it has some, or else that of the
-// extension. A handler's policy without any gets some only if there is no other one, because it would be in the place
-// of all those of the extension.
+// appliedTo returns the policy whose liftedHolds the gateway reads for a handler: its own policy if that has some, else
+// the policy of the extension. A handler's policy that has none gets its first entry only if the extension has no
+// policy, because that entry would replace all entries of the extension's policy for this handler.
 func appliedTo(extension string, wide, narrow []*v1alpha1.ExtensionPolicy) *v1alpha1.ExtensionPolicy {
-	older := func(a, b *v1alpha1.ExtensionPolicy) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-	}
-	slices.SortFunc(wide, older)
-	slices.SortFunc(narrow, older)
+	ofExtension, ofHandler := extensionpolicy.InEffect(wide), extensionpolicy.InEffect(narrow)
 	switch {
-	case len(narrow) > 0 && (len(wide) == 0 || len(narrow[0].Spec.LiftedHolds) > 0):
-		return narrow[0]
-	case len(wide) > 0:
-		return wide[0]
+	case ofHandler != nil && (ofExtension == nil || len(ofHandler.Spec.LiftedHolds) > 0):
+		return ofHandler
+	case ofExtension != nil:
+		return ofExtension
 	}
 	made := &v1alpha1.ExtensionPolicy{}
 	made.Name, made.Spec.TargetRef.Name = extension, extension
@@ -78,11 +73,11 @@ func appliedTo(extension string, wide, narrow []*v1alpha1.ExtensionPolicy) *v1al
 }
 
 // liftWith adds an entry to the liftedHolds of a policy, which is made if it is not stored yet.
-func (r *rolloutWork) liftWith(
+func (w *liftWork) liftWith(
 	ctx context.Context, hooks *catalog.Catalog, p *v1alpha1.ExtensionPolicy, entry v1alpha1.LiftedHold,
 ) error {
 	if slices.Contains(p.Spec.LiftedHolds, entry) {
-		r.sayf("%s %q lifts this hold already.", extensionpolicy.Kind, p.Name)
+		w.sayf("%s %q lifts this hold already.", extensionpolicy.Kind, p.Name)
 		return nil
 	}
 	before := p.DeepCopy()
@@ -102,17 +97,17 @@ func (r *rolloutWork) liftWith(
 	if p.ResourceVersion == "" {
 		does = "is created, with this entry of spec.liftedHolds"
 	}
-	r.sayf("%s %q %s:\n%s", extensionpolicy.Kind, p.Name, does, indented(string(lines)))
-	r.sayf("Cluster %s goes on although %s holds it at %s, this once.\n"+
-		"The handler is still called, and others still hold the Cluster.", entry.Cluster, entry.Handler, entry.Hook)
-	if err := r.confirm("Lift this hold?"); err != nil {
+	w.sayf("%s %q %s:\n%s", extensionpolicy.Kind, p.Name, does, indented(string(lines)))
+	w.sayf("%[2]s no longer holds Cluster %[1]s at %[3]s, this once.\n"+
+		"The handler is still called, and others may still hold the Cluster.", entry.Cluster, entry.Handler, entry.Hook)
+	if err := w.confirm("Lift this hold?"); err != nil {
 		return err
 	}
 	err = within(ctx, func(ctx context.Context) error {
 		if p.ResourceVersion == "" {
-			return r.Create(ctx, p)
+			return w.Create(ctx, p)
 		}
-		return r.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return w.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -121,7 +116,7 @@ func (r *rolloutWork) liftWith(
 	case err != nil:
 		return fmt.Errorf("change %s %q: %w", extensionpolicy.Kind, p.Name, err)
 	}
-	r.sayf("Lifted: the gateway lets the Cluster go on when Cluster API calls again.")
+	w.sayf("Lifted: the gateway lets the Cluster go on when Cluster API calls again.")
 	return nil
 }
 

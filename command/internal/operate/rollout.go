@@ -4,23 +4,21 @@
 package operate
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
@@ -73,12 +71,21 @@ func (o *rolloutOptions) command(
 			return err
 		}
 		return work(cmd.Context(), &rolloutWork{
-			Client: c, objects: clusterRollouts{c}, name: args[0], in: cmd.InOrStdin(), out: cmd.OutOrStdout(), yes: o.yes,
+			Client: c, objects: clusterRollouts{c}, name: args[0], dialog: dialog{cmd.InOrStdin(), cmd.OutOrStdout(), o.yes},
 		})
 	}
 	o.kube.AddFlags(cmd.Flags())
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
+}
+
+// newClient returns a client of the API server for Hookgate's kinds.
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
 }
 
 // inDirectory does the work in a directory of manifests.
@@ -96,8 +103,8 @@ func (o *rolloutOptions) inDirectory(
 			"serve has")
 	}
 	err := work(cmd.Context(), &rolloutWork{
-		objects: &directoryRollouts{dir: o.dir, state: o.state}, name: name, in: cmd.InOrStdin(), out: cmd.OutOrStdout(),
-		yes: o.yes, dryRun: o.dryRun,
+		objects: &directoryRollouts{dir: o.dir, state: o.state}, name: name, dryRun: o.dryRun,
+		dialog: dialog{cmd.InOrStdin(), cmd.OutOrStdout(), o.yes},
 	})
 	if errors.Is(err, errDryRun) {
 		return nil
@@ -152,10 +159,8 @@ type rolloutWork struct {
 
 	objects rolloutObjects
 	name    string
-	in      io.Reader
-	out     io.Writer
-	yes     bool
 	dryRun  bool
+	dialog
 }
 
 // rolloutPatience is how long one request to the API server may take.
@@ -166,10 +171,6 @@ func within(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, rolloutPatience, fmt.Errorf("not done within %s", rolloutPatience))
 	defer cancel()
 	return f(ctx)
-}
-
-func (r *rolloutWork) sayf(format string, args ...any) {
-	_, _ = fmt.Fprintln(r.out, text.PrintableLines(fmt.Sprintf(format, args...))) // who reads has left
 }
 
 // get returns the ExtensionRollout.
@@ -231,20 +232,3 @@ var errDryRun = errors.New("nothing was changed, because of --dry-run")
 
 // errNotConfirmed is the error of who does not say yes.
 var errNotConfirmed = errors.New("not confirmed: nothing was changed; --yes skips the confirmation")
-
-// confirm asks for a yes.
-func (r *rolloutWork) confirm(question string) error {
-	if r.yes {
-		return nil
-	}
-	_, _ = fmt.Fprint(r.out, question+" [y/N] ")
-	answer, err := bufio.NewReader(io.LimitReader(r.in, limits.QuotedBytes)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errNotConfirmed
-}

@@ -7,14 +7,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
-	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -98,8 +97,8 @@ func (a *approval) approve(ctx context.Context, r *rolloutWork) error {
 // entries returns what spec.approved is to have.
 func (a *approval) entries() ([]string, error) {
 	for _, of := range a.clusters {
-		if namespace, name, ok := strings.Cut(of, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return nil, cmdline.Usagef("--cluster: want NAMESPACE/NAME, got %q", text.Cut(of, limits.QuotedBytes))
+		if _, err := target.ParseCluster(of); err != nil {
+			return nil, err
 		}
 	}
 	entries := slices.Clone(a.clusters)

@@ -9,13 +9,13 @@ import (
 	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
@@ -78,32 +78,27 @@ func (clusterRollouts) recordsAt() string { return "kubectl get extensionrollout
 
 // clusters calls f with each Cluster of the management cluster.
 func (c clusterRollouts) clusters(ctx context.Context, f func(name string, o *unstructured.Unstructured)) error {
-	var err error
-	for _, version := range []string{"v1beta2", "v1beta1"} {
+	err := target.ServedClusters("ClusterList", func(kind schema.GroupVersionKind) error {
 		n, more := 0, ""
 		for first := true; first || more != ""; first = false {
 			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(schema.GroupVersionKind{
-				Group: "cluster.x-k8s.io", Version: version, Kind: "ClusterList",
-			})
-			err = within(ctx, func(ctx context.Context) error {
+			list.SetGroupVersionKind(kind)
+			err := within(ctx, func(ctx context.Context) error {
 				return c.List(ctx, list, client.Limit(recordsPage), client.Continue(more))
 			})
 			if err != nil {
-				break
+				return err
 			}
 			if n += len(list.Items); n > limits.RolloutClusters {
-				return fmt.Errorf("list Clusters: there are more than %d", limits.RolloutClusters)
+				return fmt.Errorf("there are more than %d", limits.RolloutClusters)
 			}
 			for i := range list.Items {
 				f(list.Items[i].GetNamespace()+"/"+list.Items[i].GetName(), &list.Items[i])
 			}
 			more = list.GetContinue()
 		}
-		if !meta.IsNoMatchError(err) {
-			break
-		}
-	}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("list Clusters: %w", err)
 	}

@@ -19,7 +19,7 @@ func newRolloutAbortCommand() *cobra.Command {
 	var o rolloutOptions
 	return o.addDirectory(o.command(&cobra.Command{
 		Use:   "abort NAME",
-		Short: "Stop further Clusters from moving",
+		Short: "Stop further Clusters from moving; those that have moved stay",
 		Long: "Set spec.paused: no more Clusters move to the candidate. Clusters that have already moved stay on\n" +
 			"the candidate; \"hookgate rollout undo\" moves them back.",
 		Example: "  hookgate rollout abort acme --context management",
@@ -31,6 +31,10 @@ func (r *rolloutWork) abort(ctx context.Context) error {
 	of, err := r.get(ctx)
 	if err != nil {
 		return err
+	}
+	if of.Spec.Paused {
+		r.sayf("%s %q is paused already: nothing was changed.", rollout.Kind, r.name)
+		return nil
 	}
 	if err := r.pause(ctx, of, true, nil); err != nil {
 		return err
@@ -59,6 +63,10 @@ func (r *rolloutWork) resume(ctx context.Context) error {
 	records, err := r.records(ctx, func(string) bool { return true })
 	if err != nil {
 		return err
+	}
+	if !of.Spec.Paused && records.aborted == nil {
+		r.sayf("%s %q is not paused: nothing was changed.", rollout.Kind, r.name)
+		return nil
 	}
 	if err := r.pause(ctx, of, false, records.aborted); err != nil {
 		return err

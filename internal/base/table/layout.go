@@ -23,6 +23,8 @@ const (
 // layout writes rows in columns.
 type layout struct {
 	optional []string
+	key      string
+	below    []string
 	folds    bool
 	width    int // of the terminal; 0 for none
 	colour   func(title, cell string) string
@@ -33,10 +35,11 @@ type layout struct {
 func (l *layout) write(rows []row) {
 	titled := rows[0].titles
 	columns := widthsOf(rows)
+	var below []row
 	last := 0 // the width to which the last cell of a row is folded; 0 if it is not
 	switch {
 	case l.width > 0 && titled:
-		rows, columns = l.leaveOut(rows, columns)
+		rows, columns, below = l.leaveOut(rows, columns)
 		l.narrowDown(columns)
 		if l.folds {
 			last = max(columns[len(columns)-1], narrow)
@@ -52,6 +55,11 @@ func (l *layout) write(rows []row) {
 			l.out.WriteByte('\n')
 		}
 		l.row(r, rows[0], columns, last)
+	}
+	if len(below) > 1 {
+		second := layout{folds: true, width: l.width, colour: l.colour}
+		second.write(below)
+		_, _ = second.out.WriteTo(&l.out) // a bytes.Buffer takes all
 	}
 }
 
@@ -131,17 +139,21 @@ func total(columns []int, most int) int {
 	return n
 }
 
-// leaveOut returns rows without the optional columns that the terminal has no room for.
-func (l *layout) leaveOut(rows []row, columns []int) (shown []row, widths []int) {
+// leaveOut returns rows without the optional columns that the terminal has no room for, and the rows below with those
+// columns that are not to be lost.
+func (l *layout) leaveOut(rows []row, columns []int) (shown []row, widths []int, below []row) {
 	shown = slices.Clone(rows)
+	var moved []string
 	for _, title := range l.optional {
-		last := len(columns) - 1
-		if total(columns[:last], enough)+len(gap)+min(columns[last], enoughText) <= l.width {
+		if l.fits(columns) {
 			break
 		}
 		i := slices.Index(shown[0].cells, title)
 		if i < 0 {
 			continue
+		}
+		if slices.Contains(l.below, title) {
+			moved = append(moved, title)
 		}
 		columns = slices.Delete(columns, i, i+1)
 		for j, r := range shown {
@@ -150,7 +162,42 @@ func (l *layout) leaveOut(rows []row, columns []int) (shown []row, widths []int)
 			}
 		}
 	}
-	return shown, columns
+	return shown, columns, l.moved(rows, moved)
+}
+
+// fits reports whether columns fit the terminal. Where none can be moved below, long cells may be cut for it.
+func (l *layout) fits(columns []int) bool {
+	if len(l.below) > 0 {
+		return total(columns, l.width) <= l.width
+	}
+	last := len(columns) - 1
+	return total(columns[:last], enough)+len(gap)+min(columns[last], enoughText) <= l.width
+}
+
+// moved returns the rows of the table below, after an empty line: the titles, and those rows that have a cell there.
+func (l *layout) moved(rows []row, titles []string) []row {
+	at := []int{slices.Index(rows[0].cells, l.key)}
+	for i, title := range rows[0].cells {
+		if slices.Contains(titles, title) {
+			at = append(at, i)
+		}
+	}
+	var below []row
+	for _, r := range rows {
+		of := row{titles: r.titles, apart: r.titles}
+		empty := true
+		for _, i := range at {
+			if i < 0 || i >= len(r.cells) {
+				continue
+			}
+			empty = empty && (i == at[0] || r.cells[i] == "-")
+			of.cells = append(of.cells, r.cells[i])
+		}
+		if !empty {
+			below = append(below, of)
+		}
+	}
+	return below
 }
 
 // narrowDown reduces the widths of columns until lines fit the terminal: first that of the last one, and then those of

@@ -40,6 +40,8 @@ type Table struct {
 	rows     []row
 	all      int // the rows, with those that are left out
 	optional []string
+	key      string
+	below    []string
 	folds    bool
 }
 
@@ -56,6 +58,10 @@ func New(w io.Writer) *Table { return &Table{w: w} }
 // Optional names the columns that a terminal without room for them does not show, the first one to go first. Without
 // them, or if that is not enough, long cells are cut.
 func (t *Table) Optional(titles ...string) { t.optional = titles }
+
+// Below names the optional columns that a terminal without room for them shows in a second table, below. Its rows begin
+// with the cell of the column key. Tables with such columns leave out or move columns until no cell is cut.
+func (t *Table) Below(key string, titles ...string) { t.key, t.below = key, titles }
 
 // Fold makes the last column continue on further lines of a terminal in place of being cut. Rows without titles, whose
 // first cell is the name of the second, always do so.
@@ -115,7 +121,7 @@ func (t *Table) Continue(empty int, cell string) {
 
 // Flush writes the table, and how many rows it has left out.
 func (t *Table) Flush() error {
-	l := layout{optional: t.optional, folds: t.folds}
+	l := layout{optional: t.optional, key: t.key, below: t.below, folds: t.folds}
 	if terminal, ok := t.w.(*Terminal); ok {
 		l.width, l.colour = terminal.Width, terminal.Colour
 	}

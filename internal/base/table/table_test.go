@@ -80,6 +80,13 @@ func TestTablesFitATerminal(t *testing.T) {
 		tab.Row("gate.acme", "BeforeClusterUpgrade", "12", "1.2s", "cannot connect: connection refused")
 		tab.Row("名前", "BeforeClusterCreate", "0", "", "")
 	}
+	waiting := func(tab *Table) {
+		tab.Columns("CLUSTER", "HOOK", "SINCE", "MESSAGE")
+		tab.Optional("MESSAGE", "SINCE", "HOOK")
+		tab.Below("CLUSTER", "HOOK", "MESSAGE")
+		tab.Row("prod-1", "BeforeClusterUpgrade", "2m", "the backup has not ended")
+		tab.Row("prod-2", "BeforeClusterCreate", "5s", "")
+	}
 	about := func(tab *Table) {
 		tab.Row("Name:", "acme")
 		tab.Row("Message:", "cannot connect to "+strings.Repeat("x", 30)+": connection refused")
@@ -109,6 +116,25 @@ func TestTablesFitATerminal(t *testing.T) {
 			"NAME        HOOK                   CALLS   MESSAGE\n" +
 			"gate.acme   BeforeClusterUpgrade   12      cannot connect: connection refused\n" +
 			"名前        BeforeClusterCreate    0       -\n"},
+		"nothing below": {80, waiting, "" +
+			"CLUSTER   HOOK                   SINCE   MESSAGE\n" +
+			"prod-1    BeforeClusterUpgrade   2m      the backup has not ended\n" +
+			"prod-2    BeforeClusterCreate    5s      -\n"},
+		"text below": {50, waiting, "" +
+			"CLUSTER   HOOK                   SINCE\n" +
+			"prod-1    BeforeClusterUpgrade   2m\n" +
+			"prod-2    BeforeClusterCreate    5s\n" +
+			"\n" +
+			"CLUSTER   MESSAGE\n" +
+			"prod-1    the backup has not ended\n"},
+		"text below, a column left out": {30, waiting, "" +
+			"CLUSTER   HOOK\n" +
+			"prod-1    BeforeClusterUpgrade\n" +
+			"prod-2    BeforeClusterCreate\n" +
+			"\n" +
+			"CLUSTER   MESSAGE\n" +
+			"prod-1    the backup has not\n" +
+			"          ended\n"},
 		"cut": {40, list, "" +
 			"NAME        MESSAGE\n" +
 			"gate.acme   cannot connect: connection…\n" +

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"hash"
-	"io"
 	"strings"
 
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -74,5 +73,3 @@ func run(ctx context.Context, a *Action, v Values, confirmed func(sum []byte) bo
 	err := a.Run(ctx, v, in, out)
 	return out, in, err
 }
-
-var _ io.Reader = (*answer)(nil)

@@ -142,7 +142,7 @@ func (s *Server) render(w http.ResponseWriter, code int, name string, p *page) {
 	_, _ = w.Write(b.Bytes()) // the browser has left
 }
 
-// enter takes the code, from the link or the form, and leads on.
+// enter takes the code, from the link or the form, and redirects to the page that the browser wanted.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	code, next := r.URL.Query().Get("code"), s.config.Page
 	if r.Method == http.MethodPost {
@@ -195,7 +195,7 @@ func (s *Server) locked(a *Action, f func(http.ResponseWriter, *http.Request, *A
 func (s *Server) show(w http.ResponseWriter, r *http.Request, a *Action) {
 	v, err := a.values(r.URL.Query(), false)
 	if err != nil {
-		s.fail(w, a, "", err)
+		s.end(w, a, "", err)
 		return
 	}
 	ctx, cancel := deadline(r.Context(), limits.DashboardActionTime)
@@ -255,13 +255,13 @@ func (s *Server) confirm(w http.ResponseWriter, code int, a *Action, v Values, p
 // act does what was confirmed.
 func (s *Server) act(w http.ResponseWriter, r *http.Request, a *Action) {
 	if err := r.ParseForm(); err != nil {
-		s.fail(w, a, "", cmdline.Usagef("read the form: %w", err))
+		s.end(w, a, "", cmdline.Usagef("read the form: %w", err))
 		return
 	}
 	token := r.PostForm.Get(tokenField)
 	v, err := a.values(r.PostForm, true)
 	if err != nil {
-		s.fail(w, a, "", err)
+		s.end(w, a, "", err)
 		return
 	}
 	if !a.Asks && !s.keys.isSigned(token, s.parts(a, v, nil)...) {
@@ -311,10 +311,6 @@ func said(err error) string {
 	return text.PrintableLines(redact.Bounded(err.Error(), limits.MergedMessageBytes))
 }
 
-func (s *Server) fail(w http.ResponseWriter, a *Action, shown string, err error) {
-	s.end(w, a, shown, err)
-}
-
 // end shows what has come of an action.
 func (s *Server) end(w http.ResponseWriter, a *Action, shown string, err error) {
 	p := &page{Title: a.Title, Text: shown}
@@ -324,7 +320,7 @@ func (s *Server) end(w http.ResponseWriter, a *Action, shown string, err error) 
 	s.render(w, codeOf(err), "result.html", p)
 }
 
-// codeOf returns the status code of an error: that of the API server, if it is one of its own.
+// codeOf returns the status code for an error. An error of the API server keeps its own.
 func codeOf(err error) int {
 	var usage cmdline.UsageError
 	var status apierrors.APIStatus

@@ -28,7 +28,8 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 		columns = append(columns, "P50", "IN FLIGHT", "CIRCUIT", "HEALTH CHECK", "URL")
 	}
 	t.Columns(append(columns, "MESSAGE")...)
-	t.Optional("PROTOCOL", "P99", "HANDLERS", "CALLS", "SINCE", "FAILED")
+	t.Optional("MESSAGE", "PROTOCOL", "P99", "HANDLERS", "CALLS", "SINCE", "FAILED")
+	t.Below("NAME", "MESSAGE")
 	for i := range g.Extensions {
 		x := &g.Extensions[i]
 		row := []string{
@@ -193,7 +194,8 @@ func Latency(s status.Seconds) string {
 func Holds(w io.Writer, g *status.Gateway) error {
 	t := table.New(w)
 	t.Columns("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE")
-	t.Optional("ASKED", "SINCE", "MESSAGE", "REASON", "HOOK")
+	t.Optional("MESSAGE", "ASKED", "SINCE", "REASON", "HOOK")
+	t.Below("CLUSTER", "HOOK", "REASON", "MESSAGE")
 	for i := range g.Holds {
 		h := &g.Holds[i]
 		t.Row(h.Namespace, h.Cluster, h.Hook, h.Handler, Age(&h.Since, g.Now), Age(&h.Last, g.Now)+" ago",

@@ -21,7 +21,8 @@ func Infrastructure(w io.Writer, objects []status.InfrastructureObject, now time
 		columns = append(columns, "CLASS", "PROVIDER ID")
 	}
 	t.Columns(append(columns, "MESSAGE")...)
-	t.Optional("CLUSTER", "INSTANCES", "SINCE")
+	t.Optional("MESSAGE", "CLUSTER", "INSTANCES", "SINCE")
+	t.Below("NAME", "MESSAGE")
 	for i := range objects {
 		o := &objects[i]
 		row := []string{o.Namespace, o.Name, o.Cluster, o.State, Age(o.Since, now), Instances(o)}

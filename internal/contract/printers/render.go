@@ -23,14 +23,14 @@ import (
 )
 
 // Answer writes an answer of a hook: first the members that all answers have, then the members of this hook. handler is
-// the called handler, if any; callID is empty if the server is no gateway.
+// the called handler, if any; callID is empty if the server is not a gateway: then the row of the handler is left out.
 func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message, callID string) error {
 	t := table.New(w)
 	t.Row("HOOK", h.Hook)
 	switch {
 	case handler != "":
 		t.Row("HANDLER", handler)
-	case !h.Singleton():
+	case callID != "" && !h.Singleton():
 		t.Row("HANDLER", "(all that match)")
 	}
 	if m, ok := message.(interface {

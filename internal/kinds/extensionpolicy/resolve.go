@@ -4,10 +4,12 @@
 package extensionpolicy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -35,12 +37,7 @@ type Refused struct {
 // effect as soon as the target appears.
 func Resolve(policies []Policy, missing func(Target) error) (map[string]registry.Policies, map[string]kinds.Verdict) {
 	policies = slices.Clone(policies)
-	slices.SortFunc(policies, func(a, b Policy) int {
-		if c := a.Created.Compare(b.Created); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	slices.SortFunc(policies, func(a, b Policy) int { return precedence(a.Created, a.Name, b.Created, b.Name) })
 	winners := map[Target]*Policy{}
 	resolved := map[string]registry.Policies{}
 	verdicts := make(map[string]kinds.Verdict, len(policies))
@@ -68,6 +65,21 @@ func Resolve(policies []Policy, missing func(Target) error) (map[string]registry
 		}
 	}
 	return resolved, verdicts
+}
+
+// precedence compares two policies for one target: the one that is in effect comes first.
+func precedence(created time.Time, name string, otherCreated time.Time, otherName string) int {
+	return cmp.Or(created.Compare(otherCreated), strings.Compare(name, otherName))
+}
+
+// InEffect returns that of several policies for one target that is in effect; nil if there is none.
+func InEffect(sameTarget []*v1alpha1.ExtensionPolicy) *v1alpha1.ExtensionPolicy {
+	if len(sameTarget) == 0 {
+		return nil
+	}
+	return slices.MinFunc(sameTarget, func(a, b *v1alpha1.ExtensionPolicy) int {
+		return precedence(a.CreationTimestamp.Time, a.Name, b.CreationTimestamp.Time, b.Name)
+	})
 }
 
 func conflict(p, first *Policy) kinds.Verdict {

@@ -51,7 +51,8 @@ func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 		columns = append(columns, "HANDLERS")
 	}
 	t.Columns(append(columns, "MESSAGE")...)
-	t.Optional("REASON")
+	t.Optional("MESSAGE", "REASON")
+	t.Below("NAME", "MESSAGE")
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		row := []string{p.Name, p.Target, printers.Condition(p.Accepted), p.Reason}

@@ -40,7 +40,8 @@ var shownKind = kinds.Shown{
 func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 	t := table.New(w)
 	t.Columns("NAME", "STABLE", "CANDIDATE", "READY", "EQUAL", "DIFFERENT", "MOVED", "FAILING", "MESSAGE")
-	t.Optional("STABLE", "CANDIDATE", "EQUAL")
+	t.Optional("MESSAGE", "EQUAL", "STABLE", "CANDIDATE")
+	t.Below("NAME", "MESSAGE")
 	for i := range g.Rollouts {
 		r := &g.Rollouts[i]
 		message := printers.RolloutMessage(r)

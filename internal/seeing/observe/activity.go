@@ -67,7 +67,9 @@ func (o *Observer) remember(
 		}
 		o.extensions.Of(c.Handler).Failures.Add(failed)
 	}
-	o.rememberHold(c, result, call, kind, message)
+	if !c.Comparison { // of which no caller gets the answer
+		o.rememberHold(c, result, call, kind, message)
+	}
 }
 
 // rememberServer keeps what a call shows about the server of its extension, and reports whether that is gone.

@@ -34,6 +34,9 @@ func (r *Reporter) locals(
 			of.OfferedAs, of.Collision = r.offeredAs(snapshot, e)
 			of.Chains = inChains[e.Name]
 			of.Lost = r.Observer.losses.Of(local.Name)[e.Handler.Name]
+			if c := snapshot.Closed(e, false); c != nil {
+				of.State, of.Error = status.Down, c.Error().Error()
+			}
 			local.Handler = &of.Handler
 		}
 	}

@@ -63,7 +63,8 @@ func (r *Reporter) rolloutHandlers(
 }
 
 // hookedMembers describes the handler of an ExtensionRollout: with the calls of both members, and the worse state. A
-// candidate that is down is one that fails: it answers for some Clusters only.
+// candidate that is down is one that fails: it answers for some Clusters only. A member that has not been called says
+// nothing if the other has.
 func (r *Reporter) hookedMembers(now time.Time, e *registry.Entry) status.HookedHandler {
 	var of activity.Handler
 	h := status.HookedHandler{Handler: r.handler(e, &of, nil), Extension: e.Registration.Name}
@@ -85,7 +86,7 @@ func (r *Reporter) hookedMembers(now time.Time, e *registry.Entry) status.Hooked
 		if h.State != "" && m.State == status.Down {
 			m.State, m.Error = status.Failing, cmp.Or(m.Error, member.Registration.Name+" is down") // for some Clusters
 		}
-		if h.State == "" || m.State.Worse(h.State) {
+		if h.State == "" || h.State == status.Unknown || m.State != status.Unknown && m.State.Worse(h.State) {
 			h.State, h.Error = m.State, m.Error
 		}
 	}

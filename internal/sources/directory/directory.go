@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -226,6 +227,18 @@ func (d *Source) Warning() status.Notice {
 	return status.Notice{}
 }
 
+// Check returns an error if the directory cannot be read.
+func (d *Source) Check() error {
+	err := manifest.CheckDir(&d.files, d.dir)
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%w; name the directory that holds the manifests of ExtensionConfigs", err)
+	case err != nil:
+		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
+	}
+	return nil
+}
+
 // Run reads the directory, makes the registry ready once every ExtensionConfig in it is served with the handlers in its
 // status or has been tried, which takes no longer than a second, and keeps the registry as the directory
 // is until ctx is done. It returns an error only if it cannot read the directory at the start. It may be called once.
@@ -236,8 +249,8 @@ func (d *Source) Run(ctx context.Context) error {
 	back := notify.NewSet[string]() // ExtensionConfigs whose server is there again
 	d.workers.running.Go(func() { d.workers.reconciler.Watch(ctx, back.Add) })
 	d.workers.running.Go(func() { _ = d.engine.Run(ctx) })
-	if err := manifest.CheckDir(&d.files, d.dir); err != nil {
-		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
+	if err := d.Check(); err != nil {
+		return err
 	}
 	changes := newWatch(d.dir, d.logger) // before reading, so that no change is missed
 	defer changes.close()
