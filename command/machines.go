@@ -51,7 +51,7 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			"with --read-only, it uses the handlers that another gateway has discovered. It runs until\n" +
 			"SIGTERM or Ctrl-C. If you run several replicas, only one is active at a time.\n\n" +
 			"The log goes to standard error.",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			remove, err := o.serveMachinesAlone()
 			if err != nil {

@@ -64,7 +64,7 @@ func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 			"hooks over HTTPS JSON and gRPC until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
 			"Once all addresses are open, one line on standard output names them. The log goes to\n" +
 			"standard error.",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.setSidecarDefaults(cmd.Flags().Changed)
 			o.setDevDefaults(cmd.Flags().Changed)

@@ -56,7 +56,7 @@ func New(o *Options, run func(cmd *cobra.Command) error) *cobra.Command {
 			"infrastructure provider, and call the extension of a class, through a gateway, to make the machines. They run\n" +
 			"until SIGTERM or Ctrl-C.\n\n" +
 			"The log goes to standard error.",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd) },
 	}
 	f := cmd.Flags()

@@ -36,9 +36,7 @@ func NewChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 	cmd := &cobra.Command{
 		Use:   "chain",
 		Short: "Test chains of handlers",
-		RunE: func(*cobra.Command, []string) error {
-			return cmdline.Usagef("say what to do with chains: test")
-		},
+		RunE:  cmdline.Choose("do with chains", "test"),
 	}
 	cmd.AddCommand(newChainTestCommand(hooks, versions))
 	return cmd

@@ -28,9 +28,7 @@ func NewJobCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job",
 		Short: "Rerun Jobs that answer hooks, or forget that they have run",
-		RunE: func(*cobra.Command, []string) error {
-			return cmdline.Usagef("say what to do with Jobs: rerun or forget")
-		},
+		RunE:  cmdline.Choose("do with Jobs", "rerun or forget"),
 	}
 	cmd.AddCommand(newJobRerunCommand(), newJobForgetCommand())
 	return cmd
