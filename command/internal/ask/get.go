@@ -32,7 +32,7 @@ func NewGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetHoldsCommand(), newGetRoutesCommand())
 	for _, kind := range allkinds.Own() {
-		cmd.AddCommand(newGetListedCommand(&kind.Shown))
+		cmd.AddCommand(newGetListedCommand(&kind))
 	}
 	cmd.AddCommand(infracommand.NewGet(infracommand.Formats{
 		Names: []string{formatWide, formatName}, Printer: infrastructurePrinter,
