@@ -110,7 +110,7 @@ func rerunJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string,
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("HookJob %q: %w", name, err)
+		return fmt.Errorf("HookJob %q: %w", name, target.NotServed("ClusterRecord", err))
 	case len(deleted)+len(left)+n == 0:
 		return nothingOf(name, cluster)
 	}
@@ -121,7 +121,7 @@ func forgetJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string
 	n, err := jobs.Forget(ctx, name, cluster)
 	switch {
 	case err != nil:
-		return fmt.Errorf("HookJob %q: %w", name, err)
+		return fmt.Errorf("HookJob %q: %w", name, target.NotServed("ClusterRecord", err))
 	case n == 0:
 		return nothingOf(name, cluster)
 	}
