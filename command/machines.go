@@ -51,6 +51,8 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			"with --read-only, it uses the handlers that another gateway has discovered. It runs until\n" +
 			"SIGTERM or Ctrl-C. If you run several replicas, only one is active at a time.\n\n" +
 			"The log goes to standard error.",
+		Example: "  hookgate machines --kubeconfig ~/.kube/config\n" +
+			"  hookgate machines --kubeconfig ~/.kube/config --machines-namespace team-a --read-only",
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			remove, err := o.serveMachinesAlone()
