@@ -92,6 +92,9 @@ func Run(
 	if exit, ok := errors.AsType[cmdline.ExitError](err); ok {
 		return int(exit)
 	}
+	if !started {
+		err = cmdline.UnknownCommand(root, err)
+	}
 	// A server may have sent parts of it, such as the reason of a status.
 	shown := redact.Bounded(err.Error(), limits.MergedMessageBytes)
 	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(shown))
@@ -123,7 +126,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cmdline.UsageError{Err: err} })
+	root.SetFlagErrorFunc(cmdline.FlagError)
+	root.DisableSuggestions = true // cmdline.UnknownCommand has its own
 	cmdline.WrapHelp(root, nil)
 	root.Version = cmdline.CurrentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")

@@ -121,7 +121,7 @@ func TestServeFlags(t *testing.T) {
 		"LastLocalDiagnostics": {directory, []string{"--diagnostics-address", "127.255.255.254:0"}, "", cmdline.ExitDone},
 		"HealthAndNoGRPC":      {directory, []string{"--health-addr", "127.0.0.1:0", "--grpc-address", ""}, "", cmdline.ExitDone},
 		"BusyAddress":          {directory, []string{"--http-address", busy.Addr().String()}, busy.Addr().String(), cmdline.ExitFailed},
-		"Argument":             {directory, []string{"x"}, `unknown command "x"`, cmdline.ExitUsage},
+		"Argument":             {directory, []string{"x"}, `want no arguments, got "x"`, cmdline.ExitUsage},
 		"UnknownFlag":          {directory, []string{"--verbose"}, "unknown flag: --verbose", cmdline.ExitUsage},
 		"NoDuration":           {directory, []string{"--resync", "1"}, `invalid argument "1" for "--resync"`, cmdline.ExitUsage},
 		"Cluster":              {cluster, nil, noCluster, cmdline.ExitFailed},

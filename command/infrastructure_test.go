@@ -19,6 +19,7 @@ func TestInfrastructureUsage(t *testing.T) {
 		want string
 	}{
 		{nil, "--gateway is required"},
+		{[]string{"--ui"}, "unknown flag: --ui"},
 		{[]string{"--gateway", "https://gateway:9443"}, `--gateway "https://gateway:9443"`},
 		{[]string{"--gateway", "grpcs://gateway"}, "--gateway \"grpcs://gateway\": must have a port"},
 		{[]string{"--gateway", "grpcs://gateway:9090"}, "--kubeconfig is required"},

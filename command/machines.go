@@ -51,7 +51,9 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			"handlers of their extensions; with --read-only, it uses the handlers that another gateway has\n" +
 			"discovered. It runs until SIGTERM or Ctrl-C. If you run several replicas, only one is active at a time.\n\n" +
 			"The log goes to standard error.",
-		Args: cobra.NoArgs,
+		Example: "  hookgate machines --kubeconfig ~/.kube/config\n" +
+			"  hookgate machines --kubeconfig ~/.kube/config --machines-namespace team-a --read-only",
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			remove, err := o.serveMachinesAlone()
 			if err != nil {

@@ -53,13 +53,17 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
 			"--diagnostics-address serves them, too; if empty, there is no such address")
+	f.StringVar(&o.profiler, "profiler-address", "",
+		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; if empty, the "+
+			"profiler is off")
+}
+
+// addPageFlags adds the flags of a process whose diagnostics have the page about the extensions.
+func (o *diagnosticsOptions) addPageFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.ui, "ui", true,
 		"serve a page about the extensions at / of --diagnostics-address, to clients that may read the metrics")
 	f.StringVar(&o.uiLink, "ui-dashboard", "",
 		"URL of a dashboard of the metrics, such as Grafana's, to which the page of --ui links")
-	f.StringVar(&o.profiler, "profiler-address", "",
-		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; if empty, the "+
-			"profiler is off")
 }
 
 // diagnosticsHandlers is what the address of diagnostics serves. page is nil without --ui.

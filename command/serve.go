@@ -64,7 +64,10 @@ func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 			"hooks over HTTPS JSON and gRPC until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
 			"Once all addresses are open, one line on standard output names them. The log goes to\n" +
 			"standard error.",
-		Args: cobra.NoArgs,
+		Example: "  hookgate serve --dev --extension https://127.0.0.1:9444\n" +
+			"  hookgate serve --extension-configs manifests --cert-dir certs\n" +
+			"  hookgate serve --kubeconfig ~/.kube/config --cert-dir certs --leader-elect",
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.setSidecarDefaults(cmd.Flags().Changed)
 			o.setDevDefaults(cmd.Flags().Changed)
@@ -126,6 +129,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "lowest level to log: debug, info, warn or error")
 	o.diagnostics.addFlags(f)
+	o.diagnostics.addPageFlags(f)
 	o.tls.addFlags(f)
 	o.callers.addFlags(f)
 	o.clientCertificate.addFlags(f)

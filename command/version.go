@@ -20,7 +20,7 @@ func newVersionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this binary",
 		Example: "  hookgate version\n  hookgate version -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printVersion(cmd.OutOrStdout(), cmdline.CurrentBuild(), output)
 		},

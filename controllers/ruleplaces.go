@@ -16,6 +16,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -230,7 +231,10 @@ func (p *rulePlaces) take(
 	next := own.DeepCopy()
 	next.Spec.Place.TopologyVersion = want.TopologyVersion
 	switch uid := string(owner.ClusterUID(own)); {
-	case uid != "" && want.UID != "" && uid != want.UID: // of a Cluster that is gone
+	case uid != "" && want.UID != "" && uid != want.UID: // of a Cluster that is gone, or the request is wrong
+		if _, err := p.placeCluster(ctx, rule, want); err != nil {
+			return is, false, err
+		}
 		return is, false, p.remove(ctx, own)
 	case isGiven(own) && own.Spec.Place.TopologyVersion == want.TopologyVersion:
 		return hookrule.Allocation{OK: true}, true, nil
@@ -264,16 +268,32 @@ func (p *rulePlaces) announcePlace(ctx context.Context, rule string, want hookru
 	if p.readOnly {
 		return writesNothing(rule)
 	}
-	cluster, err := p.params.get(ctx, hookrule.ClusterReference(),
-		types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
-	switch {
-	case err != nil:
+	cluster, err := p.placeCluster(ctx, rule, want)
+	if err != nil {
 		return err
-	case cluster == nil:
-		return errors.New("there is no such Cluster")
 	}
 	place := v1alpha1.ClusterPlace{Rule: rule, Per: want.Per, TopologyVersion: want.TopologyVersion}
 	return p.announce(ctx, "rule."+rule, cluster, v1alpha1.ClusterRecordSpec{Place: &place})
+}
+
+// placeCluster asks the API server for the Cluster that wants a place. The error says if a request is not about a Cluster
+// of this cluster: asking again would not help.
+func (p *rulePlaces) placeCluster(
+	ctx context.Context, rule string, want hookrule.Place,
+) (*unstructured.Unstructured, error) {
+	name := types.NamespacedName{Namespace: want.Namespace, Name: want.Name}
+	cluster, err := p.params.get(ctx, hookrule.ClusterReference(), name)
+	switch {
+	case err != nil:
+		return nil, err
+	case cluster == nil:
+		return nil, hook.Errorf(hook.NotReady,
+			"HookRule %q gives Cluster %q no place: the gateway's cluster has no such Cluster", rule, name)
+	case want.UID != "" && want.UID != string(cluster.GetUID()):
+		return nil, hook.Errorf(hook.NotReady, "HookRule %q gives Cluster %q no place: the request has uid %q, and the "+
+			"Cluster has uid %q", rule, name, want.UID, cluster.GetUID())
+	}
+	return cluster, nil
 }
 
 // announce makes a record without since for a Cluster. Its name begins with prefix.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 const (
@@ -112,12 +113,13 @@ func releaseMachines(ctx context.Context, c client.Client, namespace string) (ch
 }
 
 // pages reads a list in pages, and has each looked at.
-func pages(ctx context.Context, c client.Reader, list client.ObjectList, namespace string, look func() error) error {
+func pages(ctx context.Context, c client.Client, list client.ObjectList, namespace string, look func() error) error {
 	for {
 		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(releasePage),
 			client.Continue(list.GetContinue()))
 		if err != nil {
-			return fmt.Errorf("list %s: %w", list.GetObjectKind().GroupVersionKind().Kind, err)
+			kind, _ := apiutil.GVKForObject(list, c.Scheme()) // the client knows it
+			return fmt.Errorf("list %ss: %w", strings.TrimSuffix(kind.Kind, "List"), err)
 		}
 		if err := look(); err != nil || list.GetContinue() == "" {
 			return err

@@ -58,7 +58,7 @@ func NewRelease() *cobra.Command {
 			"command with --resume.",
 		Example: "  hookgate machines release --scale-down hookgate\n" +
 			"  hookgate machines release -n production --hold-off",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()

@@ -144,7 +144,7 @@ func TestRolloutCommands(t *testing.T) {
 	shown := []string{"Cluster team-a/prod-1: different", "replaces 3 Machines of MachineDeployment prod-1", "patch: KubeadmConfigTemplate x /spec/a 1 → 2"}
 	r.wants(t, false, "", "approve acme", "say what to approve")
 	r.wants(t, false, "\n", "approve acme --cluster team-a/prod-1", append(shown, "[y/N]", "not confirmed")...)
-	r.wants(t, false, "", "approve acme --yes --cluster team-a/none", "Cluster team-a/none has not been compared with acme-v7")
+	r.wants(t, false, "", "approve acme --yes --cluster team-a/none", "approve: there is no Cluster team-a/none")
 	r.spec(t, spec)
 	r.wants(t, true, "y\n", "approve acme --cluster team-a/prod-1", append(shown, "moves to acme-v7 once", "hookgate rollout resume acme")...)
 	r.wants(t, true, "", "approve acme --yes --force --cluster team-a/none --cluster team-a/prod-1", "team-a/none: not compared")

@@ -162,6 +162,7 @@ func TestRulePlaces(t *testing.T) {
 	awaitRule(t, c, p.rule, "Ready", "Answers BeforeClusterUpgrade as handler rule.two-each")
 	passed := p.race(t, a, b)
 	p.expectTwoEach(t, passed)
+	p.refusesOthers(t, a, p.cluster(passed[0]))
 
 	a.stop()
 	a = begin()
@@ -208,6 +209,27 @@ func TestRulePlaces(t *testing.T) {
 	p.onlyReads(t, config)
 	p.restores(t)
 	p.ends(t, rule)
+}
+
+// refusesOthers asks for Clusters that are not in the cluster: the error says so, and no place is lost.
+func (p *places) refusesOthers(t *testing.T, r *replica, has *unstructured.Unstructured) {
+	t.Helper()
+	reg, _ := r.registry.Snapshot().Registration(p.rule)
+	for request, want := range map[string]string{
+		`{"metadata":{"namespace":"default","name":"nope","labels":{"region":"west"}}}`: `HookRule "two-each" gives Cluster "default/nope" no place: the gateway's cluster has no such Cluster`,
+		`{"metadata":{"namespace":"default","name":"` + has.GetName() + `","uid":"other","labels":{"region":"west"}}}`: fmt.Sprintf(
+			`HookRule "two-each" gives Cluster "default/%s" no place: the request has uid "other", and the Cluster has uid %q`, has.GetName(), has.GetUID()),
+	} {
+		_, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
+			Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(request)},
+		}, policy.Guard{})
+		if got := fmt.Sprint(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if !slices.Contains(p.taken(t), has.GetName()) {
+		t.Errorf("a request with another uid has taken the place of %s", has.GetName())
+	}
 }
 
 // skips lets a Cluster pass by an annotation, and looks for the event.

@@ -61,7 +61,7 @@ func NewBugReportCommand() *cobra.Command {
 			"and values that differ in rollouts. Secrets in other forms cannot be recognized: the command\n" +
 			"lists the files, so look through them before you share them.",
 		Example: "  hookgate bug-report\n  hookgate bug-report --context management -f report.zip",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.Ask(cmd, func(c *target.StatusClient) error { return o.write(cmd, c) })
 		},

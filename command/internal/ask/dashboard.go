@@ -21,6 +21,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
@@ -48,7 +49,7 @@ func NewDashboardCommand(hooks *catalog.Catalog, ofCluster ClusterActions) *cobr
 			"work only in a browser that has opened the link which the command prints, or in which you have entered\n" +
 			"the code beside it. Other users of this machine have neither the link nor the code.",
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.Ask(cmd, func(c *target.StatusClient) error { return o.serve(cmd, c) })
 		},

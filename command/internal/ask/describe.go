@@ -42,6 +42,12 @@ func NewDescribeCommand() *cobra.Command {
 			"  hookgate describe acme --context management\n" +
 			"  hookgate describe acme --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token",
 		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmdline.Usagef("say what to describe: %s", describedText)
+			}
+			if _, known := describableOf(args[0]); len(args) == 2 && !known {
+				return cmdline.Usagef("cannot describe %q: want %s", args[0], describedText)
+			}
 			if what, names := toDescribe(args); len(names) != 1 {
 				return cmdline.Usagef("want the name of one %s, see \"hookgate get %ss\"; got %d "+
 					"names", what.kind, what.kind, len(names))
@@ -81,6 +87,8 @@ type describable struct {
 
 const extensionKind = "extension"
 
+const describedText = "the name of an extension, or rollout, rule, job or chain and a name"
+
 func describables() []describable {
 	all := []describable{{
 		extensionKind, append([]string{"extensions"}, extensionAliases...), extensionNames, printers.Extension,
@@ -88,7 +96,7 @@ func describables() []describable {
 	for _, k := range allkinds.Own() {
 		if of := k.Shown; of.Describe != nil {
 			all = append(all, describable{
-				of.Singular, []string{of.Singular, of.Plural},
+				of.Singular, append([]string{of.Singular, of.Plural}, kubectlNames(k.Name)...),
 				func(g *status.Gateway) []string { return kinds.Names(of.In, g) }, of.Describe,
 			})
 		}

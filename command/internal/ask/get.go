@@ -28,16 +28,11 @@ func NewGetCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use: "get {handlers | extensions | rollouts | rules | jobs | chains | policies | holds | routes | clusters | " +
 			"machines | pools}",
 		Short: "List what a gateway knows, or the objects of the infrastructure provider",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cmdline.Usagef("cannot get %q: want %s", args[0], gettable)
-			}
-			return cmdline.Usagef("say what to get: %s", gettable)
-		},
+		RunE:  cmdline.Choose("get", gettable),
 	}
 	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetHoldsCommand(), newGetRoutesCommand())
 	for _, kind := range allkinds.Own() {
-		cmd.AddCommand(newGetListedCommand(&kind.Shown))
+		cmd.AddCommand(newGetListedCommand(&kind))
 	}
 	cmd.AddCommand(infracommand.NewGet(infracommand.Formats{
 		Names: []string{formatWide, formatName}, Printer: infrastructurePrinter,

@@ -47,7 +47,7 @@ func TestGetChains(t *testing.T) {
 	none := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	for format, want := range map[string]string{"table": "", "json": "{\n  \"chains\": []\n}\n"} {
 		got := commandtest.Hookgate(t, "", "get", "chain", "--diagnostics", none.URL, "-o", format)
-		if got.Out != want || got.ErrOut != none.URL+" has no chains.\n" || got.Code != cmdline.ExitDone {
+		if got.Out != want || got.ErrOut != none.URL+" has no HandlerChains.\n" || got.Code != cmdline.ExitDone {
 			t.Errorf("without any, %s: %+v", format, got)
 		}
 	}

@@ -40,7 +40,7 @@ type extensionsOptions struct {
 }
 
 // extensionAliases are what people also call extensions.
-var extensionAliases = []string{"extension", "ext"}
+var extensionAliases = append([]string{"extension", "ext"}, kubectlNames("ExtensionConfig")...)
 
 // The formats of -o that only lists have.
 const (

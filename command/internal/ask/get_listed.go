@@ -6,6 +6,7 @@ package ask
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,23 +17,27 @@ import (
 
 // newGetListedCommand returns the command hookgate get for a kind of objects that the status of a gateway lists with
 // the verdict on each.
-func newGetListedCommand(kind *kinds.Shown) *cobra.Command {
+func newGetListedCommand(of *kinds.Kind) *cobra.Command {
+	kind := &of.Shown
 	var o target.StatusOptions
 	var output string
 	cmd := &cobra.Command{
 		Use:     kind.Plural,
-		Aliases: []string{kind.Singular},
+		Aliases: append([]string{kind.Singular}, kubectlNames(of.Name)...),
 		Short:   kind.Short,
 		Long:    kind.Long,
 		Example: "  hookgate get " + kind.Plural + "\n" +
 			"  hookgate get " + kind.Plural + " --gateway hookgate-system --context management -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			switch {
+			case len(args) > 0 && kind.Describe != nil:
+				return cmdline.Usagef("want no names, got %q; \"hookgate describe %s NAME\" shows one", args[0], kind.Singular)
+			case len(args) > 0:
 				return cmdline.Usagef("want no names, got %q", args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return getListed(&o, cmd, kind, output) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return getListed(&o, cmd, of, output) },
 	}
 	f := o.AddFlags(cmd)
 	f.StringVarP(&output, "output", "o", cmdline.FormatTable,
@@ -41,7 +46,21 @@ func newGetListedCommand(kind *kinds.Shown) *cobra.Command {
 	return cmd
 }
 
-func getListed(o *target.StatusOptions, cmd *cobra.Command, kind *kinds.Shown, output string) error {
+// pluralOf returns the word for several objects of a kind.
+func pluralOf(kind string) string {
+	if stem, ok := strings.CutSuffix(kind, "y"); ok {
+		return stem + "ies"
+	}
+	return kind + "s"
+}
+
+// kubectlNames returns what kubectl calls a kind.
+func kubectlNames(kind string) []string {
+	return []string{strings.ToLower(pluralOf(kind)), strings.ToLower(kind), kind}
+}
+
+func getListed(o *target.StatusOptions, cmd *cobra.Command, of *kinds.Kind, output string) error {
+	kind := &of.Shown
 	show, err := listPrinter(output)
 	if err != nil {
 		return err
@@ -54,7 +73,7 @@ func getListed(o *target.StatusOptions, cmd *cobra.Command, kind *kinds.Shown, o
 		items, missed := kind.In.Items(g)
 		names := kinds.Names(kind.In, g)
 		if len(names) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.Name(), kind.Plural)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.%s\n", c.Name(), pluralOf(of.Name), kind.None)
 			if forPeople(output) {
 				return nil
 			}

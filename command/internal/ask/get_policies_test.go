@@ -52,7 +52,7 @@ func TestGetPolicies(t *testing.T) {
 	none := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	for format, want := range map[string]string{"table": "", "json": "{\n  \"policies\": []\n}\n"} {
 		got := commandtest.Hookgate(t, "", "get", "policies", "--diagnostics", none.URL, "-o", format)
-		if got.Out != want || got.ErrOut != none.URL+" has no policies.\n" || got.Code != cmdline.ExitDone {
+		if got.Out != want || got.ErrOut != none.URL+" has no ExtensionPolicies.\n" || got.Code != cmdline.ExitDone {
 			t.Errorf("without any, %s: %+v", format, got)
 		}
 	}

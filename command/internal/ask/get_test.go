@@ -51,14 +51,23 @@ func TestGetUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"get"}, "say what to get: handlers, extensions, rollouts, rules, jobs, chains, policies, holds, routes, clusters, machines or pools"},
-		{[]string{"get", "pods"}, `cannot get "pods": want handlers, extensions, rollouts, rules, jobs, chains, policies, holds, routes, clusters, machines or pools`},
+		{[]string{"get", "pods"}, `unknown command "get pods": want handlers, extensions, rollouts, rules, jobs, chains, policies, holds, routes, clusters, machines or pools`},
 		{[]string{"get", "handlers", "x"}, `want no names, got "x"; "hookgate describe EXTENSION" shows the handlers of one extension`},
 		{[]string{"get", "extensions", "x", "y"}, "want the name of one extension at most, got 2 names"},
 		{[]string{"describe", "extension", "x", "y"}, "want the name of one extension, see \"hookgate get extensions\"; got 2 names"},
 		{[]string{"describe", "chain", "x", "y"}, "want the name of one chain, see \"hookgate get chains\"; got 2 names"},
 		{[]string{"get", "policies", "x"}, `want no names, got "x"`},
-		{[]string{"get", "chains", "x"}, `want no names, got "x"`},
-		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope"},
+		{[]string{"get", "chains", "x"}, `want no names, got "x"; "hookgate describe chain NAME" shows one`},
+		{[]string{"get", "hookrules", "x"}, `want no names, got "x"; "hookgate describe rule NAME" shows one`},
+		{[]string{"get", "ExtensionPolicy", "x"}, `want no names, got "x"`},
+		{[]string{"get", "extensionpolicies", "x"}, `want no names, got "x"`},
+		{[]string{"get", "extensionconfigs", "x", "y"}, "want the name of one extension at most, got 2 names"},
+		{[]string{"describe", "policy", "x"}, `cannot describe "policy": want the name of an extension, or rollout, rule, job or chain and a name`},
+
+		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope\n"},
+		{[]string{"get", "handlers", "--servr", "x"}, "unknown flag: --servr, did you mean --server?\n"},
+		{[]string{"get", "extensionz"}, `unknown command "get extensionz", did you mean "extensions"? Want handlers, extensions, `},
+		{[]string{"record"}, "want the name of one handler, see \"hookgate get handlers\"; got 0 names"},
 	} {
 		if got := commandtest.Hookgate(t, "", tt.args...); got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, tt.want) {
 			t.Errorf("%v: got %d %q, want %q", tt.args, got.Code, got.ErrOut, tt.want)

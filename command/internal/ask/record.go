@@ -46,7 +46,12 @@ func NewRecordCommand() *cobra.Command {
 			"If a gateway in a cluster has several replicas, --gateway NAMESPACE/POD names the one to record.",
 		Example: "  hookgate record patch.acme --for 10m\n" +
 			"  hookgate record patch.acme --context management -f before.jsonl",
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cmdline.Usagef("want the name of one handler, see \"hookgate get handlers\"; got %d names", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	f := o.AddFlags(cmd)

@@ -217,6 +217,8 @@ func TestStatusErrors(t *testing.T) {
 	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
+	defer silent.Close()
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"status":"Failure","message":"want /\u003chook\u003e"}`)
@@ -231,11 +233,14 @@ func TestStatusErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		"NoName":       {[]string{"describe"}, cmdline.ExitUsage, "want the name of one extension"},
+		"NoName":       {[]string{"describe"}, cmdline.ExitUsage, "say what to describe: the name of an extension, or rollout, rule, job or chain and a name"},
 		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, cmdline.ExitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
 		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, cmdline.ExitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
 		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, cmdline.ExitFailed, "Use --ca FILE"},
-		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitFailed, "connection refused\nIs the gateway running"},
+		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitFailed, "gateway http://127.0.0.1:1: connection refused\nIs the gateway running"},
+		"NoTLS":        {[]string{"get", "extensions", "--diagnostics", "https" + strings.TrimPrefix(s.URL, "http")}, cmdline.ExitFailed, "the server has no TLS\nWithout TLS, that is --diagnostics " + s.URL + "."},
+		"NeedsTLS":     {[]string{"get", "extensions", "--diagnostics", "http" + strings.TrimPrefix(secure.URL, "https")}, cmdline.ExitFailed, "an HTTPS server.\nWith TLS, that is --diagnostics " + secure.URL + "."},
+		"NoBody":       {[]string{"get", "extensions", "--diagnostics", silent.URL}, cmdline.ExitFailed, "HTTP 404: the answer has no body\nIs this"},
 		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, cmdline.ExitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
 		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, cmdline.ExitUsage, "want http://HOST:PORT"},
 		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, cmdline.ExitUsage, "***@h"},

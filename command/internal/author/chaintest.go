@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -36,9 +37,7 @@ func NewChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 	cmd := &cobra.Command{
 		Use:   "chain",
 		Short: "Test chains of handlers",
-		RunE: func(*cobra.Command, []string) error {
-			return cmdline.Usagef("say what to do with chains: test")
-		},
+		RunE:  cmdline.Choose("do with chains", "test"),
 	}
 	cmd.AddCommand(newChainTestCommand(hooks, versions))
 	return cmd
@@ -86,6 +85,9 @@ func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths
 	var errs []error
 	for _, path := range paths {
 		f, err := manifest.ReadFile(&files.Reader{}, path)
+		if errors.Is(err, syscall.EISDIR) {
+			err = fmt.Errorf("%s is a directory; want files with HandlerChainTests", path)
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -94,7 +96,7 @@ func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths
 		errs, tests = append(errs, err), append(tests, found...)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return fmt.Errorf("chain test: %w", err)
 	}
 	runner := hooktest.Runner{Hooks: hooks, Codec: codec.New(hooks)}
 	call, closeRunner, err := o.connect(cmd, hooks, runner.Codec)

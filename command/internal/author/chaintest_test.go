@@ -74,7 +74,8 @@ func TestChainTestUsage(t *testing.T) {
 	}{
 		"Nothing":  {[]string{"chain"}, cmdline.ExitUsage, "say what to do with chains: test"},
 		"NoFile":   {[]string{"chain", "test"}, cmdline.ExitUsage, "want files with HandlerChainTests"},
-		"Absent":   {[]string{"chain", "test", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},
+		"Absent":   {[]string{"chain", "test", "none.yaml"}, cmdline.ExitFailed, "hookgate: chain test: open none.yaml"},
+		"Folder":   {[]string{"chain", "test", "testdata"}, cmdline.ExitFailed, "hookgate: chain test: testdata is a directory; want files with HandlerChainTests"},
 		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
 		"Mistaken": {[]string{"chain", "test", commandtest.WriteFile(t, "t.yaml", commandtest.AcmeManifest)}, cmdline.ExitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
 	} {

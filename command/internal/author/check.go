@@ -157,7 +157,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	}
 	report, err := run(cmd.Context())
 	if err != nil && len(report.Results) == 0 {
-		return checkError(err)
+		return o.checkError(err)
 	}
 	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
 		return fmt.Errorf("print results: %w", err)
@@ -172,14 +172,22 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 }
 
 // checkError separates mistakes in the command line from failures.
-func checkError(err error) error {
+func (o *checkOptions) checkError(err error) error {
 	var (
 		selection *conformance.SelectionError
 		target    *conformance.TargetError
+
+		unconnected *conformance.ConnectError
 	)
 	switch {
 	case errors.As(err, &selection):
-		return cmdline.Usagef("--only, --skip: %w; see hookgate check --list", err)
+		flag := "--only"
+		if slices.Contains(o.skip, selection.Pattern) && !slices.Contains(o.only, selection.Pattern) {
+			flag = "--skip"
+		}
+		return cmdline.Usagef("%s: %w; see hookgate check --list", flag, err)
+	case errors.As(err, &unconnected): // its hints name fields of a Target, too
+		unconnected.Hint = strings.NewReplacer(", or Target.CA", "", ", or Target.Certificate", "").Replace(unconnected.Hint)
 	case errors.As(err, &target):
 		return cmdline.Usagef("%w", err)
 	}

@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 		"Strict":        {"it does with --strict", warningAnswer, []string{"--strict"}, cmdline.ExitFailed, []string{"warn  answers.success (SHOULD)"}, "", "does not conform to the contract"},
 		"Skip":          {"the broken rule is left out", brokenAnswer, []string{"--skip", "answers.retry,load"}, cmdline.ExitDone, []string{" 0 failed, "}, "answers.retry", ""},
 		"Only":          {"others are left out", brokenAnswer, []string{"--only", "discovery,*.names"}, cmdline.ExitDone, []string{": 11 passed, 0 failed, 0 warnings, 2 not applicable"}, "", ""},
-		"UnknownCheck":  {"an identifier with a mistake is not passed over", goodAnswer, []string{"--skip", "answers.retri"}, cmdline.ExitUsage, nil, "", `there is no check "answers.retri"`},
+		"UnknownCheck":  {"an identifier with a mistake is not passed over", goodAnswer, []string{"--skip", "answers.retri"}, cmdline.ExitUsage, nil, "", `--skip: there is no check "answers.retri"`},
 		"UnknownFormat": {"a format that others have", goodAnswer, []string{"-o", "yaml"}, cmdline.ExitUsage, nil, "", `--output "yaml": want table, json or junit`},
 		"OwnRequest":    {"a request of the user's", goodAnswer, []string{"--request", "beforeclustercreate=testdata/check/request.yaml", "--only", "answers", "--strict"}, cmdline.ExitDone, []string{"0 failed"}, "", ""},
 		"NoRequest":     {"a file that is not there", goodAnswer, []string{"--request", "BeforeClusterCreate=none.yaml"}, cmdline.ExitFailed, nil, "", "none.yaml"},
@@ -177,7 +177,7 @@ func TestCheckUsage(t *testing.T) {
 
 func TestCheckUnknownCA(t *testing.T) {
 	url, _ := checked(t, goodAnswer)
-	if code, _, errOut := execute(t, "check", url); code != cmdline.ExitFailed || !strings.Contains(errOut, "signed by an unknown authority\nGive the CA that signed it: --ca FILE") {
+	if code, _, errOut := execute(t, "check", url); code != cmdline.ExitFailed || !strings.Contains(errOut, "signed by an unknown authority\nGive the CA that signed it: --ca FILE.") {
 		t.Errorf("exit status %d: %s", code, errOut)
 	}
 }

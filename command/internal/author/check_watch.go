@@ -40,7 +40,7 @@ func (o *checkOptions) watch(
 		if ctx.Err() != nil {
 			return o.lastOf(last)
 		}
-		if usage, ok := errors.AsType[cmdline.UsageError](checkError(err)); ok {
+		if usage, ok := errors.AsType[cmdline.UsageError](o.checkError(err)); ok {
 			return usage
 		}
 		restarts.begin(ctx) // before anybody sees the results, and restarts the extension

@@ -129,7 +129,7 @@ func TestCheckWatchRefuses(t *testing.T) {
 		{[]string{"https://127.0.0.1:1", "-o", "json"}, cmdline.ExitUsage, "--watch prints tables only: want --output table, got json"},
 		{[]string{"ftp://127.0.0.1:1"}, cmdline.ExitUsage, `not with "ftp"`},
 		{[]string{"grpc://acme.example:1"}, cmdline.ExitUsage, "must be on loopback"},
-		{[]string{"https://127.0.0.1:1", "--only", "none"}, cmdline.ExitUsage, `there is no check "none"`},
+		{[]string{"https://127.0.0.1:1", "--only", "none"}, cmdline.ExitUsage, `--only: there is no check "none"`},
 	} {
 		got := commandtest.Hookgate(t, "", append([]string{"check", "--watch"}, tt.args...)...)
 		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {

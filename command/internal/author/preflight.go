@@ -66,7 +66,7 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 \\\n" +
 			"    --extension-configs manifests/ --discover\n" +
 			"  hookgate preflight --for hookgate=v0.1.0 --extension-configs manifests/ -o sarif > preflight.sarif",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()

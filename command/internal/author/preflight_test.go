@@ -232,7 +232,7 @@ func TestPreflightMistakes(t *testing.T) {
 		"Output":        {directory("--for", target, "-o", "yaml"), cmdline.ExitUsage, `--output "yaml": want table, json, sarif or policies`},
 		"FailOn":        {directory("--for", target, "--fail-on", "ok"), cmdline.ExitUsage, `--fail-on "ok": want break, degrade or warn`},
 		"Timeout":       {directory("--for", target, "--timeout", "0s"), cmdline.ExitUsage, "--timeout: want more than 0"},
-		"Argument":      {directory("--for", target, "x"), cmdline.ExitUsage, `unknown command "x"`},
+		"Argument":      {directory("--for", target, "x"), cmdline.ExitUsage, `want no arguments, got "x"`},
 		"NoDirectory":   {[]string{"--for", target, "--extension-configs", "none"}, cmdline.ExitFailed, `preflight: read directory "none": no such file or directory`},
 		"NotADirectory": {[]string{"--for", target, "--extension-configs", file}, cmdline.ExitFailed, "not a directory"},
 		"NoKubeconfig":  {[]string{"--for", target, "--kubeconfig", "none"}, cmdline.ExitFailed, "preflight: kubeconfig: stat none: no such file or directory"},

@@ -142,7 +142,7 @@ func ruleObjects(
 	}
 	list := &v1alpha1.HookRuleList{}
 	if err := c.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list hookrules: %w", err)
+		return nil, fmt.Errorf("list HookRules: %w", target.NotServed("HookRule", err))
 	}
 	rules := hookrule.NewCompiler(hooks, cel, of, time.Now)
 	var references []hookrule.Reference

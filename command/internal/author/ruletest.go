@@ -38,9 +38,7 @@ func NewRuleCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *co
 	cmd := &cobra.Command{
 		Use:   "rule",
 		Short: "Test HookRules, and print the rights that they need",
-		RunE: func(*cobra.Command, []string) error {
-			return cmdline.Usagef("say what to do with rules: test or rbac")
-		},
+		RunE:  cmdline.Choose("do with rules", "test or rbac"),
 	}
 	cmd.AddCommand(newRuleTestCommand(hooks, versions), newRuleRightsCommand(hooks))
 	return cmd

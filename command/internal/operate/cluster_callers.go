@@ -63,7 +63,7 @@ func NewCallersCommand() *cobra.Command {
 			"running it twice changes nothing more. Run it again after each upgrade of Cluster API, which\n" +
 			"replaces the Deployments, and after the certificate has been replaced.",
 		Example: "  hookgate callers --context management --dry-run\n  hookgate callers --context management",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), time.Minute, errors.New("not done within a minute"))
 			defer cancel()

@@ -28,9 +28,7 @@ func NewJobCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job",
 		Short: "Rerun Jobs that answer hooks, or forget that they have run",
-		RunE: func(*cobra.Command, []string) error {
-			return cmdline.Usagef("say what to do with Jobs: rerun or forget")
-		},
+		RunE:  cmdline.Choose("do with Jobs", "rerun or forget"),
 	}
 	cmd.AddCommand(newJobRerunCommand(), newJobForgetCommand())
 	return cmd
@@ -112,7 +110,7 @@ func rerunJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string,
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("HookJob %q: %w", name, err)
+		return fmt.Errorf("HookJob %q: %w", name, target.NotServed("ClusterRecord", err))
 	case len(deleted)+len(left)+n == 0:
 		return nothingOf(name, cluster)
 	}
@@ -123,7 +121,7 @@ func forgetJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string
 	n, err := jobs.Forget(ctx, name, cluster)
 	switch {
 	case err != nil:
-		return fmt.Errorf("HookJob %q: %w", name, err)
+		return fmt.Errorf("HookJob %q: %w", name, target.NotServed("ClusterRecord", err))
 	case n == 0:
 		return nothingOf(name, cluster)
 	}

@@ -29,9 +29,7 @@ func NewRolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Move Clusters to another version of an extension, or back",
-		RunE: func(*cobra.Command, []string) error {
-			return cmdline.Usagef("say what to do with rollouts: adopt, approve, promote, abort, resume or undo")
-		},
+		RunE:  cmdline.Choose("do with rollouts", "adopt, approve, promote, abort, resume or undo"),
 	}
 	cmd.AddCommand(newRolloutAdoptCommand(), newRolloutApproveCommand(), newRolloutPromoteCommand(),
 		newRolloutAbortCommand(), newRolloutResumeCommand(), newRolloutUndoCommand())

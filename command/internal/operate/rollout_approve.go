@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/limits"
@@ -60,7 +61,7 @@ func (a *approval) approve(ctx context.Context, r *rolloutWork) error {
 	if err != nil {
 		return err
 	}
-	if err := a.check(of, records); err != nil {
+	if err := a.check(ctx, r, of, records); err != nil {
 		return err
 	}
 	a.show(r, records)
@@ -115,17 +116,44 @@ func (a *approval) entries() ([]string, error) {
 }
 
 // check refuses to approve Clusters that have not been compared, so that no user has seen what differs for them.
-func (a *approval) check(of *v1alpha1.ExtensionRollout, records *rolloutRecords) error {
+func (a *approval) check(
+	ctx context.Context, r *rolloutWork, of *v1alpha1.ExtensionRollout, records *rolloutRecords,
+) error {
 	if a.force {
 		return nil
 	}
 	for _, name := range a.clusters {
-		if records.clusters[name] == nil {
-			return fmt.Errorf("approve: Cluster %s has not been compared with %s: set spec.compare, and wait "+
-				"until Cluster API has reconciled it, or use --force", name, of.Spec.Candidate)
+		if records.clusters[name] != nil {
+			continue
 		}
+		if r.isMissing(ctx, name) {
+			return fmt.Errorf("approve: there is no Cluster %s", name)
+		}
+		return fmt.Errorf("approve: Cluster %s has not been compared with %s: %swait until Cluster API has reconciled it, "+
+			"or use --force", name, of.Spec.Candidate, firstCompare(of))
 	}
 	return nil
+}
+
+// isMissing reports whether it is known that there is no Cluster of a name, which is NAMESPACE/NAME.
+func (r *rolloutWork) isMissing(ctx context.Context, name string) bool {
+	key, err := target.ParseCluster(name)
+	if err != nil || r.Client == nil { // a directory does not say which Clusters there are
+		return false
+	}
+	err = within(ctx, func(ctx context.Context) error {
+		_, err := target.GetCluster(ctx, r.Client, key)
+		return err
+	})
+	return apierrors.IsNotFound(err)
+}
+
+// firstCompare says what comes before the wait for a comparison, if anything does.
+func firstCompare(of *v1alpha1.ExtensionRollout) string {
+	if of.Spec.Compare {
+		return ""
+	}
+	return "set spec.compare, and "
 }
 
 // show says what differs for what is approved.

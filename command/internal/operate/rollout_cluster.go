@@ -32,7 +32,7 @@ func (c clusterRollouts) get(ctx context.Context, name string) (*v1alpha1.Extens
 			"rollout adopt makes one from an ExtensionConfig in use", rollout.Kind, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get %s %q: %w", rollout.Kind, name, err)
+		return nil, fmt.Errorf("get %s %q: %w", rollout.Kind, name, target.NotServed(rollout.Kind, err))
 	}
 	return of, nil
 }
@@ -60,7 +60,7 @@ func (c clusterRollouts) records(ctx context.Context, f func(record *v1alpha1.Ex
 			return c.List(ctx, list, client.Limit(recordsPage), client.Continue(next))
 		})
 		if err != nil {
-			return fmt.Errorf("list %ss: %w", rollout.RecordKind, err)
+			return fmt.Errorf("list %ss: %w", rollout.RecordKind, target.NotServed(rollout.RecordKind, err))
 		}
 		for i := range list.Items {
 			f(&list.Items[i])

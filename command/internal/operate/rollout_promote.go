@@ -108,8 +108,8 @@ func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecord
 			"--force", text.Plural(len(p.held), "Cluster"), of.Name))
 	}
 	if !force && (p.unknown > 0 || p.uncounted != nil && !errors.Is(p.uncounted, errNoClusters)) {
-		errs = append(errs, errors.New("not all Clusters have been compared: set spec.compare, and wait until Cluster API "+
-			"has reconciled them; or use --force"))
+		errs = append(errs, fmt.Errorf("not all Clusters have been compared: %swait until Cluster API has reconciled them; "+
+			"or use --force", firstCompare(of)))
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("promote %s %q: %w", rollout.Kind, of.Name, errors.Join(errs...))

@@ -42,6 +42,14 @@ func ServedClusters(kind string, f func(schema.GroupVersionKind) error) error {
 	return err
 }
 
+// NotServed returns the error of a request for a kind that the API server may not know: it then says so in few words.
+func NotServed(kind string, err error) error {
+	if !meta.IsNoMatchError(err) {
+		return err
+	}
+	return fmt.Errorf("the cluster has no kind %s: install its CRD, or choose another cluster with --context", kind)
+}
+
 // GetCluster returns a Cluster in the newest version that the API server serves.
 func GetCluster(ctx context.Context, c client.Reader, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	cluster := &unstructured.Unstructured{}
@@ -50,7 +58,7 @@ func GetCluster(ctx context.Context, c client.Reader, key client.ObjectKey) (*un
 		return c.Get(ctx, key, cluster)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("get Cluster %s: %w", key, err)
+		return nil, fmt.Errorf("get Cluster %s: %w", key, NotServed("Cluster", err))
 	}
 	return cluster, nil
 }

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -289,9 +291,19 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" { // the name has the address already
+		err = failed.Err
+		if cause, ok := errors.AsType[*os.SyscallError](err); ok {
+			err = cause.Err
+		}
+	}
 	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " chooses another one."
 	if c.options.Tunnel == nil {
 		hint += " For a gateway in a cluster, use --context or --gateway."
+	}
+	if c.Base.Scheme == "https" && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return errors.New(WithHint(fmt.Sprintf("gateway %s: the server has no TLS", c.Name()),
+			fmt.Sprintf("Without TLS, that is %s http://%s.", c.options.flag(), c.Base.Host)))
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Use --ca FILE with the CA certificates to verify the gateway with."
@@ -331,7 +343,15 @@ func (c *StatusClient) Refusal(code int, body []byte, kind string) error {
 	if json.Unmarshal(body, &answer) == nil && answer.Message != "" {
 		body = []byte(answer.Message)
 	}
-	return errors.New(WithHint(fmt.Sprintf("gateway %s: HTTP %d: %s", c.Name(), code, excerptOf(body)), hint))
+	what := excerptOf(body)
+	switch {
+	case what == "":
+		what = "the answer has no body"
+	case code == http.StatusBadRequest && c.Base.Scheme == "http" && strings.Contains(what, "HTTP request to an HTTPS"):
+		hint = fmt.Sprintf("With TLS, that is %s https://%s. The address for hooks (--http-address of the gateway) is not "+
+			"its diagnostics address.", c.options.flag(), c.Base.Host)
+	}
+	return errors.New(WithHint(fmt.Sprintf("gateway %s: HTTP %d: %s", c.Name(), code, what), hint))
 }
 
 // Every calls f at once, and then once in each interval until ctx is done, which is no error.

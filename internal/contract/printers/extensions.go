@@ -148,9 +148,12 @@ func CertificateText(c *status.Certificate, now time.Time) string {
 	}
 	switch c.Of {
 	case "Chain":
-		s += "; it vouches for the one before"
+		s += "; the issuer of the one before"
 	case "CABundle":
-		s += fmt.Sprintf("; the last of %s in caBundle", text.Plural(c.Certificates, "certificate"))
+		s += "; in caBundle"
+		if c.Certificates > 1 {
+			s += fmt.Sprintf(", the last of %d certificates to expire", c.Certificates)
+		}
 		if len(c.Expired) > 0 {
 			s += ", of which expired: " + text.Join(c.Expired, ", ", limits.Problems)
 		}

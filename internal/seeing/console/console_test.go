@@ -192,7 +192,7 @@ func TestPages(t *testing.T) {
 		links     []string
 	}{
 		"/": {200, []string{
-			"1 of 2 extensions needs attention 1 Down 1 Up 1 Cluster waits since 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
+			"1 of 2 extensions needs attention 1 Down 1 Up 1 Cluster waits for 90m certificate/serving", "updated 2026-01-02 03:04:05 UTC",
 			"Cluster Since For what team-a/c 90m gate.acme of BeforeClusterUpgrade: not yet (again after 30s, last 1s ago )",
 			"acme", "other", "3 calls, 1 failed, p99 1.5s",
 			"<b>refused</b>; its last known 1 handler is still served; called at the previous URL https://acme.example/", "https://new.example", "certificate/serving ends tomorrow", "manifests 1 error d/a.yaml:3: <b>wrong</b>", "v1.2.3",
@@ -265,7 +265,7 @@ func TestPolicies(t *testing.T) {
 	_, body := get(t, newPage(g), "/")
 	text, _, _ := textOf(t, body)
 	for _, want := range []string{
-		"Also need attention: 1 policy",
+		"Needs attention, too: 1 policy",
 		"Policies Policy State Target Message typo Invalid acme undefined field <b>'nmespace'</b> good Accepted acme/gate In effect",
 	} {
 		if !strings.Contains(text, want) {
@@ -412,7 +412,7 @@ func TestWorstFirst(t *testing.T) {
 	}
 	for target, want := range map[string][]string{
 		"/": {
-			"3 of 5 extensions need attention 1 Down 1 Failing 1 Slow 1 Not called yet 1 Up 2 Clusters wait since 60m, 1 because of failures",
+			"3 of 5 extensions need attention 1 Down 1 Failing 1 Slow 1 Not called yet 1 Up 2 Clusters wait for 60m, 1 because of failures",
 			"x-4 Down 0 0 calls x-3 Failing 4 0 calls h-3.x-3: no x-2 Slow 0 0 calls x-1 Not called yet 0 0 calls x-0 Up 0 0 calls Clusters that wait",
 			"n/stuck 0s 2 handlers, 1 failing c.x of : BadResponse 500: database is away (last 0s ago ) b.x of : later",
 			"ago ) n/patient 60m a.x", "r-5 Invalid", "r-1 Ready and 3 more: show all rules",
