@@ -20,7 +20,7 @@ const errorsPage = "# Errors\n\n" +
 	"| the kind of the error | header `" + gateway.ErrorKindHeader + "` | reason of the `google.rpc.ErrorInfo` in the " +
 	"status details (domain `" + via.ErrorDomain + "`) |\n" +
 	"| the call ID, to find the details in the log | header `" + gateway.CallIDHeader + "` | metadata of that name |\n" +
-	"| no handler is for the request, so that the gateway answered alone | header `" + gateway.HandlersHeader +
+	"| no handler matches the request, so the gateway answered alone | header `" + gateway.HandlersHeader +
 	": 0` of an answer 200 | metadata of that name |\n" +
 	"| when to try again, if known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status details |\n" +
 	"| the body | an answer of the hook with `status: Failure` | |\n\n" +
@@ -30,6 +30,9 @@ const errorsPage = "# Errors\n\n" +
 	"If a gateway calls another gateway, an error of the second gateway keeps its kind and its text, to which the first\n" +
 	"adds the name of the handler. The error opens no circuit in the first gateway. `Unauthenticated`, `Forbidden`,\n" +
 	"`UnknownHook` and `Internal` from the second arrive as `BadResponse`.\n\n" +
+	"In Go, an error of package [`caller`](callers.md) is a `*hook.Error` of package [`hook`](../hook), and\n" +
+	"`hook.KindOf(err)` returns its kind; its cause has the call ID. The package does not show\n" +
+	"`" + gateway.HandlersHeader + "`: to read it, call over HTTP, or with the stubs on a connection of your own.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 
