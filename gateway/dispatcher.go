@@ -61,6 +61,7 @@ type Dispatcher struct {
 	config     Config
 	caller     extension.Caller
 	extensions *extensionstate.States
+	namesakes  *namesakes
 }
 
 // NewDispatcher returns a Dispatcher.
@@ -72,7 +73,7 @@ func NewDispatcher(c Config) *Dispatcher {
 	if c.Observer != nil {
 		extensions = c.Observer.Extensions()
 	}
-	return &Dispatcher{config: c, caller: chain(c, extensions), extensions: extensions}
+	return &Dispatcher{config: c, caller: chain(c, extensions), extensions: extensions, namesakes: newNamesakes()}
 }
 
 // Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because
@@ -122,6 +123,9 @@ func (d *Dispatcher) dispatchIn(
 	err = bounds.Heavy(ctx, func() (err error) {
 		defer m.Release(ctx)
 		if err = m.Read(r.selected()); err != nil {
+			return err
+		}
+		if err = d.checkNamesake(ctx, m.Message); err != nil {
 			return err
 		}
 		d.config.Observer.Asked(m.Message)

@@ -26,6 +26,11 @@ const (
 	HeldClusters = 10_000
 	// UnsteadyMessages is how many answers about a Cluster in a row, with another message each, are reported.
 	UnsteadyMessages = 5
+	// Namesakes is the number of Clusters whose UIDs and callers are remembered, NamesakeMemory how many of each, and
+	// NamesakeTime for how long after the last call: core reconciles a Cluster every ten minutes.
+	Namesakes      = 10_000
+	NamesakeMemory = 8
+	NamesakeTime   = 15 * time.Minute
 	// SeenClusters is the number of Clusters of which it is known that calls were about them, and SeenClustersPerSecond
 	// that of the calls whose Clusters are looked at for that.
 	SeenClusters          = 10_000
