@@ -104,8 +104,9 @@ func (d *Dispatcher) dispatchIn(
 	if !snapshot.Ready() {
 		return nil, selection.NotReady(snapshot)
 	}
+	isForeign := false
 	defer func() {
-		if err != nil {
+		if err != nil && !isForeign {
 			d.failed(snapshot, r)
 		}
 	}()
@@ -125,10 +126,10 @@ func (d *Dispatcher) dispatchIn(
 		if err = m.Read(r.selected()); err != nil {
 			return err
 		}
-		if err = d.checkNamesake(ctx, m.Message); err != nil {
+		if err = d.checkCluster(ctx, m.Message); err != nil {
+			isForeign = true
 			return err
 		}
-		d.config.Observer.Asked(m.Message)
 		if isOne {
 			one, err = selection.Named(ctx, snapshot, r.selected(), &m)
 			return cmp.Or(m.NamespacesErr, err)
@@ -137,6 +138,8 @@ func (d *Dispatcher) dispatchIn(
 		return cmp.Or(m.NamespacesErr, err)
 	})
 	switch {
+	case isForeign && snapshot.IsSidecar(): // whose caller may hide errors, as the extension has failurePolicy: Ignore
+		return outcome.Failure(r.Hook, err.Error()), nil
 	case err != nil:
 		if hook.KindOf(err) == hook.UnknownHandler && r.Hook.Group != hook.Group && d.config.Want != nil {
 			d.config.Want(r.Hook.Group)

@@ -16,9 +16,6 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/selection"
 )
 
-// inProcess is the protocol of calls of an InProcess.
-const inProcess = "in-process"
-
 // InProcess calls hooks for the controllers of the gateway's own process, with the memory, the metrics, the traces and
 // the log lines that a call over a front has. It is safe for concurrent use.
 type InProcess struct {
@@ -37,7 +34,7 @@ func (p *InProcess) Call(
 	ctx context.Context, h *catalog.Hook, request proto.Message,
 ) (response proto.Message, holders []string, err error) {
 	c := &p.dispatcher.config
-	ctx, in := begin(ctx, c.Observer, inProcess, h.Hook, h, propagation.MapCarrier{}, "")
+	ctx, in := begin(ctx, c.Observer, "in-process", h.Hook, h, propagation.MapCarrier{}, "")
 	in.Host, in.Caller, in.Received = p.caller, p.caller, int64(proto.Size(request))
 	defer func() {
 		if v := recover(); v != nil {

@@ -126,30 +126,6 @@ func Cluster(req proto.Message) (namespace, name string) {
 	}
 }
 
-// ClusterUID returns the Cluster that a request is about, and its UID if the request has it: that of a Machine in place
-// of a Cluster does not.
-func ClusterUID(req proto.Message) (namespace, name, uid string) {
-	var object []byte
-	switch r := req.(type) {
-	case aboutSubject:
-		object, _ = jsonscan.Lookup(r.GetSubject().GetCluster().GetRaw(), "metadata")
-	case aboutTopology:
-		object, _ = jsonscan.Lookup(variable(r, Builtin).GetRaw(), "cluster")
-	case aboutCluster:
-		object, _ = jsonscan.Lookup(r.GetCluster().GetRaw(), "metadata")
-	}
-	if object == nil {
-		namespace, name = Cluster(req)
-		return namespace, name, ""
-	}
-	at := func(member string) string {
-		value, _ := jsonscan.Lookup(object, member)
-		s, _ := jsonscan.String(value)
-		return s
-	}
-	return at("namespace"), at("name"), at("uid")
-}
-
 // Object returns the object that a request is about: the Machine or MachineSet of hooks about one, or else the Cluster.
 // The kind depends on the hook alone, and is empty if the hook is about no object of Cluster API.
 func Object(req proto.Message) (kind, namespace, name string) {
