@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/calls/auth"
+	"github.com/hookgate/hookgate/internal/calls/bounds"
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/subject"
 	"github.com/hookgate/hookgate/registry"
@@ -149,6 +150,28 @@ func TestNamesakeOfSidecar(t *testing.T) {
 		if got.code != http.StatusOK || !bytes.Contains(got.body, []byte(`"status":"`+want+`"`)) {
 			t.Errorf("UID %d: %d %s, want %s", uid, got.code, got.body, want)
 		}
+	}
+}
+
+// TestNamesakeIsNoEvidence checks that a refused call says nothing about the reconcile of the first Cluster.
+func TestNamesakeIsNoEvidence(t *testing.T) {
+	a, h := &assigned{}, hookOf(t, "GeneratePatches")
+	d := rolledOut(t, a, registrationOf("v6", handlerOf("p", h.Hook, hook.Fail)), registrationOf("v7", handlerOf("p", h.Hook, hook.Fail)))
+	ask := func(handler, uid string) error {
+		_, err := d.dispatch(bounds.With(t.Context(), &call{}), h, handler, &hooksv1alpha1.GeneratePatchesRequest{
+			Variables: []*hooksv1alpha1.Variable{{Name: subject.Builtin, Value: &hooksv1alpha1.JSON{
+				Raw: []byte(`{"cluster":{"name":"c","namespace":"n","uid":"` + uid + `"}}`)}}},
+		})
+		return err
+	}
+	if err := ask("p.acme", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask("p.acme", "2"); hook.KindOf(err) != hook.Ambiguous || err.Error() != anotherCluster || a.stopped != nil || len(a.compared) != 1 {
+		t.Errorf("%v: stopped %q, compared %d", err, a.stopped, len(a.compared))
+	}
+	if err := ask("x.acme", "1"); err == nil || len(a.stopped) != 1 {
+		t.Errorf("%v: a failed call about the first stopped %q", err, a.stopped)
 	}
 }
 
