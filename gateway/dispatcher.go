@@ -61,6 +61,7 @@ type Dispatcher struct {
 	config     Config
 	caller     extension.Caller
 	extensions *extensionstate.States
+	namesakes  *namesakes
 }
 
 // NewDispatcher returns a Dispatcher.
@@ -72,7 +73,7 @@ func NewDispatcher(c Config) *Dispatcher {
 	if c.Observer != nil {
 		extensions = c.Observer.Extensions()
 	}
-	return &Dispatcher{config: c, caller: chain(c, extensions), extensions: extensions}
+	return &Dispatcher{config: c, caller: chain(c, extensions), extensions: extensions, namesakes: newNamesakes()}
 }
 
 // Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because
@@ -103,8 +104,9 @@ func (d *Dispatcher) dispatchIn(
 	if !snapshot.Ready() {
 		return nil, selection.NotReady(snapshot)
 	}
+	isForeign := false
 	defer func() {
-		if err != nil {
+		if err != nil && !isForeign {
 			d.failed(snapshot, r)
 		}
 	}()
@@ -124,7 +126,10 @@ func (d *Dispatcher) dispatchIn(
 		if err = m.Read(r.selected()); err != nil {
 			return err
 		}
-		d.config.Observer.Asked(m.Message)
+		if err = d.checkCluster(ctx, m.Message); err != nil {
+			isForeign = true
+			return err
+		}
 		if isOne {
 			one, err = selection.Named(ctx, snapshot, r.selected(), &m)
 			return cmp.Or(m.NamespacesErr, err)
@@ -133,6 +138,8 @@ func (d *Dispatcher) dispatchIn(
 		return cmp.Or(m.NamespacesErr, err)
 	})
 	switch {
+	case isForeign && snapshot.IsSidecar(): // whose caller may hide errors, as the extension has failurePolicy: Ignore
+		return outcome.Failure(r.Hook, err.Error()), nil
 	case err != nil:
 		if hook.KindOf(err) == hook.UnknownHandler && r.Hook.Group != hook.Group && d.config.Want != nil {
 			d.config.Want(r.Hook.Group)

@@ -77,15 +77,19 @@ func (d *Dispatcher) explain(
 		if namespace, name := subject.Cluster(m.Message); name != "" {
 			e.x.Cluster = text.Cut(namespace+"/"+name, limits.QuotedBytes)
 		}
-		var failure error
-		if selection.IsNamed(s, r.Hook, r.Handler) {
+		failure := d.lookAtCluster(ctx, m.Message)
+		switch {
+		case failure != nil:
+		case selection.IsNamed(s, r.Hook, r.Handler):
 			var one selection.Target
 			if one, failure = selection.Named(ctx, s, r.selected(), &m); failure == nil {
 				targets = []selection.Target{one}
 			}
-		} else if targets, failure = selection.Matching(ctx, s, r.selected(), &m); failure == nil &&
-			!r.Hook.Mergeable && len(targets) != 1 {
-			failure = selection.WantOne(r.Hook, targets)
+		default:
+			targets, failure = selection.Matching(ctx, s, r.selected(), &m)
+			if failure == nil && !r.Hook.Mergeable && len(targets) != 1 {
+				failure = selection.WantOne(r.Hook, targets)
+			}
 		}
 		if m.NamespacesErr != nil {
 			return m.NamespacesErr

@@ -28,22 +28,7 @@ import (
 // BenchmarkRESTMux is the CPU time of what the gateway does for calls of each size, without connections, and of the part
 // in which the mux searches its patterns for the path.
 func BenchmarkRESTMux(b *testing.B) {
-	r := filled(b, registrationOf("acme", handlerOf("create", "BeforeClusterCreate", hook.Fail), handlerOf("patch", "GeneratePatches", hook.Fail)))
-	d := NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Registry: r, Namespaces: fixedNamespaces{},
-		Parts: shared.Parts{
-			Codec: mandated,
-			Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), r, allHooks, "test"), noop.NewTracerProvider(),
-				slog.New(slog.DiscardHandler), convert.NewLosses(nil)),
-			Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
-				return extension.Result{Response: outcome.New(c.Hook, 1, "")}, nil
-			},
-		},
-	})
-	front, err := NewREST(d, NewServices(d))
-	if err != nil {
-		b.Fatal(err)
-	}
+	_, front := benchFront(b)
 	search := runtime.NewServeMux(runtime.WithDisablePathLengthFallback())
 	for _, h := range calledMostLast(allHooks.Hooks()) {
 		for _, path := range []string{h.Path(""), h.Path("") + "/{handler}"} {
@@ -82,6 +67,28 @@ func BenchmarkRESTMux(b *testing.B) {
 			b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// benchFront returns a dispatcher whose handlers answer at once, and the front before it.
+func benchFront(b *testing.B) (*Dispatcher, *REST) {
+	b.Helper()
+	r := filled(b, registrationOf("acme", handlerOf("create", "BeforeClusterCreate", hook.Fail), handlerOf("patch", "GeneratePatches", hook.Fail)))
+	d := NewDispatcher(Config{
+		Catalog: allHooks, Versions: allVersions, Registry: r, Namespaces: fixedNamespaces{},
+		Parts: shared.Parts{
+			Codec: mandated,
+			Observer: observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), r, allHooks, "test"), noop.NewTracerProvider(),
+				slog.New(slog.DiscardHandler), convert.NewLosses(nil)),
+			Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
+				return extension.Result{Response: outcome.New(c.Hook, 1, "")}, nil
+			},
+		},
+	})
+	front, err := NewREST(d, NewServices(d))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d, front
 }
 
 // cpuTime returns the nanoseconds of CPU time of the process, in which a busy machine makes little difference.

@@ -26,6 +26,13 @@ const (
 	HeldClusters = 10_000
 	// UnsteadyMessages is how many answers about a Cluster in a row, with another message each, are reported.
 	UnsteadyMessages = 5
+	// Namesakes is the number of Clusters of which it is remembered which one calls are about, NamesakeMemory how many
+	// callers and former UIDs of each, and NamesakeTime for how long after the last call. NamesakeSkew is by how much the
+	// clocks of an API server and of the gateway may differ, and how late a call may be.
+	Namesakes      = 10_000
+	NamesakeMemory = 8
+	NamesakeTime   = time.Hour
+	NamesakeSkew   = time.Minute
 	// SeenClusters is the number of Clusters of which it is known that calls were about them, and SeenClustersPerSecond
 	// that of the calls whose Clusters are looked at for that.
 	SeenClusters          = 10_000

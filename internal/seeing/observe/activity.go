@@ -9,24 +9,16 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/activity"
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/redact"
-	"github.com/hookgate/hookgate/internal/contract/subject"
 )
 
-// Asked keeps that there was a call about the Cluster of a request, whatever becomes of it. A nil Observer keeps
-// nothing.
-func (o *Observer) Asked(request proto.Message) {
-	if o == nil {
-		return
-	}
-	if now := time.Now(); o.clusters.Due(now) {
-		namespace, name := subject.Cluster(request)
+// Asked keeps that there was a call about a Cluster, whatever becomes of it. A nil Observer keeps nothing.
+func (o *Observer) Asked(namespace, name string, now time.Time) {
+	if o != nil && o.clusters.Due(now) {
 		o.clusters.Record(namespace, name, now)
 	}
 }
