@@ -93,8 +93,8 @@ func (v Values) Steps(of string) []string {
 		file := clone + "/out/packages/hookgate-" + v.NPM
 		return []string{
 			"make -C " + clone + " packages-java",
-			"mvn -B -q -ntp org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file -Dfile=" + file + ".jar -DpomFile=" +
-				file + ".pom",
+			"mvn -B -q -ntp org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file" +
+				" -Dfile=" + file + ".jar -DpomFile=" + file + ".pom",
 		}
 	}
 	return nil
