@@ -291,6 +291,9 @@ func (s *servers) languages(t *testing.T, u *user) {
 		return &user{folder, slices.Concat(u.env, s.clients(t, folder))}
 	}
 	for language := range tested {
+		if language == "java" { // below, with settings of Maven
+			continue
+		}
 		t.Run(language, func(t *testing.T) {
 			n := newcomer(t, language)
 			n.run(t, "hookgate init "+language+" acme")

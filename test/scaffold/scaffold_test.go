@@ -118,13 +118,39 @@ var tested = map[string]string{
 	"go":         `(?m)^ok\s+example.com/acme\s`,
 	"python":     `(?m)^=+ 4 passed`,
 	"typescript": `(?m)^# pass 2$`,
+	"java":       `Tests run: 3, Failures: 0, Errors: 0, Skipped: 0`,
 }
 
 // An extension in each language is made, tested, started, called, checked and stopped by the commands of its README.
 func TestLanguages(t *testing.T) {
 	for language := range tested {
-		t.Run(language, func(t *testing.T) { newUser(t, language).extension(t, tested[language]) })
+		t.Run(language, func(t *testing.T) {
+			u := newUser(t, language)
+			if language == "java" {
+				u.installJava(t)
+			}
+			u.extension(t, tested[language])
+		})
 	}
+}
+
+// installJava installs the package under test into a local repository of Maven that no other build of it is in, by the
+// command that hookgate init prints.
+func (u *user) installJava(t *testing.T) {
+	t.Helper()
+	place := filepath.Dir(u.folder)
+	u.env = append(u.env, "MAVEN_OPTS=-Dmaven.repo.local="+filepath.Join(place, "m2"))
+	u.run(t, "mkdir ../m2; [ ! -d ~/.m2/repository ] || cp -R ~/.m2/repository/. ../m2; rm -rf ../m2/dev/hookgate")
+	readme, err := os.ReadFile(filepath.Join(u.folder, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^\$ (mvn .*)$`).FindSubmatch(readme)
+	if line == nil {
+		t.Fatalf("no command of Maven in\n%s", readme)
+	}
+	packages := process.Program(t, "HOOKGATE_PACKAGES")
+	u.run(t, strings.ReplaceAll(string(line[1]), "../hookgate/out/packages", packages))
 }
 
 // extension follows the README of a project.

@@ -41,6 +41,7 @@ var kinds = []kind{
 	{"go", []string{"go", "server"}},
 	{"python", []string{"python", "server"}},
 	{"typescript", []string{"typescript", "server"}},
+	{"java", []string{"java", "server"}},
 }
 
 // Kinds returns the kinds of projects: rule, job, and languages.
@@ -62,7 +63,7 @@ type Values struct {
 	Ref, ImageTag string
 	// Install is the command with which CI installs the program hookgate at Ref.
 	Install string
-	// Python and NPM are the versions of the packages for authors.
+	// Python and NPM are the versions of the packages for authors. That for Java has the version NPM.
 	Python, NPM string
 	// Go is the version of Go that Hookgate needs.
 	Go string
@@ -87,6 +88,13 @@ func (v Values) Steps(of string) []string {
 	case of == "typescript":
 		return []string{
 			"make -C " + clone + " packages-typescript", "npm install " + clone + "/out/packages/hookgate-sdk-" + v.NPM + ".tgz",
+		}
+	case of == "java":
+		file := clone + "/out/packages/hookgate-" + v.NPM
+		return []string{
+			"make -C " + clone + " packages-java",
+			"mvn -B -q -ntp org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file" +
+				" -Dfile=" + file + ".jar -DpomFile=" + file + ".pom",
 		}
 	}
 	return nil
