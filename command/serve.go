@@ -32,6 +32,7 @@ type serveOptions struct {
 	selfCertificates  []string
 	resync            time.Duration
 	connectionAge     time.Duration
+	callerAge         time.Duration
 	preferHTTP2       bool
 	allowedHosts      []string
 	gatewayID         string
@@ -107,6 +108,9 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"how often the handlers of extensions are discovered again; 5s by default with --sidecar")
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
+	f.DurationVar(&o.callerAge, "caller-connection-max-age", limits.DefaultCallerConnectionAge,
+		"how long a connection of a caller is used for new calls, give or take a tenth, so that the calls of one "+
+			"that keeps its connection, as Cluster API does, reach all replicas; 0 means for ever")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
 		"call extensions over HTTP/2 if they speak it; by default, HTTP/2 is used only for extensions without "+
 			"HTTP/1.1, because these calls are faster over HTTP/1.1")
@@ -185,8 +189,15 @@ func (o *serveOptions) check() error {
 	if o.httpAddress == "" && !o.machinesAlone {
 		return cmdline.Usagef("--http-address is required: an address such as 127.0.0.1:9443")
 	}
-	if o.shutdownDelay < 0 {
-		return cmdline.Usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"--shutdown-delay", o.shutdownDelay}, {"--caller-connection-max-age", o.callerAge},
+	} {
+		if d.value < 0 {
+			return cmdline.Usagef("%s: want 0 or more, got %s", d.flag, d.value)
+		}
 	}
 	if err := o.checkSelfCertificates(); err != nil {
 		return err

@@ -36,7 +36,7 @@ var serveGroups = []cmdline.FlagGroup{
 	}},
 	{Title: "Who may call", Flags: []string{
 		"callers", "allowed-client-names", "allow-anonymous-callers", "kubernetes-tokens", "kubernetes-token-audiences",
-		"max-calls-per-second", "max-calls-in-flight",
+		"max-calls-per-second", "max-calls-in-flight", "caller-connection-max-age",
 	}},
 	extensionFlags,
 	configFlags,

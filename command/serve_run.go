@@ -142,7 +142,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 			printAddresses(out, http, grpc, diagnostics, health)
 			dev.listen(http, diagnostics)
 		},
-		Logger: logger, ShutdownDelay: o.shutdownDelay, ShutdownTimeout: o.shutdownTimeout,
+		Logger: logger, MaxConnectionAge: o.callerAge, ShutdownDelay: o.shutdownDelay, ShutdownTimeout: o.shutdownTimeout,
 	})
 
 	files.add(in, source, metrics)

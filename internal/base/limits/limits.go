@@ -120,6 +120,8 @@ const (
 	// caller, who may read nothing before all is sent, sees the answer.
 	LingerBytes   = 256 << 20
 	LingerTimeout = 10 * time.Second
+	// DefaultCallerConnectionAge is the age at which callers are told to connect anew.
+	DefaultCallerConnectionAge = 5 * time.Minute
 	// IdleTimeout is how long a connection may be without a call. Clients in Go close theirs after 90 s.
 	IdleTimeout = 3 * time.Minute
 )

@@ -240,6 +240,7 @@ func times() []Limit {
 		{"handler", "a call of a handler", "the handler's timeout: " + long(DefaultTimeout) + " if it states none, at most " + long(Timeout), "`Timeout`", "[`timeoutSeconds`](extension-policy.md#timeoutseconds)", "`hookgate_handler_calls_near_timeout_total`"},
 		{"handler, Cluster, server", "time between two probes of an open circuit", long(DefaultOpen) + ", doubled up to " + long(DefaultLongestOpen), "", "`circuit.minOpenSeconds`, `circuit.maxOpenSeconds`", circuitShows},
 		{"connection", "age of a connection to an extension", long(DefaultConnectionAge), "the connection is replaced", "`--connection-max-age`", ""},
+		{"connection", "age of a connection of a caller", long(DefaultCallerConnectionAge) + ", give or take a tenth", "with the next answer, the caller is told to connect anew; calls in flight go on", "`--caller-connection-max-age`", ""},
 		{"call", "time to finish when the gateway stops", long(DefaultShutdown), "the call is broken off", "`--shutdown-timeout`", ""},
 
 		{"call", "receiving a request", long(ReceiveTimeout), "`InvalidRequest`; over gRPC, DeadlineExceeded", "", ""},

@@ -6,6 +6,7 @@ package servers
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -39,6 +40,7 @@ type conn struct {
 	closed   chan struct{}
 	close    func()      // closes closed, once
 	last     atomic.Bool // the request that was read last is the last one
+	agedAt   time.Time   // zero for never
 	answers  unreadAnswers
 	writeBy  atomic.Int64 // the deadline of writes that the server has set, in nanoseconds since the epoch; 0 for none
 }
@@ -47,7 +49,7 @@ type conn struct {
 func (l *Listener) newConn(c net.Conn) *conn {
 	closed := make(chan struct{})
 	return &conn{
-		Conn: c, of: l, host: hostOfAddr(c.RemoteAddr()), generation: l.generation.Load(),
+		Conn: c, of: l, host: hostOfAddr(c.RemoteAddr()), generation: l.generation.Load(), agedAt: agedAt(l.maxAge),
 		resets: sync.OnceValue(func() *rate.Limiter { return rate.NewLimiter(limits.ResetsPerSecond, limits.Resets) }),
 		closed: closed, close: sync.OnceFunc(func() { close(closed) }),
 	}
@@ -62,6 +64,20 @@ func (c *conn) wasReset() {
 
 // isOld reports whether the connection has to end.
 func (c *conn) isOld() bool { return c.generation != c.of.generation.Load() }
+
+// isAged reports whether the caller should connect anew. Unlike an old connection, an aged one is never closed without
+// telling the caller: nothing is gained by closing it while it is idle.
+func (c *conn) isAged() bool { return !c.agedAt.IsZero() && time.Now().After(c.agedAt) }
+
+// agedAt returns when a connection that is accepted now is as old as maxAge, give or take a tenth, so that the
+// connections of callers that started together do not end together. gRPC does the same with its own.
+func agedAt(maxAge time.Duration) time.Time {
+	if maxAge <= 0 {
+		return time.Time{}
+	}
+	jitter := (rand.Float64()*2 - 1) / 10
+	return time.Now().Add(maxAge + time.Duration(jitter*float64(maxAge)))
+}
 
 // lastFlush is how long the end of an answer may be on its way out of a server that calls the connection idle.
 const lastFlush = time.Second

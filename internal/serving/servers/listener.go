@@ -28,6 +28,8 @@ type Listener struct {
 	bucket         *overhead.Bucket // to send something besides calls
 	// patience is how long each write may take; zero bounds none.
 	patience time.Duration
+	// maxAge is the age at which connections over HTTP end with the next answer; zero bounds none.
+	maxAge time.Duration
 
 	// generation counts how often all connections that were open had to end.
 	generation atomic.Int64
@@ -90,7 +92,7 @@ func (l *Listener) attach(server *http.Server, last func() bool) {
 		c.overhead.BeginRequest(r)
 		defer c.overhead.End()
 		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
-		if c.isOld() || last() || isLast(r) {
+		if c.isOld() || c.isAged() || last() || isLast(r) {
 			w.Header().Set("Connection", "close") // over HTTP/2, GOAWAY
 		}
 		handler.ServeHTTP(w, r)

@@ -62,6 +62,9 @@ type Config struct {
 	// once. It may be nil.
 	Renew <-chan struct{}
 
+	// MaxConnectionAge is the age, give or take a tenth, at which connections of callers end, each after its calls in
+	// flight: a caller that keeps one connection, as Cluster API does, would call one replica for ever. Zero bounds none.
+	MaxConnectionAge time.Duration
 	// ShutdownDelay is how long calls are still accepted after /readyz has started to fail, so that load balancers
 	// notice. Answers over REST close their connections meanwhile, so that callers connect to another gateway.
 	ShutdownDelay time.Duration
@@ -132,6 +135,7 @@ func (s *Server) newREST(l net.Listener) {
 	})
 	s.front = newHTTPServer(handler, s.config.TLS, HTTP2Settings(), s.config.Logger)
 	s.restListener = forFront(l, "REST", descriptors(), s.config.Logger)
+	s.restListener.maxAge = s.config.MaxConnectionAge
 	s.restListener.attach(s.front, s.draining.Load)
 }
 
@@ -271,6 +275,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(limits.HeaderBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: limits.IdleTimeout, Time: limits.KeepaliveTime, Timeout: limits.KeepaliveTimeout,
+			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: limits.RenewTimeout,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: limits.LeastPingTime, PermitWithoutStream: true,
