@@ -185,7 +185,7 @@ func TestNamesakes(t *testing.T) {
 		created     time.Duration // as at
 		refused     bool
 	}
-	const s, m, h = time.Second, time.Minute, time.Hour
+	const s, m, h = time.Second, time.Minute, limits.NamesakeTime
 	for name, calls := range map[string][]call{
 		"created again":                   {{0, "", "1", -m, false}, {s, "", "2", s, false}, {2 * s, "", "2", s, false}},
 		"created again, clocks differ":    {{0, "", "1", -m, false}, {s, "", "2", s - m, false}},

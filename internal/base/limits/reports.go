@@ -31,7 +31,7 @@ const (
 	// clocks of an API server and of the gateway may differ, and how late a call may be.
 	Namesakes      = 10_000
 	NamesakeMemory = 8
-	NamesakeTime   = time.Hour
+	NamesakeTime   = 15 * time.Minute
 	NamesakeSkew   = time.Minute
 	// SeenClusters is the number of Clusters of which it is known that calls were about them, and SeenClustersPerSecond
 	// that of the calls whose Clusters are looked at for that.

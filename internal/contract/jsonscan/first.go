@@ -4,8 +4,7 @@
 package jsonscan
 
 // First sets values to those of the named members of the object at a path of raw, as Lookup returns them, or to nil. It
-// reads no further than it must: of a member that occurs twice, it takes the first, where Lookup returns an error. All
-// names of a Cluster's metadata in Cluster API's order take 0.3 µs, and four calls of Lookup 12.
+// reads no further than it must: of a member that occurs twice, it takes the first, where Lookup returns an error.
 func First(raw []byte, path, names []string, values [][]byte) {
 	clear(values)
 	s := Scanner{Text: raw}
