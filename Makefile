@@ -344,6 +344,13 @@ bench-scale: build kubernetes-binaries e2e-binaries
 bench-fleet: build kubernetes-binaries e2e-binaries
 	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e $(GO) test -vet=off -count=1 -v -timeout 40m -run '^TestFleet$$' . \
 		-args -clusters $(FLEET) -rounds 2 $(FLEETFLAGS)
+# Measure 1, 2 and 3 replicas under the calls of 1,000, 5,000 and 10,000 Clusters, in control groups, as root; LOADFLAGS='--clusters 1000 --replicas 2 --duration 10s' is short
+bench-replicas: build
+	@$(GO) build -o $(BIN)/fleet ./test/fleet && $(BIN)/fleet --hookgate $(BIN)/hookgate $(LOADFLAGS)
+# Record the calls of the real Cluster API that bench-replicas makes
+record-traffic: build kubernetes-binaries e2e-binaries
+	@cd test/e2e && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(BIN)/e2e $(GO) test -vet=off -count=1 -v -timeout 45m -run '^TestTraffic$$' . \
+		-args -traffic $(CURDIR)/test/fleet/testdata/traffic.json.gz
 # Run the Go benchmarks
 bench-go:
 	@$(GO) test -run '^$$' -bench . -benchmem $(EVERY)

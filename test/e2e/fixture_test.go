@@ -282,11 +282,11 @@ func beginWithHub(t *testing.T) *fixture {
 	return w
 }
 
-// startHub starts a program, which is a build of Cluster API's own extension, and a gateway.
-func (w *fixture) startHub(extension string) {
+// startHub starts a program, which is a build of Cluster API's own extension, and a gateway with more flags.
+func (w *fixture) startHub(extension string, flags ...string) {
 	w.t.Helper()
 	w.extension = w.manager("test-extension", extension)
-	w.prepareGateway()
+	w.prepareGateway(flags...)
 	for _, s := range []*server{w.extension, w.gateway} {
 		s.process = s.start()
 	}
