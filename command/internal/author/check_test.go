@@ -158,7 +158,7 @@ func TestCheckUsage(t *testing.T) {
 		"NoURL":     {nil, cmdline.ExitUsage, "want one URL, got 0 arguments"},
 		"TwoURLs":   {[]string{"https://a", "https://b"}, cmdline.ExitUsage, "want one URL, got 2 arguments"},
 		"BadURL":    {[]string{"ftp://a"}, cmdline.ExitUsage, `not with "ftp"`},
-		"NoTLS":     {[]string{"grpc://ext.example:9090"}, cmdline.ExitUsage, "want grpcs://ext.example:9090"},
+		"NoTLS":     {[]string{"grpc://ext.example:9090"}, cmdline.ExitUsage, "use grpcs://ext.example:9090"},
 		"ListOfURL": {[]string{"--list", "https://a"}, cmdline.ExitUsage, "want no URL with --list"},
 		"ListJUnit": {[]string{"--list", "-o", "junit"}, cmdline.ExitUsage, "--list prints a table or json"},
 		"NoFile":    {[]string{"https://127.0.0.1:1", "--infrastructure", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},

@@ -102,7 +102,7 @@ var refusals = []struct {
 	},
 	{
 		what: "objects nested deeper than 1,000", text: "answer: invalid JSON at byte 1025: nested deeper than 1000",
-		why:  "the same; Cluster API takes 10,000",
+		why:  "the same; Cluster API allows 10,000 levels",
 		body: `{"status":"Success","new":` + strings.Repeat(`[`, 1001) + strings.Repeat(`]`, 1001) + `}`,
 	},
 	{

@@ -139,7 +139,7 @@ func TestJudge(t *testing.T) {
 		"SameAsNow": {
 			reason: "from v1.13 to v1.14 nothing changes", targets: []string{"cluster-api=v1.14.0"}, from: "v1.13.0",
 			handlers: []Handler{handler("create", "BeforeClusterCreate")}, want: []string{"ok ok create"},
-			problem: "Cluster API v1.14 sends Clusters of v1beta2, as v1.13 does",
+			problem: "Cluster API v1.14 sends Clusters of v1beta2, as Cluster API v1.13 does",
 		},
 		"Downgrade": {
 			reason: "an extension for v1.13 behind v1.12", targets: []string{"cluster-api=v1.12.0"}, from: "v1.13.0",
