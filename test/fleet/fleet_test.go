@@ -175,7 +175,7 @@ func TestLoops(t *testing.T) {
 	if err != nil || closed.lost != 0 || len(closed.latencies) != 100 {
 		t.Errorf("a closed loop: %d calls, %d lost, %v; want 100 calls", closed.calls(), closed.lost, err)
 	}
-	open, err := c.open(t.Context(), 100, 200, time.Second)
+	open, err := c.open(t.Context(), 100, 200, time.Second, nil)
 	if n := open.calls(); err != nil || open.lost != 0 || n < 150 || n > 600 {
 		t.Errorf("an open loop: %d calls, %d lost, %v; want about 300 calls", n, open.lost, err)
 	}
@@ -215,7 +215,7 @@ func TestMeasure(t *testing.T) {
 	}
 	o, err := parse([]string{
 		"--hookgate", program, "--recording", file, "--clusters", "600", "--replicas", "2", "--cpu", "0", "--memory", "0",
-		"--duration", "2s", "--takes", "1ms", "--shutdown-delay", "2s", "--connection-age", "200ms", "--most", "60", "--within", "1000",
+		"--duration", "2s", "--takes", "1ms", "--shutdown-delay", "1500ms", "--connection-age", "200ms", "--most", "60", "--within", "1000",
 	}, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)

@@ -116,9 +116,11 @@ func (o outcome) percentile(part float64) time.Duration {
 	return o.latencies[min(max(rank, 1), len(o.latencies))-1]
 }
 
-// open begins so many reconciliations a second of Clusters of a fleet for some time, however long they take, at random
-// moments as those of many Clusters are. The first call of each counts from when it was due.
-func (c *caller) open(ctx context.Context, clusters int, perSecond float64, d time.Duration) (outcome, error) {
+// open begins so many reconciliations a second of Clusters of a fleet for some time, or until it is enough, however long
+// they take, at random moments as those of many Clusters are. The first call of each counts from when it was due.
+func (c *caller) open(
+	ctx context.Context, clusters int, perSecond float64, d time.Duration, enough <-chan struct{},
+) (outcome, error) {
 	var t tally
 	var running sync.WaitGroup
 	var waiting atomic.Int64
@@ -133,6 +135,8 @@ func (c *caller) open(ctx context.Context, clusters int, perSecond float64, d ti
 		case <-ctx.Done():
 			running.Wait()
 			return t.outcome, context.Cause(ctx)
+		case <-enough:
+			over = true
 		case <-time.After(time.Until(due)):
 		}
 		if over {

@@ -64,7 +64,7 @@ func (w *world) compare(ctx context.Context, s *service, clusters int, perSecond
 			of *caller
 			to *outcome
 		}{{direct, &p.direct}, {gateway, &p.gateway}} {
-			got, err := way.of.open(ctx, clusters, perSecond, d/turns)
+			got, err := way.of.open(ctx, clusters, perSecond, d/turns, nil)
 			way.to.join(got)
 			if err != nil {
 				return p, err
@@ -75,6 +75,9 @@ func (w *world) compare(ctx context.Context, s *service, clusters int, perSecond
 	p.usage = after.since(before)
 	return p, err
 }
+
+// longestRoll bounds the load of a rolling restart.
+const longestRoll = 15 * time.Minute
 
 // describe prints what was measured, and where.
 func (w *world) describe(ctx context.Context) error {
@@ -267,27 +270,18 @@ func (w *world) rolling(ctx context.Context) error {
 	err := w.each(ctx, false, func(replicas int, s *service) error {
 		c := w.through(s)
 		defer c.close()
-		calling, stop := context.WithCancel(ctx)
-		defer stop()
-		// The calls end with their loop, and not with what bounds it.
+		// Small fleets call so rarely that a restart would hardly be seen.
 		rate := max(w.of.reconcilesPerSecond(clusters), 20/w.of.callsPerReconcile())
-		began, rolled := time.Now(), make(chan error, 1)
-		go func() { rolled <- s.roll(calling) }()
-		var all outcome
-		for over := false; !over; {
-			got, err := c.open(ctx, clusters, rate, time.Second)
-			all.join(got)
-			if err != nil {
-				return errors.Join(err, <-rolled)
-			}
-			select {
-			case err := <-rolled:
-				if err != nil {
-					return err
-				}
-				over = true
-			default:
-			}
+		began, rolled := time.Now(), make(chan struct{})
+		var failed error
+		go func() {
+			defer close(rolled)
+			failed = s.roll(ctx)
+		}()
+		all, err := c.open(ctx, clusters, rate, longestRoll, rolled)
+		<-rolled
+		if err := errors.Join(err, failed); err != nil {
+			return err
 		}
 		w.logf("rolling: %d replicas: %d calls, %d lost, %v", replicas, all.calls(), all.lost, all.first)
 		t.row(clusters, replicas, time.Since(began), all.calls(), lost(all), all.percentile(.99), all.percentile(1))

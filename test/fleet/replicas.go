@@ -123,10 +123,12 @@ func (s *service) stop() error {
 	ready := s.ready
 	s.ready = nil
 	s.mu.Unlock()
-	var errs []error
-	for _, r := range ready {
-		errs = append(errs, s.end(r))
+	errs := make([]error, len(ready))
+	var ending sync.WaitGroup
+	for i, r := range ready {
+		ending.Go(func() { errs[i] = s.end(r) })
 	}
+	ending.Wait()
 	return errors.Join(errs...)
 }
 
