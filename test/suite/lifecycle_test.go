@@ -300,7 +300,7 @@ func TestBadConfigurationEndsTheProgram(t *testing.T) {
 		"no such directory":      {"a typing error", base(filepath.Join(configs, "missing"), certs, "127.0.0.1:0"), 1, `missing`},
 		"no certificate":         {"not made yet", base(configs, t.TempDir(), "127.0.0.1:0"), 1, `tls\.(crt|key)`},
 		"no key":                 {"half of a pair", base(configs, halfCerts, "127.0.0.1:0"), 1, `tls\.key`},
-		"certificate expired":    {"every caller would refuse it", base(configs, expired, "127.0.0.1:0"), 1, `expired|valid from`},
+		"certificate expired":    {"every caller would refuse it", base(configs, expired, "127.0.0.1:0"), 1, `expired|valid only from`},
 		"address not an address": {"a typing error", base(configs, certs, "localhost"), 1, `localhost`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,7 +86,7 @@ func TestDirectoryIsEmptiedOfRules(t *testing.T) {
 	s.run(t)
 	s.eventuallyRegisters(t, `HookRule "frozen"`)
 	s.remove(t, "r.yaml")
-	s.eventuallyLogs(t, "directory is emptied", "defines no HookRule any more", "hookRules=1")
+	s.eventuallyLogs(t, "directory is emptied", "no longer defines HookRule", "hookRules=1")
 	s.eventuallyRegisters(t, `HookRule "frozen"`)
 	s.directory.Reload()
 	s.eventuallyRegisters(t)

@@ -368,7 +368,7 @@ func TestDirectoryThatIsEmptied(t *testing.T) {
 	remove()
 	s.eventuallyLogs(t, "directory is emptied", "stay registered until SIGHUP confirms the removal")
 	process.Eventually(t, "there is a warning", func() bool {
-		return strings.Contains(s.directory.Warning().Text, "defines no ExtensionConfig any more")
+		return strings.Contains(s.directory.Warning().Text, "no longer defines ExtensionConfig")
 	})
 	writeFile(t, s.dir, "a.yaml", config("acme", urlA)) // it was only being replaced
 	process.Eventually(t, "the warning is over", func() bool { return s.directory.Warning().Text == "" })
