@@ -18,7 +18,7 @@ var mistakeRow = regexp.MustCompile("(?m)^\\| ([^|]*?) \\| `(.*)` \\|$")
 // The page about rules has the texts of the mistakes that need an explanation.
 func TestMistakesOnThePage(t *testing.T) {
 	specs := map[string]string{
-		"a hold of a hook that cannot hold":        "hook: AfterControlPlaneInitialized\nhold: [{if: 'true', message: '\"a\"'}]",
+		"`hold` for a hook at which Cluster API does not wait": "hook: AfterControlPlaneInitialized\nhold: [{if: 'true', message: '\"a\"'}]",
 		"a misspelled member":                      "hook: BeforeClusterUpgrade\nhold: [{if: request.toKubernetesVerson == 'v1', message: '\"a\"'}]",
 		"a message without inner quotes":           "hook: BeforeClusterUpgrade\nhold: [{if: 'true', message: not now}]",
 		"a path that Cluster API does not compare": "hook: CanUpdateMachine\nallow: [{path: /machine/metadata}]",
