@@ -276,8 +276,8 @@ func (p *rulePlaces) announcePlace(ctx context.Context, rule string, want hookru
 	return p.announce(ctx, "rule."+rule, cluster, v1alpha1.ClusterRecordSpec{Place: &place})
 }
 
-// placeCluster asks the API server for the Cluster that wants a place. The error says if a request is not about a Cluster
-// of this cluster: asking again would not help.
+// placeCluster asks the API server for the Cluster that wants a place. The error says if a request is not about a
+// Cluster of this cluster: asking again would not help.
 func (p *rulePlaces) placeCluster(
 	ctx context.Context, rule string, want hookrule.Place,
 ) (*unstructured.Unstructured, error) {

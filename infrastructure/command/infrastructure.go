@@ -56,7 +56,8 @@ func New(o *Options, run func(cmd *cobra.Command) error) *cobra.Command {
 			"infrastructure provider, and call the extension of a class, through a gateway, to make the machines. They run\n" +
 			"until SIGTERM or Ctrl-C.\n\n" +
 			"The log goes to standard error.",
-		Example: "  hookgate infrastructure --gateway grpcs://hookgate.example:9090 --ca ca.crt --kubeconfig ~/.kube/config\n" +
+		Example: "  hookgate infrastructure --gateway grpcs://hookgate.example:9090 --ca ca.crt " +
+			"--kubeconfig ~/.kube/config\n" +
 			"  hookgate infrastructure --gateway grpc://127.0.0.1:9090 --kubeconfig ~/.kube/config --namespace team-a",
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd) },

@@ -47,7 +47,9 @@ func actionsOf(hooks *catalog.Catalog, c client.Client) []actions.Action {
 		a := actions.Action{
 			Name: cmd.Name(), Title: title, Asks: asks, Fields: append([]actions.Field{rolloutField}, more...),
 			Run: func(ctx context.Context, v actions.Values, in io.Reader, out io.Writer) error {
-				r := &rolloutWork{Client: c, objects: clusterRollouts{c}, name: v[rolloutField.Name], dialog: dialog{in: in, out: out}}
+				r := &rolloutWork{
+					Client: c, objects: clusterRollouts{c}, name: v[rolloutField.Name], dialog: dialog{in: in, out: out},
+				}
 				return work(ctx, r, v)
 			},
 		}

@@ -155,8 +155,9 @@ func needsVersion(h *catalog.Hook) bool {
 }
 
 // getCluster returns a Cluster, whose uid and version a lift is for.
-func (w *liftWork) getCluster(ctx context.Context, key client.ObjectKey) (cluster *unstructured.Unstructured, err error) {
-	err = within(ctx, func(ctx context.Context) error {
+func (w *liftWork) getCluster(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	var cluster *unstructured.Unstructured
+	err := within(ctx, func(ctx context.Context) (err error) {
 		cluster, err = target.GetCluster(ctx, w, key)
 		return err
 	})

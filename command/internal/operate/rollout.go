@@ -115,8 +115,10 @@ func (o *rolloutOptions) addDirectory(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "extension-configs", "",
 		"directory of manifests that a gateway serves: edit the ExtensionRollout there instead of in a cluster")
-	f.StringVar(&o.state, "state-dir", "", "directory in which the gateway keeps its records; only with --extension-configs")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the edit of the manifest without making it; only with --extension-configs")
+	f.StringVar(&o.state, "state-dir", "",
+		"directory in which the gateway keeps its records; only with --extension-configs")
+	f.BoolVar(&o.dryRun, "dry-run", false,
+		"print the edit of the manifest without making it; only with --extension-configs")
 	return cmd
 }
 
