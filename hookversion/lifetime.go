@@ -207,10 +207,10 @@ func (v lifetime) checkSuccessor(versions []lifetime, table map[string]release) 
 		missing = v.hooks[i]
 	}
 	if missing != "" {
-		return fmt.Errorf("rule #3: deprecated in %s, when no newer version that is at least as stable had the hook %s",
+		return fmt.Errorf("rule #3: deprecated in %s, although no newer version that is at least as stable had the hook %s then",
 			v.Deprecated, missing)
 	}
 	return fmt.Errorf(
-		"rule #3: deprecated in %s, when there was no newer version that is at least as stable", v.Deprecated,
+		"rule #3: deprecated in %s, although there was no newer version then that is at least as stable", v.Deprecated,
 	)
 }

@@ -200,7 +200,7 @@ func (s *Snapshot) meaning(name string) string {
 // joins everything that keeps the chain from being called, in the order of steps.
 func (s *Snapshot) StepsOf(c *Chain) ([]Step, error) {
 	if taken := s.Taken(c); taken != "" {
-		return nil, fmt.Errorf("its name is %s, too: rename the chain", taken)
+		return nil, fmt.Errorf("its name is also %s: rename the chain", taken)
 	}
 	steps := make([]Step, 0, len(c.Steps))
 	var errs []error

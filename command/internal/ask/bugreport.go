@@ -58,8 +58,8 @@ func NewBugReportCommand() *cobra.Command {
 			"for a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains, rules\n" +
 			"and rollouts. It contains names of Clusters, namespaces and hosts.\n\n" +
 			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings,\n" +
-			"and values that differ in rollouts. Secrets in other forms cannot be recognized: the command\n" +
-			"lists the files, so look through them before you share them.",
+			"and the values in which two versions of a rollout differ. Secrets in other forms cannot be\n" +
+			"recognized: the command lists the files, so look through them before you share them.",
 		Example: "  hookgate bug-report\n  hookgate bug-report --context management -f report.zip",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

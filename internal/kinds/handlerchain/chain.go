@@ -153,7 +153,7 @@ func checkAllow(allow []string, forbidden bool, path *field.Path) field.ErrorLis
 // Clusters, which steps of in-place hooks select by.
 func Judge(s *registry.Snapshot, c *registry.Chain, inCluster bool) kinds.Verdict {
 	if taken := s.Taken(c); taken != "" {
-		return kinds.Verdictf(v1alpha1.NameCollisionReason, "The name is %s, too: rename the chain", taken)
+		return kinds.Verdictf(v1alpha1.NameCollisionReason, "The name is also %s: rename the chain", taken)
 	}
 	steps, err := s.StepsOf(c)
 	if err != nil {

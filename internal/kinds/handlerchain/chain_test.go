@@ -211,7 +211,7 @@ func TestJudge(t *testing.T) {
 			[]registry.Chain{of("acme", "GeneratePatches", false, "p.acme")}, kinds.Verdict{Reason: "Ready", Message: "Calls go to 1 handler"}, "True",
 		},
 		"the name of an ExtensionRollout": {
-			[]registry.Chain{of("roll", "GeneratePatches", false, "p.acme")}, kinds.Verdict{Reason: "NameCollision", Message: `The name is the name of ExtensionRollout "roll", too: rename the chain`}, "False",
+			[]registry.Chain{of("roll", "GeneratePatches", false, "p.acme")}, kinds.Verdict{Reason: "NameCollision", Message: `The name is also the name of ExtensionRollout "roll": rename the chain`}, "False",
 		},
 		"steps that are missing, of another hook, or ignored": {
 			[]registry.Chain{of("c", "CanUpdateMachine", true, "x.none", "p.acme", "i.acme", "w.acme")}, kinds.Verdict{Reason: "StepMissing", Message: `Calls fail: steps[0]: no handler "x.none" is registered; ` +
