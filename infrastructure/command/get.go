@@ -81,7 +81,7 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 		Long: "List the " + kind.kind + "s of a management cluster: their state and since when, what each waits\n" +
 			"for, and the hook whose last call failed. INSTANCES shows how many instances exist according\n" +
 			"to the extension's last answers and, after the slash, how many there are according to the\n" +
-			"objects in the cluster; if a pool should have a different number of instances, that number\n" +
+			"objects in the cluster. If the desired number of instances of a pool differs from the latter, it\n" +
 			"follows in parentheses.",
 		Example: "  hookgate get " + kind.plural + "\n" +
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",

@@ -24,8 +24,8 @@ type Description struct {
 var Descriptions = [...]Description{
 	{"hookgate_infrastructure_objects", "Objects of the provider. state is Ready, NotReady or Paused.",
 		[]string{"kind", "infrastructure_class", "state"}},
-	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "Since when the object that has " +
-		"been unready for the longest time is not Ready. Paused objects do not count.",
+	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "Time at which the object that has " +
+		"been unready longest became unready. Paused objects do not count.",
 		[]string{"kind", "infrastructure_class"}},
 	{"hookgate_infrastructure_failing_objects", "Objects whose last call to the extension failed.",
 		[]string{"kind", "infrastructure_class", "hook"}},

@@ -28,8 +28,8 @@ type Options struct {
 // AddFlags adds the flags.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "machines", false,
-		"call the hooks of hooks.machines.hookgate.dev, each of which is about a single Machine, for the "+
-			"Machines of the cluster; if there are several replicas, only one calls them at a time, with or "+
+		"for each Machine of the cluster, call the hooks of hooks.machines.hookgate.dev, such as before it is "+
+			"drained; if there are several replicas, only one calls them at a time, with or "+
 			"without --leader-elect")
 	f.BoolVar(&o.Clusters, "clusters", false,
 		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until the handlers "+

@@ -45,9 +45,9 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"timeout, failure policy and versions; and, for every other handler of the hook, which selector,\n" +
 			"condition or policy excludes it. The command needs the same rights as a call of the hook, and\n" +
 			"calls handlers only with --call.\n\n" +
-			"FILE is a request as for \"hookgate call\" or, for lifecycle hooks, GenerateUpgradePlan,\n" +
-			"GeneratePatches and ValidateTopology, a Cluster, from which a request is made. Such a request\n" +
-			"has only what selectors need, so conditions about other members fail.\n\n" +
+			"FILE is a request, as for \"hookgate call\". It can also be a Cluster, from which the command\n" +
+			"makes a request, if HOOK is a lifecycle hook, GenerateUpgradePlan, GeneratePatches or\n" +
+			"ValidateTopology. Such a request has only what selectors need, so conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
 			"The exit status is 0 if handlers would be called, or if the hook goes to all matching handlers\n" +

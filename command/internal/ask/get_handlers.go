@@ -35,7 +35,7 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"failure policy, order, and the version of objects that they get. HANDLER is the name to use with\n" +
 			"\"hookgate call --handler\", and OFFERED AS is the name that Cluster API sees. Cluster API sees one\n" +
 			"handler for each lifecycle hook, which stands for all handlers listed under its name.\n\n" +
-			"With --server, or with only flags for credentials, list the handlers that a gateway or an\n" +
+			"With --server, or if all flags given are for credentials, list the handlers that a gateway or an\n" +
 			"extension returns from Discovery. There, TIMEOUT is how long a caller should wait. A gateway\n" +
 			"adds at most one second to the extension's own timeout (10s becomes 11s), so that it can end a\n" +
 			"call and report it before the caller gives up.",

@@ -25,9 +25,9 @@ func newRolloutPromoteCommand() *cobra.Command {
 		Short: "Make the candidate stable, for all Clusters",
 		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the\n" +
 			"stable version: from then on, it answers the calls for all Clusters. spec.candidate,\n" +
-			"candidateFor, approved and paused are cleared. The command refuses while there are Clusters that\n" +
-			"differ or have not been compared, unless they have moved or are approved, or while there are\n" +
-			"unapproved differences in variables.",
+			"candidateFor, approved and paused are cleared. The command refuses in two cases: there are\n" +
+			"Clusters that differ or have not been compared, and have neither moved nor been approved; or\n" +
+			"there are unapproved differences in variables.",
 		Example: "  hookgate rollout promote acme --context management\n" +
 			"  hookgate rollout promote acme --extension-configs manifests --state-dir state",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.promote(ctx, force) })))

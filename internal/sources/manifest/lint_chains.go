@@ -48,7 +48,7 @@ func (v *Inventory) lintChains(
 	}
 	for _, name := range all.Shadowed() {
 		problems = append(problems, v.ofExtension(name,
-			fmt.Errorf("metadata.name: it is also %s, so the ExtensionConfig is not called: rename it",
+			fmt.Errorf("metadata.name: the name is also %s, so the extension is not called: rename the ExtensionConfig",
 				all.TakenByLocal(name))))
 	}
 	for _, c := range all.Chains() {
