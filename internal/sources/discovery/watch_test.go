@@ -180,6 +180,11 @@ func TestWatchSharesServers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		// The first turn may have begun before they were there.
+		time.Sleep(2 * limits.ProbeInterval)
+		s.mu.Lock()
+		clear(s.probes)
+		s.mu.Unlock()
 		time.Sleep(10 * limits.ProbeInterval)
 		s.mu.Lock()
 		if len(s.probes) != 1 {
