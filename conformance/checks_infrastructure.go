@@ -66,7 +66,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.failure-policies", Level: Must,
-		Rule:   "Infrastructure handlers have the failure policy Fail, or none: after an ignored call, a provider would not know what exists.",
+		Rule: "Infrastructure handlers have the failure policy Fail, or none: after an ignored call, a provider would not " +
+			"know what exists.",
 		Source: infrastructureContract + "discovery.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
 			for i, a := range p.first.parsed.Handlers {

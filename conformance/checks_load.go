@@ -19,8 +19,8 @@ const concurrentCalls = 16
 var loadChecks = []Check{
 	{
 		ID: "load.large", Level: Must,
-		Rule: "A request of 6 MiB is answered like a small one, if the hook's requests can be that large, such " +
-			"as those with many templates: gRPC's default limit is 4 MiB.",
+		Rule: "A request of 6 MiB is answered like a small one if the hook can have requests of that size, " +
+			"for example with many templates: gRPC's default limit is 4 MiB.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 3, 6<<20) {
@@ -30,8 +30,8 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.limit", Level: Must,
-		Rule: "A request of nearly 20 MiB is answered like a small one, if the hook's requests can be that " +
-			"large.",
+		Rule: "A request of nearly 20 MiB is answered like a small one if the hook can have requests of that " +
+			"size.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, limits.BodyBytes-64<<10) {

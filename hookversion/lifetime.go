@@ -207,7 +207,8 @@ func (v lifetime) checkSuccessor(versions []lifetime, table map[string]release) 
 		missing = v.hooks[i]
 	}
 	if missing != "" {
-		return fmt.Errorf("rule #3: deprecated in %s, although no newer version that is at least as stable had the hook %s then",
+		return fmt.Errorf(
+			"rule #3: deprecated in %s, although no newer version that is at least as stable had the hook %s then",
 			v.Deprecated, missing)
 	}
 	return fmt.Errorf(

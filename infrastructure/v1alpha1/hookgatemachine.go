@@ -67,8 +67,8 @@ type HookgateMachineSpec struct {
 	ProviderID string `json:"providerID,omitempty"`
 
 	// externalID names everything in the backend that belongs to the machine. The controller sets it before the first
-	// call to the extension. It must not change, and survives a move to another management cluster and a restored
-	// backup.
+	// call to the extension. It must not change, and is kept when the object is moved to another management cluster or
+	// restored from a backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"

@@ -55,8 +55,8 @@ type InfrastructureClassSpec struct {
 	// +optional
 	Handlers Handlers `json:"handlers,omitzero"`
 
-	// allowedNamespaces restricts the namespaces whose HookgateClusters may use the class. If it is not set, every
-	// namespace may.
+	// allowedNamespaces restricts the namespaces whose HookgateClusters may use the class. If it is not set, all
+	// namespaces may use it.
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 

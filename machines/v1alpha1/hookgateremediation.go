@@ -66,8 +66,8 @@ type HookgateRemediationSpec struct {
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// progress is how far the remediation is. The controller sets it. It survives a move to another management cluster and
-	// a restored backup, which a status does not.
+	// progress is how far the remediation is. The controller sets it. Unlike a status, it is kept
+	// when the object is moved to another management cluster or restored from a backup.
 	// +optional
 	Progress *RemediationProgress `json:"progress,omitempty"`
 }

@@ -50,10 +50,10 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 			"compared by the objects that they produce, not by their text. \"-\" is standard input.\n\n" +
 			"Without --all-hooks, calls that have side effects are left out: calls of UpdateMachine, of hooks\n" +
 			"whose names begin with After, of infrastructure hooks and of hooks of other groups, and calls\n" +
-			"that HookJobs have answered. So are calls that a gateway has made only to compare two versions\n" +
-			"of a rollout, unless --handler names a handler of one of them. The exit status is 0 if no\n" +
-			"answer differs, 1 if one does, and 2 if a call could not be replayed, or the command was\n" +
-			"wrong.",
+			"that HookJobs have answered. Calls that a gateway has made only to compare two versions of a\n" +
+			"rollout are left out, too, unless --handler names a handler of one of the two versions. The\n" +
+			"exit status is 0 if no answer differs, 1 if one does, and 2 if a call could not be replayed,\n" +
+			"or the command was wrong.",
 		Example: "  hookgate replay recording/*.jsonl --server https://127.0.0.1:9443 --ca dev-ca.crt\n" +
 			"  hookgate replay calls.jsonl --server grpcs://acme-v7.example:9090 --handler patch.acme-v6 --as patch \\\n" +
 			"    --ignore /message --ignore /spec/template/metadata/annotations",

@@ -33,9 +33,9 @@ func NewLintCommand(hooks *catalog.Catalog) *cobra.Command {
 			"the schemas, policies in conflict, Services without the port that an ExtensionConfig names,\n" +
 			"and expressions that do not suit the requests of their hooks. lint reads the hooks of an\n" +
 			"extension from status.handlers. If an ExtensionConfig has no status.handlers, its match\n" +
-			"conditions must suit at least one hook, and steps of HandlerChains are assumed to exist. lint\n" +
-			"needs no gateway and no cluster. To test what rules and chains answer, use \"hookgate rule\n" +
-			"test\" and \"hookgate chain test\".\n\n" +
+			"conditions must suit at least one hook, and lint assumes that the extension has the handlers\n" +
+			"that HandlerChains name. lint needs no gateway and no cluster. To test what rules and chains\n" +
+			"answer, use \"hookgate rule test\" and \"hookgate chain test\".\n\n" +
 			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2\n" +
 			"for wrong usage. Warnings, such as those about objects of kinds that lint does not check, do not count.",
 		Example: "  hookgate lint manifests/\n" +

@@ -277,7 +277,7 @@ func TestLintRules(t *testing.T) {
 		},
 		"the name of an ExtensionConfig": {
 			[]string{config, commandtest.LintRule("acme", "BeforeClusterUpgrade", `"no"`)},
-			[]string{`0.yaml:1: error: ExtensionConfig "acme": metadata.name: it is also the name of HookRule "acme", so the ExtensionConfig is not called: rename it`},
+			[]string{`0.yaml:1: error: ExtensionConfig "acme": metadata.name: the name is also the name of HookRule "acme", so the extension is not called: rename the ExtensionConfig`},
 		},
 		"steps that a rule does not have, or has of another hook": {
 			[]string{commandtest.LintRule("r", "BeforeClusterUpgrade", `"no"`), commandtest.LintChain("c", "BeforeClusterCreate", "rule.r", "v.r")},

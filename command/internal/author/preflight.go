@@ -60,8 +60,8 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 			"TARGET is cluster-api=VERSION or hookgate=VERSION, or both if you give --for twice. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
 			"clusterctl has installed Cluster API, preflight finds the release itself.\n\n" +
-			"The exit status is 0 if nothing breaks, 1 if something does, if the handlers of an extension are\n" +
-			"not known, if there is nothing to judge, or if preflight cannot tell, and 2 for wrong usage.",
+			"The exit status is 0 if nothing breaks; 1 if something breaks, the handlers of an extension are not\n" +
+			"known, there is nothing to judge, or preflight cannot tell; and 2 for wrong usage.",
 		Example: "  hookgate preflight --for cluster-api=v1.14.0 --context management\n" +
 			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 \\\n" +
 			"    --extension-configs manifests/ --discover\n" +

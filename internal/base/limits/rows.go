@@ -130,7 +130,7 @@ func counts() []Limit {
 		{"rule", "length of a window; length of the `cron` of a window", long(LeastWindow) + " to " + long(LongestWindow) + "; " + count(CronBytes) + " bytes", refused, "", ""},
 		{"rule", "time after which the caller calls again, if the rule waits for a window", "until the window opens, at most " + count(WindowRetrySeconds) + " s", "", "", ""},
 		{"rule", "`limit` of a rule; places that its Clusters may take together", count(RuleConcurrency) + "; " + count(RulePlaces), "refused; the Cluster waits", "", ""},
-		{"process", "changes of Clusters of ExtensionRollouts that wait to be reported as events; deleted Clusters whose records are removed", count(RolloutEvents) + "; " + count(RolloutGonePerSecond) + " per second", "there is no event; removing records takes longer", "", ""},
+		{"process", "changes in ExtensionRollouts, one per Cluster, not yet reported as events; deleted Clusters whose records are removed", count(RolloutEvents) + "; " + count(RolloutGonePerSecond) + " per second", "there is no event; removing records takes longer", "", ""},
 		{"process", "records of [what was last valid](cluster.md#what-was-last-valid) that are written or deleted", count(LastValidPerSecond) + " per second", "writing takes longer", "", ""},
 		{"process", "lifted holds that wait to be reported as events (1 per second)", count(LiftedHolds), "the event is written after the next call that lifts the hold", "", ""},
 		{"rule", "size of a value of `per`", size(RulePerBytes), "`Policy`", "", ""},
