@@ -27,12 +27,12 @@ const errorsPage = "# Errors\n\n" +
 	"The same failure always has the same text. A `status: Failure` from an extension is not one of these errors: it\n" +
 	"arrives as 200 / OK, and no failure policy hides it. [Limits](limits.md) lists the limits behind `TooLarge` and\n" +
 	"`Overloaded`.\n\n" +
-	"If a gateway calls another gateway, an error of the second gateway keeps its kind and its text, to which the first\n" +
-	"adds the name of the handler. The error opens no circuit in the first gateway. `Unauthenticated`, `Forbidden`,\n" +
-	"`UnknownHook` and `Internal` from the second arrive as `BadResponse`.\n\n" +
+	"If a gateway calls another gateway, an error of the second gateway keeps its kind and its text. The first gateway adds\n" +
+	"the name of the handler to the text. The error opens no circuit in the first gateway. `Unauthenticated`,\n" +
+	"`Forbidden`, `UnknownHook` and `Internal` from the second gateway arrive as `BadResponse`.\n\n" +
 	"In Go, an error of package [`caller`](callers.md) is a `*hook.Error` of package [`hook`](../hook), and\n" +
-	"`hook.KindOf(err)` returns its kind; its cause has the call ID. The package does not show\n" +
-	"`" + gateway.HandlersHeader + "`: to read it, call over HTTP, or with the stubs on a connection of your own.\n\n" +
+	"`hook.KindOf(err)` returns its kind; the cause of the error has the call ID. Package `caller` does not show\n" +
+	"`" + gateway.HandlersHeader + "`: to read this header, call over HTTP, or use the stubs with your own connection.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 
