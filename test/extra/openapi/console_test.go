@@ -162,7 +162,7 @@ func TestConsoleShowsAStoppedExtension(t *testing.T) {
 	}
 	f.await(t, "the cause", `document.querySelector('a[href="/extensions/acme"]').closest('tr').textContent.includes("connection refused")`)
 	f.await(t, "the circuit of its calls", `document.querySelector("#table-holds").textContent.includes("circuit is open")`)
-	f.await(t, "a chart with the failures", `document.querySelector("#rate-text").textContent.includes("that fail") && document.querySelector(".plot .failed")`)
+	f.await(t, "a chart with the failures", `document.querySelector("#rate-text").textContent.includes("the failed calls at") && document.querySelector(".plot .failed")`)
 	f.await(t, "the start of the process as a mark", `document.querySelector(".plot .mark") && document.getElementById("changes").textContent.includes("process started")`)
 	f.picture(t, "status.png", 900)
 
