@@ -31,7 +31,7 @@ var refusals = []struct {
 }{
 	{
 		what: "another `kind`", text: "answer: kind: want BeforeClusterCreateResponse, got BeforeClusterDeleteResponse",
-		why:  "it answers another hook, and its empty members would count as consent",
+		why:  "the answer is for another hook, and its empty members would count as consent",
 		body: `{"kind":"BeforeClusterDeleteResponse","status":"Success"}`,
 	},
 	{
