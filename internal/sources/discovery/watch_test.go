@@ -84,6 +84,12 @@ func (s *servers) set(url string, gone bool) {
 	s.gone[url] = gone
 }
 
+func (s *servers) forgetProbes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.probes)
+}
+
 func (s *servers) isGone(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,9 +188,7 @@ func TestWatchSharesServers(t *testing.T) {
 		}
 		// The first turn may have begun before they were there.
 		time.Sleep(2 * limits.ProbeInterval)
-		s.mu.Lock()
-		clear(s.probes)
-		s.mu.Unlock()
+		s.forgetProbes()
 		time.Sleep(10 * limits.ProbeInterval)
 		s.mu.Lock()
 		if len(s.probes) != 1 {
@@ -202,9 +206,7 @@ func TestWatchSharesServers(t *testing.T) {
 		r.Remove("x0")
 		r.Remove("other")
 		time.Sleep(2 * limits.ProbeInterval)
-		s.mu.Lock()
-		clear(s.probes)
-		s.mu.Unlock()
+		s.forgetProbes()
 		time.Sleep(2 * limits.ProbeInterval)
 		s.mu.Lock()
 		defer s.mu.Unlock()
