@@ -218,7 +218,7 @@ test-examples: build examples $(PROTOC) $(BIN)/gotestsum
 # Install the package of every language into an empty project outside of the repository, and test it there; make projects with hookgate init
 test-packages: test-packages-java test-packages-python test-packages-rust test-packages-typescript test-init
 # Make a project of every kind with hookgate init outside of the repository, and run the commands of its README
-test-init: build packages-java packages-python packages-typescript $(BIN)/gotestsum
+test-init: build packages-java packages-python packages-rust packages-typescript $(BIN)/gotestsum
 	@$(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PACKAGES=$(CURDIR)/out/packages $(PLAINTEST) ./test/scaffold
 test-packages-java: build packages-java
 	@HOOKGATE_BIN=$(BIN)/hookgate sdk/java/test.sh out/packages

@@ -119,6 +119,7 @@ var tested = map[string]string{
 	"python":     `(?m)^=+ 4 passed`,
 	"typescript": `(?m)^# pass 2$`,
 	"java":       `Tests run: 3, Failures: 0, Errors: 0, Skipped: 0`,
+	"rust":       `test result: ok. 3 passed`,
 }
 
 // An extension in each language is made, tested, started, called, checked and stopped by the commands of its README.
@@ -126,8 +127,11 @@ func TestLanguages(t *testing.T) {
 	for language := range tested {
 		t.Run(language, func(t *testing.T) {
 			u := newUser(t, language)
-			if language == "java" {
+			switch language {
+			case "java":
 				u.installJava(t)
+			case "rust":
+				u.installRust(t)
 			}
 			u.extension(t, tested[language])
 		})
@@ -151,6 +155,25 @@ func (u *user) installJava(t *testing.T) {
 	}
 	packages := process.Program(t, "HOOKGATE_PACKAGES")
 	u.run(t, strings.ReplaceAll(string(line[1]), "../hookgate/out/packages", packages))
+}
+
+// installRust lets the project use the crate under test, by the commands that hookgate init prints.
+func (u *user) installRust(t *testing.T) {
+	t.Helper()
+	u.env = append(u.env, "CARGO_INCREMENTAL=0", "CARGO_PROFILE_DEV_DEBUG=0") // half of the time that compiling takes
+	crate := only(t, process.Program(t, "HOOKGATE_PACKAGES"), "hookgate-*.crate")
+	u.run(t, "mkdir ../crate && tar -xzf "+crate+" -C ../crate --strip-components 1")
+	readme, err := os.ReadFile(filepath.Join(u.folder, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^\$ (mkdir .*|echo .*)$`).FindAllSubmatch(readme, -1)
+	if len(lines) != 2 {
+		t.Fatalf("no commands for Cargo in\n%s", readme)
+	}
+	for _, line := range lines {
+		u.run(t, strings.ReplaceAll(string(line[1]), "../hookgate/sdk/rust", "../crate"))
+	}
 }
 
 // extension follows the README of a project.

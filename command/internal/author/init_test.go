@@ -61,7 +61,8 @@ func TestInitWithoutRelease(t *testing.T) {
 	for kind, want := range map[string]string{
 		"go": "-replace github.com/hookgate/hookgate/sdk=../hookgate/sdk", "python": "export PIP_FIND_LINKS=../hookgate/out/packages",
 		"typescript": "npm install ../hookgate/out/packages/hookgate-sdk-0.0.0-dev.tgz",
-		"java":       "install-file -Dfile=../hookgate/out/packages/hookgate-0.0.0-dev.jar", "rule": "", "job": "",
+		"java":       "install-file -Dfile=../hookgate/out/packages/hookgate-0.0.0-dev.jar", "rust": `.hookgate.path = "../hookgate/sdk/rust"`,
+		"rule": "", "job": "",
 	} {
 		dir := filepath.Join(t.TempDir(), "acme")
 		got := commandtest.Hookgate(t, "", "init", kind, "acme", "--dir", dir)
@@ -92,7 +93,7 @@ func TestInitWithoutServer(t *testing.T) {
 
 // The manifests of an extension are those of deploy/overlays/sidecar, and its registration passes lint.
 func TestInitManifests(t *testing.T) {
-	for _, kind := range []string{"go", "python", "typescript", "java"} {
+	for _, kind := range []string{"go", "python", "typescript", "java", "rust"} {
 		dir := madeProject(t, kind, "acme")
 		for _, name := range []string{"extension.yaml", "certificate.yaml"} {
 			want, err := os.ReadFile(filepath.Join("../../../deploy/overlays/sidecar", name))
@@ -140,8 +141,8 @@ func TestInitRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"NoName":   {[]string{"rule"}, cmdline.ExitUsage, "want a kind of project and a name, got 1 arguments; the kinds are rule, job, go, python, typescript, java"},
-		"NoKind":   {[]string{"cobol", "a"}, cmdline.ExitUsage, `no project of kind "cobol": want one of rule, job, go, python, typescript, java`},
+		"NoName":   {[]string{"rule"}, cmdline.ExitUsage, "want a kind of project and a name, got 1 arguments; the kinds are rule, job, go, python, typescript, java, rust"},
+		"NoKind":   {[]string{"cobol", "a"}, cmdline.ExitUsage, `no project of kind "cobol": want one of rule, job, go, python, typescript, java, rust`},
 		"Name":     {[]string{"rule", "../a"}, cmdline.ExitUsage, `name "../a" must be a DNS label that begins with a letter`},
 		"Digit":    {[]string{"rule", "1a"}, cmdline.ExitUsage, `name "1a" must be a DNS label that begins with a letter`},
 		"LongName": {[]string{"rule", strings.Repeat("a", 51)}, cmdline.ExitUsage, "must have at most 50 characters"},

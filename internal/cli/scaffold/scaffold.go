@@ -42,6 +42,7 @@ var kinds = []kind{
 	{"python", []string{"python", "server"}},
 	{"typescript", []string{"typescript", "server"}},
 	{"java", []string{"java", "server"}},
+	{"rust", []string{"rust", "server"}},
 }
 
 // Kinds returns the kinds of projects: rule, job, and languages.
@@ -63,7 +64,7 @@ type Values struct {
 	Ref, ImageTag string
 	// Install is the command with which CI installs the program hookgate at Ref.
 	Install string
-	// Python and NPM are the versions of the packages for authors. That for Java has the version NPM.
+	// Python and NPM are the versions of the packages for authors. Those for Java and Rust have the version NPM.
 	Python, NPM string
 	// Go is the version of Go that Hookgate needs.
 	Go string
@@ -95,6 +96,11 @@ func (v Values) Steps(of string) []string {
 			"make -C " + clone + " packages-java",
 			"mvn -B -q -ntp org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file" +
 				" -Dfile=" + file + ".jar -DpomFile=" + file + ".pom",
+		}
+	case of == "rust":
+		return []string{
+			"mkdir -p .cargo",
+			"echo 'patch.crates-io.hookgate.path = \"" + clone + "/sdk/rust\"' > .cargo/config.toml",
 		}
 	}
 	return nil
