@@ -68,7 +68,7 @@ func TestChainTakesEffect(t *testing.T) {
 	r := start(t, api, nil)
 	r.extensions.serve(named("a", ""), named("b", ""))
 	api.chain("both", "a.acme", "b.acme")
-	api.awaitReady(t, "both", v1alpha1.StepMissingReason, `Calls fail: steps[0]: no handler "a.acme" is registered`)
+	api.awaitReady(t, "both", v1alpha1.StepMissingReason, `Calls fail: step 1: no handler "a.acme" is registered`)
 	api.register("acme", nil)
 	api.awaitDiscovered(t, "acme") // whose status may be written after that of the chain
 	api.awaitReady(t, "both", v1alpha1.ReadyReason, "Calls go to 2 handlers")

@@ -83,7 +83,7 @@ type Config struct {
 	LeaderElection LeaderElection
 	// Endpoints, which may be nil, receives the endpoints of Services, unless ReadOnly is set.
 	Endpoints *Endpoints
-	// HookJobs is what HookJobs may do. Without namespaces, they are not watched, and there are none.
+	// HookJobs is what HookJobs may do. Without namespaces, none is valid, and calls that they should answer fail.
 	HookJobs hookjob.Allowed
 	// RolloutCompared, which may be nil, counts the comparisons of ExtensionRollouts by their results.
 	RolloutCompared func(rollout, result string)
@@ -460,9 +460,6 @@ func (s *Source) newOwn(
 	s.places.use(ofClusters)
 	o.kinds = append(o.kinds, newRolloutRecords(s.rollouts.engine, o), ofClusters)
 	for i, of := range s.sets {
-		if of.InCluster && jobs == nil {
-			continue // they are not watched
-		}
 		o.kinds = append(o.kinds, newFollower(o, rules[i], of.Set))
 	}
 	problems.missing = o.setAbsent

@@ -199,7 +199,7 @@ func TestExplainChain(t *testing.T) {
 	f.chain.Steps[0].Handler = "y.gone"
 	f.registry.SetChains([]registry.Chain{f.chain})
 	explains(t, "a step is missing", f.Dispatcher, "GeneratePatches", "CHAIN", builtin, `
-NotReady: HandlerChain "chain" cannot be called: steps[0]: no handler "y.gone" is registered
+NotReady: HandlerChain "chain" cannot be called: step 1: no handler "y.gone" is registered
 0 chain failure: the call fails before any handler is called
   0 y.gone missing: no handler "y.gone" is registered
   0 b.e failure: the call fails before any handler is called

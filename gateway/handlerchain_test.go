@@ -200,7 +200,7 @@ func TestChainSteps(t *testing.T) {
 	f.wants(t, "objectSelector", templatesOf(`{"kind":"K"}`), "status: RESPONSE_STATUS_SUCCESS", "b.e")
 	f.chain.Steps[2].Optional = false
 	f.build(t)
-	f.wants(t, "missing", templatesOf(), `NotReady: HandlerChain "chain" cannot be called: steps[2]: no handler "x.e" is registered`, "")
+	f.wants(t, "missing", templatesOf(), `NotReady: HandlerChain "chain" cannot be called: step 3: no handler "x.e" is registered`, "")
 	if _, err := f.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", templatesOf()); hook.KindOf(err) != hook.NotReady {
 		t.Errorf("without a name: got %v", err)
 	}

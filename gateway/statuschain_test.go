@@ -91,7 +91,7 @@ func TestStatusOfChains(t *testing.T) {
 		g.Chains[i].Calls = status.Calls{}
 	}
 	want := []status.Chain{
-		{Name: "gates", Hook: "BeforeClusterCreate", OfferedAs: "beforeclustercreate", Reason: "StepMissing", Message: `Calls fail: steps[1]: no handler "y.none" is registered`, Steps: []status.ChainStep{{Handler: "g.e", Registered: true, OnHold: "Stop"}, {Handler: "y.none"}}},
+		{Name: "gates", Hook: "BeforeClusterCreate", OfferedAs: "beforeclustercreate", Reason: "StepMissing", Message: `Calls fail: step 2: no handler "y.none" is registered`, Steps: []status.ChainStep{{Handler: "g.e", Registered: true, OnHold: "Stop"}, {Handler: "y.none"}}},
 		{Name: "patches", Hook: "GeneratePatches", OfferedAs: "patches", Ready: true, Reason: "Ready", Message: "Calls go to 2 handlers, and skip 1 that are not registered", Steps: []status.ChainStep{{Handler: "q.e", Registered: true}, {Handler: "p.e", Registered: true}, {Handler: "x.none", Optional: true}}},
 		{Name: "typo", Reason: "Invalid", Message: "spec.hook: Required value"},
 		{Name: "updates", Hook: "CanUpdateMachine", OfferedAs: "updates", Ready: true, Reason: "SeveralOffered", Message: "Cluster API accepts only one handler of CanUpdateMachine, but 2 are offered: b--e, updates; put them into one HandlerChain", OnPartialCoverage: "Block", Steps: []status.ChainStep{{Handler: "a.e", Registered: true}}},

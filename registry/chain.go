@@ -207,7 +207,7 @@ func (s *Snapshot) StepsOf(c *Chain) ([]Step, error) {
 	for i := range c.Steps {
 		switch e, err := s.Step(c, i); {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("steps[%d]: %w", i, err))
+			errs = append(errs, fmt.Errorf("step %d: %w", i+1, err))
 		case e != nil:
 			steps = append(steps, Step{&c.Steps[i], e})
 		}

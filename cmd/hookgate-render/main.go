@@ -25,6 +25,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/renderflags"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 )
@@ -97,6 +98,7 @@ func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "hookgate render"},
 	}
 	o.addFlags(cmd.Flags())
+	cmdline.WrapHelp(cmd, nil)
 	return cmd
 }
 

@@ -16,19 +16,23 @@ import (
 	"github.com/hookgate/hookgate/internal/base/table"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/base/yaml"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // printObjects writes the objects of a render.
 func printObjects(w io.Writer, r *topology.Render, format string) error {
 	switch format {
 	case "table":
-		t := table.New(w)
-		t.Row("OBJECT", "KIND", "NAME", "PATCHED BY")
-		for i := range r.Objects {
-			x := &r.Objects[i]
-			t.Row(x.Role, x.GetKind(), x.GetName(), strings.Join(r.ChangedBy(x.Role, ""), ", "))
-		}
-		return t.Flush()
+		return cmdline.NewScreen(w).Write(false, func(w io.Writer) error {
+			t := table.New(w)
+			t.Fold()
+			t.Columns("OBJECT", "KIND", "NAME", "PATCHED BY")
+			for i := range r.Objects {
+				x := &r.Objects[i]
+				t.Row(x.Role, x.GetKind(), x.GetName(), strings.Join(r.ChangedBy(x.Role, ""), ", "))
+			}
+			return t.Flush()
+		})
 	case "json":
 		var items []any
 		for i := range r.Objects {
@@ -83,8 +87,15 @@ func (r *result) print(w io.Writer, format string) error {
 		_, err := fmt.Fprintf(w, "%s: no difference\n", text.Printable(r.Cluster))
 		return err
 	}
+	return cmdline.NewScreen(w).Write(false, r.tables)
+}
+
+// tables writes a result for people.
+func (r *result) tables(w io.Writer) error {
 	t := table.New(w)
-	t.Row("OBJECT", "NAME", "PATH", "WAS", "NOW", "CHANGED BY")
+	t.Fold()
+	t.Columns("OBJECT", "NAME", "PATH", "WAS", "NOW", "CHANGED BY")
+	t.Optional("NAME")
 	for i := range r.Differences {
 		d := &r.Differences[i]
 		was, now := string(d.Was), string(d.Now)

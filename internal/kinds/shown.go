@@ -16,8 +16,6 @@ type Shown struct {
 	Singular, Plural string
 	// Short and Long are the help of "hookgate get", and Wide says what its format wide adds.
 	Short, Long, Wide string
-	// None says, after a blank, why a gateway may have no objects. It is empty if there need be no reason.
-	None string
 	// In is where a status has the objects.
 	In Listing
 	// Table writes a row for each object in a status.

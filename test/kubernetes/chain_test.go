@@ -65,10 +65,10 @@ func TestChainTurnsWithItsHandlers(t *testing.T) {
 	r := start(t, func(s *controllers.Config) { s.Resync = 100 * time.Millisecond })
 	r.ready(t)
 	create(t, c, newChain(t, "turns", "BeforeClusterCreate", "a.turns-x", "b.turns-x"))
-	awaitReady(t, c, "turns", "StepMissing", `Calls fail: steps[0]: no handler "a.turns-x" is registered; steps[1]: no handler "b.turns-x" is registered`)
+	awaitReady(t, c, "turns", "StepMissing", `Calls fail: step 1: no handler "a.turns-x" is registered; step 2: no handler "b.turns-x" is registered`)
 	x := newExtension(t, "a")
 	create(t, c, newConfig(t, "turns-x", x))
-	awaitReady(t, c, "turns", "StepMissing", `Calls fail: steps[1]: no handler "b.turns-x" is registered`)
+	awaitReady(t, c, "turns", "StepMissing", `Calls fail: step 2: no handler "b.turns-x" is registered`)
 	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
 	awaitReady(t, c, "turns", "Ready", "Calls go to 2 handlers")
 }
@@ -98,7 +98,7 @@ func TestInPlaceChains(t *testing.T) {
 	says("install the CustomResourceDefinition of HandlerChain in hookgate.dev, if you want chains")
 	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_handlerchains.yaml")}})
 	create(t, c, newChain(t, "in-place", "CanUpdateMachine", "a.none"))
-	awaitReady(t, c, "in-place", "StepMissing", `Calls fail: steps[0]: no handler "a.none" is registered`)
+	awaitReady(t, c, "in-place", "StepMissing", `Calls fail: step 1: no handler "a.none" is registered`)
 	says("allow the gateway's service account to list and watch clusters of cluster.x-k8s.io, and install Cluster API")
 
 	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{

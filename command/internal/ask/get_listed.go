@@ -73,7 +73,7 @@ func getListed(o *target.StatusOptions, cmd *cobra.Command, of *kinds.Kind, outp
 		items, missed := kind.In.Items(g)
 		names := kinds.Names(kind.In, g)
 		if len(names) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.%s\n", c.Name(), pluralOf(of.Name), kind.None)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no %s.\n", c.Name(), pluralOf(of.Name))
 			if forPeople(output) {
 				return nil
 			}

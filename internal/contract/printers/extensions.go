@@ -136,6 +136,17 @@ func are(n int) string {
 	return " are"
 }
 
+// CertificateTitle names a certificate by what it is to an extension.
+func CertificateTitle(c *status.Certificate) string {
+	switch c.Of {
+	case "Chain":
+		return "Issuer"
+	case "CABundle":
+		return "caBundle"
+	}
+	return "Certificate"
+}
+
 // CertificateText says what a certificate is to an extension, and when it ends.
 func CertificateText(c *status.Certificate, now time.Time) string {
 	ends, left := "expires", c.NotAfter.Sub(now)
@@ -146,17 +157,11 @@ func CertificateText(c *status.Certificate, now time.Time) string {
 	if left >= 0 {
 		s += ", in " + duration.HumanDuration(left)
 	}
-	switch c.Of {
-	case "Chain":
-		s += "; the issuer of the one before"
-	case "CABundle":
-		s += "; in caBundle"
-		if c.Certificates > 1 {
-			s += fmt.Sprintf(", the last of %d certificates to expire", c.Certificates)
-		}
-		if len(c.Expired) > 0 {
-			s += ", of which expired: " + text.Join(c.Expired, ", ", limits.Problems)
-		}
+	if c.Certificates > 1 {
+		s += fmt.Sprintf("; the last of %d certificates to expire", c.Certificates)
+	}
+	if len(c.Expired) > 0 {
+		s += "; expired: " + text.Join(c.Expired, ", ", limits.Problems)
 	}
 	return s
 }
@@ -238,7 +243,8 @@ func Extension(w io.Writer, g *status.Gateway) error {
 		t.Row("Effect:", Message(&status.Extension{Undiscovered: x.Undiscovered}))
 	}
 	for i := range x.Certificates {
-		t.Row("Certificate:", CertificateText(&x.Certificates[i], g.Now))
+		c := &x.Certificates[i]
+		t.Row(CertificateTitle(c)+":", CertificateText(c, g.Now))
 	}
 	if x.Expiring != "" {
 		t.Row("Expiring:", x.Expiring)

@@ -64,6 +64,7 @@ func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message,
 // writeResult writes the members that only answers of one hook have: patches, versions, variables or handlers.
 func writeResult(w io.Writer, message proto.Message) error {
 	t := result{table.New(w)}
+	t.Fold()
 	switch m := message.(type) {
 	case *hooksv1alpha1.GeneratePatchesResponse:
 		t.Header("UID", "TYPE", "PATCH")
@@ -106,7 +107,7 @@ func writeResult(w io.Writer, message proto.Message) error {
 // Handlers writes handlers under the names by which they are called.
 func Handlers(w io.Writer, handlers []*hooksv1alpha1.ExtensionHandler) error {
 	t := table.New(w)
-	t.Columns("NAME", "HOOK", "TIMEOUT", "FAILURE-POLICY")
+	t.Columns("HANDLER", "HOOK", "TIMEOUT", "FAILURE POLICY")
 	for _, x := range handlers {
 		seconds := int32(limits.DefaultTimeout.Seconds()) // if it is absent
 		if x.TimeoutSeconds != nil {
@@ -162,17 +163,41 @@ func (t result) patch(name string, kind hooksv1alpha1.PatchType, document []byte
 		t.Row(name, typeName, compact(document))
 		return
 	}
-	t.Row(name, typeName, compact(operations[0]))
+	t.Row(name, typeName, operation(operations[0]))
 	for _, o := range operations[1:] {
-		t.Continue(2, compact(o))
+		t.Continue(2, operation(o))
 	}
+}
+
+// operation returns an operation of a JSONPatch for people: add /spec/replicas 3. It returns one that has other members
+// than those of RFC 6902 as it is.
+func operation(raw json.RawMessage) string {
+	var o struct {
+		Op    string          `json:"op"`
+		Path  *string         `json:"path"`
+		From  *string         `json:"from"`
+		Value json.RawMessage `json:"value"`
+	}
+	known := json.NewDecoder(bytes.NewReader(raw))
+	known.DisallowUnknownFields()
+	if known.Decode(&o) != nil || o.Op == "" || o.Path == nil {
+		return compact(raw)
+	}
+	s := o.Op + " " + *o.Path
+	if o.From != nil {
+		s += " from " + *o.From
+	}
+	if o.Value != nil {
+		s += " " + compact(o.Value)
+	}
+	return s
 }
 
 func retryAfter(seconds int32) string {
 	if seconds == 0 {
 		return "no"
 	}
-	return fmt.Sprintf("%d s (the caller waits, and calls again)", seconds)
+	return fmt.Sprintf("%ds (the caller waits, and calls again)", seconds)
 }
 
 // statusName returns the name of a status in JSON.

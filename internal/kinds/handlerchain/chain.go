@@ -160,12 +160,12 @@ func Judge(s *registry.Snapshot, c *registry.Chain, inCluster bool) kinds.Verdic
 		return kinds.Verdictf(v1alpha1.StepMissingReason, "Calls fail: %s",
 			text.Join(strings.Split(err.Error(), "\n"), "; ", limits.Problems))
 	}
-	for i, step := range steps {
+	for _, step := range steps {
 		for _, p := range []*policy.Policy{step.Entry.Registration.Selection, step.Entry.Policy} {
 			if !inCluster && c.Strict && p != nil && p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
-				return kinds.Verdictf(v1alpha1.StepMissingReason, "Calls fail: steps[%d]: the objectSelector of %s selects "+
+				return kinds.Verdictf(v1alpha1.StepMissingReason, "Calls fail: the objectSelector of %s selects "+
 					"Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a "+
-					"namespaceSelector", i, p)
+					"namespaceSelector", p)
 			}
 		}
 	}

@@ -214,9 +214,9 @@ func TestJudge(t *testing.T) {
 			[]registry.Chain{of("roll", "GeneratePatches", false, "p.acme")}, kinds.Verdict{Reason: "NameCollision", Message: `The name is also the name of ExtensionRollout "roll": rename the chain`}, "False",
 		},
 		"steps that are missing, of another hook, or ignored": {
-			[]registry.Chain{of("c", "CanUpdateMachine", true, "x.none", "p.acme", "i.acme", "w.acme")}, kinds.Verdict{Reason: "StepMissing", Message: `Calls fail: steps[0]: no handler "x.none" is registered; ` +
-				`steps[1]: handler "p.acme" serves the hook GeneratePatches, not CanUpdateMachine; steps[2]: handler "i.acme" has failurePolicy Ignore, so a failure would look like an answer: ` +
-				`set failurePolicy: Fail in its ExtensionPolicy; steps[3]: no handler "w.acme" is registered`}, "False",
+			[]registry.Chain{of("c", "CanUpdateMachine", true, "x.none", "p.acme", "i.acme", "w.acme")}, kinds.Verdict{Reason: "StepMissing", Message: `Calls fail: step 1: no handler "x.none" is registered; ` +
+				`step 2: handler "p.acme" serves the hook GeneratePatches, not CanUpdateMachine; step 3: handler "i.acme" has failurePolicy Ignore, so a failure would look like an answer: ` +
+				`set failurePolicy: Fail in its ExtensionPolicy; step 4: no handler "w.acme" is registered`}, "False",
 		},
 		"more missing steps than a message has room for": {
 			[]registry.Chain{of("c", "GeneratePatches", false, strings.Fields(twelve)...)}, kinds.Verdict{Reason: "StepMissing", Message: "Calls fail: " + missingSteps(20) + "; and 1 more"}, "False",
@@ -274,7 +274,7 @@ func missingSteps(n int) string {
 // Steps of in-place chains select Clusters, whose labels a gateway without a cluster does not know. Those of other hooks
 // select by what the request has.
 func TestJudgeWithoutCluster(t *testing.T) {
-	const message = `Calls fail: steps[0]: the objectSelector of ExtensionPolicy "red" selects Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a namespaceSelector`
+	const message = `Calls fail: the objectSelector of ExtensionPolicy "red" selects Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a namespaceSelector`
 	r := registry.New()
 	r.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "red", ObjectSelector: labels.SelectorFromSet(labels.Set{"team": "red"})}})
 	if err := r.Apply(registry.Registration{Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://acme"}, Handlers: []registry.Handler{
@@ -311,7 +311,7 @@ func TestJudgeWithheld(t *testing.T) {
 	}
 	c := registry.Chain{Name: "c", Hook: hook.GroupHook{Group: hook.Group, Hook: "GeneratePatches"}, Steps: []registry.ChainStep{{Handler: "p.acme"}}}
 	r.SetChains([]registry.Chain{c})
-	const want = `Calls fail: steps[0]: handler "p.acme" is not served: spec.hooks of ExtensionPolicy "vetted" does not list the hook GeneratePatches`
+	const want = `Calls fail: step 1: handler "p.acme" is not served: spec.hooks of ExtensionPolicy "vetted" does not list the hook GeneratePatches`
 	if got := Judge(r.Snapshot(), &c, true); got.Message != want {
 		t.Errorf("got %s, want %s", got.Message, want)
 	}

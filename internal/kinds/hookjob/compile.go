@@ -33,7 +33,7 @@ const defaultRetry = 30
 // Allowed is what whoever runs the gateway allows of HookJobs.
 type Allowed struct {
 	// Namespaces are those in which Jobs may run, and BesideCluster for those of Clusters. The first is the default.
-	// Without any, there are no HookJobs.
+	// Without any, no HookJob is valid.
 	Namespaces []string
 	// ServiceAccounts are those that Pods may have. Without any, Pods have no credentials of the cluster.
 	ServiceAccounts []string

@@ -19,7 +19,6 @@ func shownKind() kinds.Shown {
 		"not, why. These are the verdicts of the process that answers; kubectl get hookjobs shows the\n" +
 		"leader's verdicts, from the condition Ready. \"hookgate get holds\" lists the Clusters that wait\n" +
 		"for a Job, and kubectl get jobs -l hookgate.dev/hook-job=NAME lists the Jobs themselves."
-	shown.None = " It reads them only with --hook-jobs-namespace."
 	shown.Ready = kinds.ReadyMetric{
 		Name: "hookgate_hook_job_ready", Label: "hook_job",
 		Help: "1 for a HookJob that is in effect, and 0 for one that is not. hook_job is its name; hook is empty if it was " +

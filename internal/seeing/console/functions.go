@@ -43,16 +43,17 @@ var functions = template.FuncMap{
 	"outstanding": func(o status.InfrastructureObject, now time.Time) string {
 		return printers.InfrastructureMessage(&o, now)
 	},
-	"reason":      printers.Reason,
-	"stated":      stated,
-	"verdict":     verdictOf,
-	"healthbar":   healthbar,
-	"breakable":   breakable,
-	"place":       place,
-	"chart":       chartOf,
-	"rollout":     func(r status.Rollout) string { return cmp.Or(printers.RolloutMessage(&r), r.Message) },
-	"certificate": func(c status.Certificate, now time.Time) string { return printers.CertificateText(&c, now) },
-	"differs":     func(d status.RolloutDifference) string { return printers.Difference(&d) },
+	"reason":           printers.Reason,
+	"stated":           stated,
+	"verdict":          verdictOf,
+	"healthbar":        healthbar,
+	"breakable":        breakable,
+	"place":            place,
+	"chart":            chartOf,
+	"rollout":          func(r status.Rollout) string { return cmp.Or(printers.RolloutMessage(&r), r.Message) },
+	"certificate":      func(c status.Certificate, now time.Time) string { return printers.CertificateText(&c, now) },
+	"certificateTitle": func(c status.Certificate) string { return printers.CertificateTitle(&c) },
+	"differs":          func(d status.RolloutDifference) string { return printers.Difference(&d) },
 	"extensionOf": func(handler string) string { // of its registered name
 		_, extensionConfig, _ := strings.Cut(handler, ".")
 		return extensionConfig
