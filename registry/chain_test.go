@@ -28,7 +28,7 @@ func TestStepsOf(t *testing.T) {
 	}{
 		"all registered":                   {registry.Chain{Steps: steps("a.one", "b.one")}, "a.one b.one"},
 		"optional and not registered":      {registry.Chain{Steps: steps("a.one", "x.one?", "x.none?")}, "a.one"},
-		"not registered":                   {registry.Chain{Steps: steps("x.one", "y.none")}, "step 1: no handler \"x.one\" is registered\nsteps[1]: no handler \"y.none\" is registered"},
+		"not registered":                   {registry.Chain{Steps: steps("x.one", "y.none")}, "step 1: no handler \"x.one\" is registered\nstep 2: no handler \"y.none\" is registered"},
 		"optional and not known yet":       {registry.Chain{Steps: steps("x.late?")}, `step 1: handler "x.late" is not known yet`},
 		"another hook":                     {registry.Chain{Steps: steps("patch.one")}, `step 1: handler "patch.one" serves the hook GeneratePatches, not CanUpdateMachine`},
 		"Ignore":                           {registry.Chain{Strict: true, Steps: steps("ignored.one")}, `step 1: handler "ignored.one" has failurePolicy Ignore, so a failure would look like an answer: set failurePolicy: Fail in its ExtensionPolicy`},

@@ -266,7 +266,7 @@ func TestJudge(t *testing.T) {
 func missingSteps(n int) string {
 	list := make([]string, n)
 	for i := range list {
-		list[i] = fmt.Sprintf(`steps[%d]: no handler "h%02d.none" is registered`, i, i)
+		list[i] = fmt.Sprintf(`step %d: no handler "h%02d.none" is registered`, i+1, i)
 	}
 	return strings.Join(list, "; ")
 }

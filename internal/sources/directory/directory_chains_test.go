@@ -44,7 +44,7 @@ func TestDirectoryChains(t *testing.T) {
 	s.Extensions.Serve(urlA, "v", "w")
 	writeFile(t, s.dir, "c.yaml", chain("{handler: v.acme}, {handler: w.acme}"))
 	s.run(t)
-	eventually("step 1: no handler \"v.acme\" is registered\nsteps[1]: no handler \"w.acme\" is registered")
+	eventually("step 1: no handler \"v.acme\" is registered\nstep 2: no handler \"w.acme\" is registered")
 	s.eventuallyLogs(t, "level=WARN", "chain is not ready", "handlerChain=both", "at="+filepath.Join(s.dir, "c.yaml:1"))
 
 	writeFile(t, s.dir, "a.yaml", config("acme", urlA))
