@@ -81,7 +81,7 @@ spec:
 		{"describe rollout acme-v1", "acme-v2"},
 		{"get rollouts", "acme-v1"},
 		{"rollout approve acme-v1 --all --yes", "Approved."},
-		{"rollout abort acme-v1", "No more Clusters move"},
+		{"rollout pause acme-v1", "No more Clusters move"},
 		{"rollout resume acme-v1", "Clusters that may move do so again"},
 		{"rollout undo acme-v1 --yes", "No Cluster has moved."},
 		{"rollout promote acme-v1 --yes --force", "acme-v2 is stable"},

@@ -232,9 +232,9 @@ func TestDashboardActs(t *testing.T) {
 	if code, body := operator.confirm(t, "lift", body); code != http.StatusOK || !strings.Contains(body, "Lifted: ") {
 		t.Errorf("an operator lifts the hold of a rule: %d %s", code, body)
 	}
-	_, body = operator.visit(t, operator.actions+"/abort?rollout=acme", nil)
-	if code, body := operator.confirm(t, "abort", body); code != http.StatusOK || !strings.Contains(body, "No more Clusters move") {
-		t.Errorf("an operator aborts: %d %s", code, body)
+	_, body = operator.visit(t, operator.actions+"/pause?rollout=acme", nil)
+	if code, body := operator.confirm(t, "pause", body); code != http.StatusOK || !strings.Contains(body, "No more Clusters move") {
+		t.Errorf("an operator pauses: %d %s", code, body)
 	}
 	spec.Paused = true
 	r.spec(t, spec)

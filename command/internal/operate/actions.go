@@ -66,8 +66,8 @@ func actionsOf(hooks *catalog.Catalog, c client.Client) []actions.Action {
 		of(newRolloutPromoteCommand(), "Promote", true, func(ctx context.Context, r *rolloutWork, _ actions.Values) error {
 			return r.promote(ctx, false)
 		}),
-		of(newRolloutAbortCommand(), "Abort", false, func(ctx context.Context, r *rolloutWork, _ actions.Values) error {
-			return r.abort(ctx)
+		of(newRolloutPauseCommand(), "Pause", false, func(ctx context.Context, r *rolloutWork, _ actions.Values) error {
+			return r.stop(ctx)
 		}),
 		of(newRolloutResumeCommand(), "Resume", false, func(ctx context.Context, r *rolloutWork, _ actions.Values) error {
 			return r.resume(ctx)

@@ -29,10 +29,10 @@ func NewRolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Move Clusters to another version of an extension, or back",
-		RunE:  cmdline.Choose("do with rollouts", "adopt, approve, promote, abort, resume or undo"),
+		RunE:  cmdline.Choose("do with rollouts", "adopt, approve, promote, pause, resume or undo"),
 	}
 	cmd.AddCommand(newRolloutAdoptCommand(), newRolloutApproveCommand(), newRolloutPromoteCommand(),
-		newRolloutAbortCommand(), newRolloutResumeCommand(), newRolloutUndoCommand())
+		newRolloutPauseCommand(), newRolloutAbortCommand(), newRolloutResumeCommand(), newRolloutUndoCommand())
 	return cmd
 }
 

@@ -193,7 +193,7 @@ func TestRolloutInADirectoryRefuses(t *testing.T) {
 	}
 	cmd := NewRolloutCommand()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs([]string{"abort", "acme", "--extension-configs", t.TempDir()})
+	cmd.SetArgs([]string{"pause", "acme", "--extension-configs", t.TempDir()})
 	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "belong together") {
 		t.Errorf("without --state-dir: %v", err)
 	}

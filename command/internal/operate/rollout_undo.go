@@ -12,22 +12,34 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
 )
 
-func newRolloutAbortCommand() *cobra.Command {
+func newRolloutPauseCommand() *cobra.Command {
 	var o rolloutOptions
 	return o.addDirectory(o.command(&cobra.Command{
-		Use:   "abort NAME",
+		Use:   "pause NAME",
 		Short: "Stop further Clusters from moving; those that have moved stay",
 		Long: "Set spec.paused: no more Clusters move to the candidate. Clusters that have already moved stay on\n" +
 			"the candidate; \"hookgate rollout undo\" moves them back.",
-		Example: "  hookgate rollout abort acme --context management",
-	}, func(ctx context.Context, r *rolloutWork) error { return r.abort(ctx) }))
+		Example: "  hookgate rollout pause acme --context management",
+	}, func(ctx context.Context, r *rolloutWork) error { return r.stop(ctx) }))
 }
 
-// abort lets no more Clusters move.
-func (r *rolloutWork) abort(ctx context.Context) error {
+// newRolloutAbortCommand returns a command that refuses: other tools move back what has moved by this word.
+func newRolloutAbortCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "abort", Hidden: true,
+		RunE: func(*cobra.Command, []string) error {
+			return cmdline.Usagef("say what to do: \"hookgate rollout pause\" stops further Clusters from moving, and " +
+				"\"hookgate rollout undo\" moves those back that have moved")
+		},
+	}
+}
+
+// stop lets no more Clusters move.
+func (r *rolloutWork) stop(ctx context.Context) error {
 	of, err := r.get(ctx)
 	if err != nil {
 		return err

@@ -132,7 +132,7 @@ func (a act) Rollout(r *status.Rollout) deeds {
 	if r.Paused || r.Aborted != "" {
 		all = append(all, of("resume", "Resume", "the moves"))
 	} else {
-		all = append(all, of("abort", "Abort", "the moves"))
+		all = append(all, of("pause", "Pause", "the moves"))
 	}
 	if r.Moved > 0 {
 		all = append(all, of("undo", "Undo", "all moves"))

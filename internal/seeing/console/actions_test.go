@@ -38,7 +38,7 @@ func TestActions(t *testing.T) {
 	}}
 	h := newPage(g)
 	commands := []string{
-		"hookgate rollout approve acme --variables", "hookgate rollout promote acme", "hookgate rollout abort acme", "hookgate rollout undo acme",
+		"hookgate rollout approve acme --variables", "hookgate rollout promote acme", "hookgate rollout pause acme", "hookgate rollout undo acme",
 		"hookgate rollout approve acme --cluster team-a/prod", "hookgate rollout undo acme --cluster team-a/dev",
 		"hookgate lift gate.acme --hook BeforeClusterUpgrade --cluster team-a/c", "hookgate lift rule.hours --hook BeforeClusterUpgrade --cluster team-a/c",
 		`hookgate lift gate.acme --hook BeforeClusterUpgrade --cluster &#39;team-a/x&#39;\&#39;&#39;; reboot&#39;`,
