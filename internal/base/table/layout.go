@@ -18,7 +18,13 @@ const (
 	enoughText = 32
 	// narrow is the width below which texts are not folded, and not cut while other columns are whole.
 	narrow = 20
+	// least is the width below which no column is cut.
+	least = 8
 )
+
+// names are the titles of columns with names. Readers copy them: they are not cut, even if lines are longer than those of
+// the terminal.
+var names = []string{"NAMESPACE", "NAME", "CLUSTER", "HANDLER", "HOOK"}
 
 // layout writes rows in columns.
 type layout struct {
@@ -40,7 +46,7 @@ func (l *layout) write(rows []row) {
 	switch {
 	case l.width > 0 && titled:
 		rows, columns, below = l.leaveOut(rows, columns)
-		l.narrowDown(columns)
+		l.narrowDown(columns, rows[0].cells)
 		if l.folds {
 			last = max(columns[len(columns)-1], narrow)
 		}
@@ -200,17 +206,30 @@ func (l *layout) moved(rows []row, titles []string) []row {
 	return below
 }
 
-// narrowDown reduces the widths of columns until lines fit the terminal: first that of the last one, and then those of
-// the widest.
-func (l *layout) narrowDown(columns []int) {
+// narrowDown reduces the widths of columns, but for those of names, until lines fit the terminal: first that of the last
+// one, and then those of the widest.
+func (l *layout) narrowDown(columns []int, titles []string) {
 	last := len(columns) - 1
-	columns[last] = min(columns[last], max(l.width-sum(columns[:last]), narrow))
+	cut := func(i, most int) int {
+		if i < len(titles) && slices.Contains(names, titles[i]) {
+			return columns[i]
+		}
+		return min(columns[i], most)
+	}
+	line := func(most int) int {
+		n := -len(gap)
+		for i := range columns {
+			n += cut(i, most) + len(gap)
+		}
+		return n
+	}
+	columns[last] = cut(last, max(l.width-sum(columns[:last]), narrow))
 	most := l.width
-	for most > 1 && total(columns, most) > l.width {
+	for most > least && line(most) > l.width {
 		most--
 	}
 	for i := range columns {
-		columns[i] = min(columns[i], most)
+		columns[i] = cut(i, most)
 	}
 }
 
