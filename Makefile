@@ -332,6 +332,9 @@ bench: build bench-program ## Measure the gateway beside its peers and print rat
 	@$(BIN)/bench --hookgate $(BIN)/hookgate $(if $(BASELINE),--baseline '$(BASELINE)') $(BENCHFLAGS)
 performance: build bench-program $(BIN)/proxies/envoy ## Measure anew the tables and curves of docs/performance; takes half an hour
 	@scripts/performance $(BENCHFLAGS)
+performance-compare: ## Print how the bars of docs/performance differ from those of AGAINST, a tag or a commit
+	@mkdir -p $(BIN) && git show '$(AGAINST):docs/performance/README.md' >$(BIN)/performance-then.md
+	@cd tools && $(GO) run ./performance -against $(BIN)/performance-then.md -page $(CURDIR)/docs/performance/README.md
 bench-ratio: build bench-program ## Fail if calls take 15 % more CPU time, or come 15 % slower, than with the gateway of RATIO_AGAINST: the last release, or the commit before
 	@scripts/bench-ratio '$(RATIO_AGAINST)'
 # Measure on real API servers: 2,000 ExtensionConfigs of 10 handlers beside 20; then 2,000 machines of the infrastructure provider, also at rest (SCALEFLAGS="-rest 2m"), and those of Cluster API's in-memory provider

@@ -29,11 +29,37 @@ func main() {
 	from := flag.String("from", "", "`directory` of the measurements")
 	page := flag.String("page", "", "`file` whose tables are replaced")
 	pictures := flag.String("pictures", "", "`directory` of the curves")
+	against := flag.String("against", "", "another `page`, to print how the bars of both differ, and change nothing")
 	flag.Parse()
+	if *against != "" {
+		if err := compare(*against, *page); err != nil {
+			fmt.Fprintln(os.Stderr, "performance:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(*from, *page, *pictures); err != nil {
 		fmt.Fprintln(os.Stderr, "performance:", err)
 		os.Exit(1)
 	}
+}
+
+// compare prints how the bars of two pages differ.
+func compare(then, now string) error {
+	var pages [2]string
+	for i, name := range []string{then, now} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		pages[i] = string(text)
+	}
+	table, err := comparison(pages[0], pages[1])
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Print(table)
+	return err
 }
 
 func run(from, page, pictures string) error {
