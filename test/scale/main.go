@@ -18,6 +18,14 @@
 //     some, when the new process has looked at everything once. It goes through API server, watch, discovery of that one, and registry.
 //
 // The last line holds these against the bars that the project sets itself.
+//
+// With --clusters 5000,10000, it measures the state of so many Clusters instead. Each has moved in an ExtensionRollout, has
+// a place of a HookRule, and waits for another one:
+//
+//   - ready, resident, peak: as above, of a process that finds all of this when it starts;
+//   - hold: a call that a rule holds, on average, with eight callers;
+//   - /status, /, get holds: time and size of what people look at;
+//   - requests, watched, writes: what the API server does for the gateway in a minute at rest, less what it does without it.
 package main
 
 import (
@@ -70,7 +78,7 @@ func main() {
 // options are the flags.
 type options struct {
 	hookgate, assets, crds string
-	configs                []int
+	configs, clusters      []int
 	handlers, policies     int
 	changes                int
 	check                  bool
@@ -84,6 +92,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.assets, "assets", "", "`directory` with kube-apiserver and etcd")
 	flags.StringVar(&o.crds, "crds", filepath.Join("deploy", "crd"), "`directory` with the CustomResourceDefinitions")
 	configs := flags.String("configs", "20,2000", "`numbers` of ExtensionConfigs, the fewest first")
+	clusters := flags.String("clusters", "", "`numbers` of Clusters, the fewest first, such as 5000,10000: measure the state of "+
+		"these instead of ExtensionConfigs")
 	flags.IntVar(&o.handlers, "handlers", 10, "`number` of handlers of each")
 	flags.IntVar(&o.policies, "policies", 10, "one ExtensionPolicy for each `number` of ExtensionConfigs; 0 for none")
 	flags.IntVar(&o.changes, "changes", 15, "`number` of changes to measure")
@@ -97,17 +107,32 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if o.hookgate == "" || o.assets == "" || flags.NArg() > 0 {
 		return o, fmt.Errorf("%w: --hookgate and --assets are required, and there are no arguments", errUsage)
 	}
-	for text := range strings.SplitSeq(*configs, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return o, fmt.Errorf("%w: --configs: %q is not a number of ExtensionConfigs", errUsage, text)
+	var err error
+	if o.configs, err = numbers("--configs", *configs); err != nil {
+		return o, err
+	}
+	if *clusters != "" {
+		if o.clusters, err = numbers("--clusters", *clusters); err != nil {
+			return o, err
 		}
-		o.configs = append(o.configs, n)
 	}
 	if o.handlers < 1 || o.handlers > 512 || o.changes < 1 || o.policies < 0 || !slices.IsSorted(o.configs) {
 		return o, fmt.Errorf("%w: --handlers is 1 to 512, --changes 1 or more, --policies not negative, and --configs ascends", errUsage)
 	}
 	return o, nil
+}
+
+// numbers returns the numbers in a list.
+func numbers(name, list string) ([]int, error) {
+	var all []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%w: %s: %q is not a number", errUsage, name, text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -120,6 +145,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	if len(o.clusters) > 0 {
+		return runClusters(ctx, o, dir, stdout, stderr)
+	}
 	var rows []row
 	for _, n := range o.configs {
 		if _, err := fmt.Fprintf(stderr, "%d ExtensionConfigs of %d handlers …\n", n, o.handlers); err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,7 @@ const patience = 5 * time.Minute
 type fixture struct {
 	o          options
 	dir        string
+	config     *rest.Config
 	client     client.Client
 	kubeconfig string
 	pair       *devcert.Pair
@@ -49,23 +51,7 @@ type fixture struct {
 
 // measure starts an API server with n ExtensionConfigs, and a gateway twice.
 func measure(ctx context.Context, o options, dir string, n int) (r row, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return r, err
-	}
-	w := &fixture{o: o, dir: dir}
-	if w.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
-		return r, err
-	}
-	if err := w.pair.WriteDir(filepath.Join(dir, "certs")); err != nil {
-		return r, err
-	}
-	w.caller = &http.Client{Transport: &http.Transport{TLSClientConfig: w.pair.ClientTLS()}, Timeout: 30 * time.Second}
-	defer w.caller.CloseIdleConnections()
-	if err := w.startExtension(); err != nil {
-		return r, err
-	}
-	defer w.extension.Close()
-	stop, err := w.startCluster()
+	w, stop, err := start(o, dir)
 	if err != nil {
 		return r, err
 	}
@@ -119,6 +105,36 @@ func measure(ctx context.Context, o options, dir string, n int) (r row, err erro
 	}
 	r.peak = peak()
 	return r, nil
+}
+
+// start starts an API server and an extension, until stop is called.
+func start(o options, dir string) (w *fixture, stop func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	w = &fixture{o: o, dir: dir}
+	if w.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
+		return nil, nil, err
+	}
+	if err := w.pair.WriteDir(filepath.Join(dir, "certs")); err != nil {
+		return nil, nil, err
+	}
+	w.caller = &http.Client{
+		Transport: &http.Transport{TLSClientConfig: w.pair.ClientTLS(), MaxIdleConnsPerHost: callers}, Timeout: 30 * time.Second,
+	}
+	if err := w.startExtension(); err != nil {
+		return nil, nil, err
+	}
+	stopCluster, err := w.startCluster()
+	if err != nil {
+		w.extension.Close()
+		return nil, nil, err
+	}
+	return w, func() error {
+		w.caller.CloseIdleConnections()
+		w.extension.Close()
+		return stopCluster()
+	}, nil
 }
 
 // startExtension starts one server that is all extensions: each has its own path. Its handlers say what the settings of
@@ -178,6 +194,7 @@ func (w *fixture) startCluster() (stop func() error, err error) {
 		return nil, err
 	}
 	config.QPS = -1
+	w.config = config
 	if w.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
