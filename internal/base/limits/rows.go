@@ -64,7 +64,7 @@ func sizes() []Limit {
 		{"call", "the caller's name or the called path, in a text; a text in a log line", size(QuotedBytes) + "; " + size(LogTextBytes), cut, "", ""},
 		{"message", "message of the gRPC services for health and reflection, decompressed", size(SideMessageBytes), "the gRPC code Internal; for the reflection of an extension, " + badDiscovery, "", ""},
 		{"connection", "bytes outside bodies (headers, frames, TLS) that a caller sends over HTTP/2 or gRPC, or that a client sends to another address of the gateway", size(OverheadBytes) + ", and " + size(CallOverheadBytes) + " for each call, open or ended", "all connections of the address together may send " + size(OverheadBurst) + " more; then they are read at " + size(OverheadBytesPerSecond) + " per second; a connection that would wait more than " + long(OverheadWait) + " is closed, and that is logged", "", ""},
-		{"connection", "bytes that an extension sends over gRPC outside answers, where each byte from a health check counts as " + count(HealthOverhead), "as for callers; also, for a call that was given up, " + size(AbandonedBytes) + " of the answer", "the gateway reads as slowly as from callers, for all extensions together; then it closes the connection: `Unreachable`", "", ""},
+		{"connection", "bytes that an extension sends over gRPC outside answers, where each byte from a health check counts as " + count(HealthOverhead), "as for callers; after a call was given up, at most " + size(AbandonedBytes) + " of the answer", "the gateway reads as slowly as from callers, for all extensions together; then it closes the connection: `Unreachable`", "", ""},
 		{"connection", "bytes of a request that the gateway still reads after it has refused that request", size(LingerBytes), closed, "", ""},
 		{"extension", "`url`; `caBundle` as base64", size(URLBytes) + "; " + count(CABundleBytes) + " bytes", refused, "", ""},
 		{"extension", "text about a failure in the status", size(FailureBytes), cut, "", ""},
@@ -84,7 +84,7 @@ func sizes() []Limit {
 		{"command", "indented JSON and YAML", size(IndentedBytes), "JSON is printed as it came; YAML is refused", "", ""},
 		{"command", "cell of a table, except the last one of a row", size(CellBytes), cut, "", ""},
 		{"command", "field of a form of `hookgate dashboard`; output of an action there", size(DashboardFormBytes) + "; " + size(DashboardOutputBytes), "refused; the text is cut", "", ""},
-		{"command", "one file of a bug report; all statuses of single extensions in it; the whole report", size(ReportFileBytes) + "; " + size(ReportFileBytes) + "; " + size(ReportBytes), "the file is cut; further statuses are left out; the last files are cut", "", ""},
+		{"command", "one file of a bug report; the statuses of extensions in it, together; the whole report", size(ReportFileBytes) + "; " + size(ReportFileBytes) + "; " + size(ReportBytes), "the file is cut; further statuses are left out; the last files are cut", "", ""},
 	}
 }
 
@@ -279,7 +279,7 @@ func times() []Limit {
 		{"file", "reading a file or a directory", long(FileTimeout), "the last content stays in use", "", ""},
 		{"process", "writing the rest of a recording when the gateway stops; time between two attempts to create a file; time between two log lines about calls that were not recorded", long(RecordStop) + "; " + long(RecordRetry) + "; " + long(RecordLogInterval), "not recorded", "", ""},
 		{"process", "recording one handler; reading " + size(RecordBatchBytes) + " of the recording; time between two signs of life from the gateway", long(RecordStreamTime) + "; " + long(RecordStreamPatience) + "; " + long(RecordStreamBeat), "a longer time is refused; the connection is closed", "`--for`", ""},
-		{"command", "silence of a gateway that records one handler", long(RecordStreamSilence), "the command fails", "", ""},
+		{"command", "time without data from a gateway that records one handler", long(RecordStreamSilence), "the command fails", "", ""},
 		{"process", "a scrape of metrics, until the client has read it", long(ScrapeTimeout), closed, "", ""},
 		{"process", "reading a page, or a change of a page; age of the list of extensions on it", long(PageTimeout) + "; " + long(PageAge), "the connection is closed; the list is made again", "", ""},
 		{"process", "age of the objects of infrastructure on a page; reading them", long(InfrastructurePageAge) + "; " + long(InfrastructurePageTimeout), "the objects are read again; the page shows the problem", "", ""},

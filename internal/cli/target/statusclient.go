@@ -303,7 +303,7 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	}
 	if c.Base.Scheme == "https" && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return errors.New(WithHint(fmt.Sprintf("gateway %s: the server has no TLS", c.Name()),
-			fmt.Sprintf("Without TLS, that is %s http://%s.", c.options.flag(), c.Base.Host)))
+			fmt.Sprintf("Without TLS, use %s http://%s.", c.options.flag(), c.Base.Host)))
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Use --ca FILE with the CA certificates to verify the gateway with."

@@ -20,7 +20,7 @@ func Document(w io.Writer) error {
 				}
 				continue
 			}
-			_, err := fmt.Fprintf(w, "A %s from %s to %s can lose:\n\n```text\n", k.name, way[0], way[1])
+			_, err := fmt.Fprintf(w, "A %s that is converted from %s to %s can lose:\n\n```text\n", k.name, way[0], way[1])
 			if err != nil {
 				return err
 			}

@@ -183,7 +183,7 @@ func NewMetrics(
 		recorded: d.counter("hookgate_recording_calls_total",
 			"Calls to handlers that --record has written.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
-			"Calls to handlers that --record or hookgate record missed. reason is queue (calls come faster than "+
+			"Calls to handlers that --record or hookgate record could not record. reason is queue (calls come faster than "+
 				"they are written), memory (the budget is used up), too_large (the line is too long), write (the "+
 				"file cannot be written), form (the call cannot be written as JSON, or its secrets cannot be removed) "+
 				"or reader (hookgate record reads too slowly).",
