@@ -20,7 +20,7 @@ func TestUnknownCommands(t *testing.T) {
 		{[]string{"rolout", "undo"}, "unknown command \"rolout\", did you mean \"rollout\"?\nRun \"hookgate --help\""},
 		{[]string{"xyzzy"}, "unknown command \"xyzzy\"\nRun \"hookgate --help\""},
 		{[]string{"rollout", "aprove", "acme"}, "unknown command \"rollout aprove\", did you mean \"approve\"? Want adopt, approve, promote, pause, resume or undo\nRun \"hookgate rollout --help\""},
-		{[]string{"rollout", "abort", "acme"}, "say what to do: \"hookgate rollout pause\" stops further Clusters from moving, and "},
+		{[]string{"rollout", "abort", "acme", "--context", "management"}, "say what to do: \"hookgate rollout pause\" stops further Clusters from moving, and "},
 		{[]string{"rollout", "xyzzy"}, "unknown command \"rollout xyzzy\": want adopt, approve, promote, pause, resume or undo\nRun \"hookgate rollout --help\""},
 		{[]string{"job", "xyzzy"}, "unknown command \"job xyzzy\": want rerun or forget\nRun \"hookgate job --help\""},
 		{[]string{"rule", "rbca"}, "unknown command \"rule rbca\""},

@@ -61,7 +61,7 @@ func TestOnce(t *testing.T) {
 		`"retryAfterSeconds":30`,      // over HTTPS JSON
 		"waits for the annotation example.com/approved-by; ask the platform team", // the settings arrived
 		"is approved by zoe@example.com",                                          // over gRPC
-		`{"op":"add","path":"/spec/template/spec/customImage","value":"registry.example.com/node:v1.34.0"}`,
+		`add /spec/template/spec/customImage "registry.example.com/node:v1.34.0"`,
 		"- name: nodeImage\n", // variables
 		"error kind UnknownHandler",
 	} {

@@ -174,14 +174,14 @@ func TestUndoInADirectory(t *testing.T) {
 
 func TestRolloutInADirectoryRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, command, want string }{
-		"no rollout":   {rolloutManifestText, "abort acne", `there is no ExtensionRollout "acne" in `},
-		"not YAML":     {rolloutManifestText + "---\n[", "abort acne", "as far as it can be read: "},
-		"twice":        {rolloutManifestText + "---\n" + rolloutManifestText, "abort acme", "delete one of them"},
-		"flow style":   {"{apiVersion: hookgate.dev/v1alpha1, kind: ExtensionRollout, metadata: {name: acme}, spec: {stable: acme, candidate: acme-v7}}", "abort acme", "edit it by hand"},
+		"no rollout":   {rolloutManifestText, "pause acne", `there is no ExtensionRollout "acne" in `},
+		"not YAML":     {rolloutManifestText + "---\n[", "pause acne", "as far as it can be read: "},
+		"twice":        {rolloutManifestText + "---\n" + rolloutManifestText, "pause acme", "delete one of them"},
+		"flow style":   {"{apiVersion: hookgate.dev/v1alpha1, kind: ExtensionRollout, metadata: {name: acme}, spec: {stable: acme, candidate: acme-v7}}", "pause acme", "edit it by hand"},
 		"no candidate": {strings.Replace(rolloutManifestText, "  candidate: acme-v7\n", "", 1), "promote acme", "has no candidate"},
 		"not compared": {rolloutManifestText, "approve acme --yes --cluster team-a/none", "Cluster team-a/none has not been compared with acme-v7: wait until Cluster API"},
 		"no compare":   {strings.Replace(rolloutManifestText, "  compare: true\n", "", 1), "approve acme --yes --cluster team-a/none", "acme-v7: set spec.compare, and wait until Cluster API"},
-		"cluster too":  {rolloutManifestText, "abort acme --context management", "leave one of them out"},
+		"cluster too":  {rolloutManifestText, "pause acme --context management", "leave one of them out"},
 	} {
 		d := newRolloutDir(t, tt.text)
 		if got := d.run("", tt.command); !strings.Contains(got, tt.want) {

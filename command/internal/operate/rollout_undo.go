@@ -30,7 +30,7 @@ func newRolloutPauseCommand() *cobra.Command {
 // newRolloutAbortCommand returns a command that refuses: other tools move back what has moved by this word.
 func newRolloutAbortCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "abort", Hidden: true,
+		Use: "abort", Hidden: true, DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
 			return cmdline.Usagef("say what to do: \"hookgate rollout pause\" stops further Clusters from moving, and " +
 				"\"hookgate rollout undo\" moves those back that have moved")
