@@ -67,11 +67,11 @@ func warningsOf(s *registry.Snapshot, c *registry.Chain) []string {
 	var warnings []string
 	if _, err := s.StepsOf(c); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			warnings = append(warnings, "spec."+line+"; calls of the chain fail meanwhile")
+			warnings = append(warnings, line+"; calls of the chain fail meanwhile")
 		}
 	}
 	if more := len(warnings) - limits.Problems; more > 0 {
-		warnings = append(warnings[:limits.Problems], fmt.Sprintf("spec.steps: %d more cannot be called", more))
+		warnings = append(warnings[:limits.Problems], fmt.Sprintf("%d more steps cannot be called", more))
 	}
 	return warnings
 }

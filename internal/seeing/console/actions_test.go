@@ -56,7 +56,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("a button without a dashboard:\n%s", body)
 	}
 
-	body, csp := seenWith(t, h, "/", "4711 approve promote abort undo lift")
+	body, csp := seenWith(t, h, "/", "4711 approve promote pause undo lift")
 	for _, want := range []string{
 		`<form class="act" method="get" action="http://127.0.0.1:4711/approve"><input type="hidden" name="rollout" value="acme"><input type="hidden" name="cluster" value="team-a/prod">`,
 		`type="submit" aria-label="Approve Cluster team-a/prod of rollout acme">Approve</button>`,

@@ -63,9 +63,9 @@ func TestRefusalsOfHandlerChains(t *testing.T) {
 	}
 	checkAdmissions(t, h, OwnPath(handlerchain.Kind), map[string]admitted[*v1alpha1.HandlerChain]{
 		"its step is registered":                       {nil, good, "", nil},
-		"a step that is not yet":                       {nil, chain("c", "GeneratePatches", "a.acme", "z.acme"), "", []string{`spec.steps[1]: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
-		"an update to one":                             {good, chain("c", "GeneratePatches", "z.acme"), "", []string{`spec.steps[0]: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
-		"a step of another hook":                       {nil, chain("c", "ValidateTopology", "a.acme"), "", []string{`spec.steps[0]: handler "a.acme" serves the hook GeneratePatches, not ValidateTopology; calls of the chain fail meanwhile`}},
+		"a step that is not yet":                       {nil, chain("c", "GeneratePatches", "a.acme", "z.acme"), "", []string{`step 2: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
+		"an update to one":                             {good, chain("c", "GeneratePatches", "z.acme"), "", []string{`step 1: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
+		"a step of another hook":                       {nil, chain("c", "ValidateTopology", "a.acme"), "", []string{`step 1: handler "a.acme" serves the hook GeneratePatches, not ValidateTopology; calls of the chain fail meanwhile`}},
 		"a chain as a step":                            {nil, chain("c", "GeneratePatches", "of"), refused("c", `spec.steps[0].handler: Invalid value: "of": must be the registered name of a handler`), nil},
 		"the name of an ExtensionConfig":               {nil, chain("acme", "GeneratePatches", "a.acme"), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme", too: choose another name`), nil},
 		"the label of a handler":                       {nil, chain("a--acme", "GeneratePatches", "a.acme"), refused("a--acme", `metadata.name: Invalid value: "a--acme": is the label of handler "a.acme", too`), nil},
