@@ -22,8 +22,8 @@ const (
 	least = 8
 )
 
-// names are the titles of columns with names. Readers copy them: they are not cut, even if lines are longer than those of
-// the terminal.
+// names are the titles of columns with names. Readers copy them: they are not cut, even if a line is then longer than
+// one of the terminal.
 var names = []string{"NAMESPACE", "NAME", "CLUSTER", "HANDLER", "HOOK"}
 
 // layout writes rows in columns.
@@ -206,8 +206,8 @@ func (l *layout) moved(rows []row, titles []string) []row {
 	return below
 }
 
-// narrowDown reduces the widths of columns, but for those of names, until lines fit the terminal: first that of the last
-// one, and then those of the widest.
+// narrowDown reduces the widths of columns, but for those of names, until lines fit the terminal: first that of the
+// last one, and then those of the widest.
 func (l *layout) narrowDown(columns []int, titles []string) {
 	last := len(columns) - 1
 	cut := func(i, most int) int {
