@@ -196,7 +196,7 @@ func known(body []byte, n int) error {
 		places += len(g.Rules[i].Places) + g.Rules[i].MissedPlaces
 	}
 	if uint64(len(g.Holds))+g.MissedHolds != uint64(n) || len(g.Rollouts) != 1 || g.Rollouts[0].Moved != n || places != n {
-		return fmt.Errorf("the gateway knows %d holds, %d places and the rollouts %+v, want %d of each", len(g.Holds), places, g.Rollouts, n)
+		return fmt.Errorf("the gateway knows %d holds, %d places and %d rollouts, want %d of each Cluster", len(g.Holds), places, len(g.Rollouts), n)
 	}
 	return nil
 }
@@ -309,7 +309,7 @@ func (w *fixture) createCluster(ctx context.Context, i int) error {
 		Cluster: &v1alpha1.RolloutCluster{Namespace: "default", Name: name},
 	}
 	place := &v1alpha1.ClusterRecord{ObjectMeta: *owned.DeepCopy()}
-	place.Name = ruleOf(i) + "." + name
+	place.Name, place.Labels = ruleOf(i)+"."+name, map[string]string{"hookgate.dev/hook-rule": ruleOf(i)}
 	place.Spec = v1alpha1.ClusterRecordSpec{ClusterName: name, Place: &v1alpha1.ClusterPlace{
 		Rule: ruleOf(i), TopologyVersion: "v1.34.0", Since: metav1.Now(),
 	}}
