@@ -169,6 +169,9 @@ func TestHub(t *testing.T) {
 			for _, o := range objects {
 				callLocally(o.Object, "https://127.0.0.1:"+webhookPort, certs.CAPEM)
 				s.apply(t, marshal(t, o.Object))
+				if o.GetName() == "hookjobs.hookgate.dev" && !h.readOnly {
+					s.refusedJob(t)
+				}
 			}
 			roles, bindings := rolesOf(objects)
 			rights.Await(t, s.Config, roles, bindings, namespace, "hookgate")
@@ -596,6 +599,14 @@ func (s *server) block(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
 			return slices.ContainsFunc(requests, func(r rights.Request) bool { return r.User == account && r.Resource == c.resource })
 		})
 	}
+}
+
+// refusedJob creates a HookJob, before a webhook would refuse it. The gateway runs no Jobs, and says so.
+func (s *server) refusedJob(t *testing.T) {
+	t.Helper()
+	manifest := []byte("apiVersion: hookgate.dev/v1alpha1\nkind: HookJob\nmetadata: {name: old}\nspec: {hook: AfterClusterUpgrade, " +
+		"jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a:v1}]}}}}}\n")
+	eventually(t, "the API server serves HookJobs", func() bool { return kubectlApply(s.admin, manifest) == "" })
 }
 
 // auditRule asks the rule, which only audits, and waits for its event.
