@@ -81,8 +81,8 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 		Long: "List the " + kind.kind + "s of a management cluster: their state and since when, what each waits\n" +
 			"for, and the hook whose last call failed. INSTANCES shows how many instances exist according\n" +
 			"to the extension's last answers and, after the slash, how many there are according to the\n" +
-			"objects in the cluster. If the desired number of instances of a pool differs from the latter, it\n" +
-			"follows in parentheses.",
+			"objects in the cluster. For a pool, the desired number of instances follows in\n" +
+			"parentheses, if it is not the number of objects.",
 		Example: "  hookgate get " + kind.plural + "\n" +
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",
 		Args: func(_ *cobra.Command, args []string) error {

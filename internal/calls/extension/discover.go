@@ -216,8 +216,8 @@ func skipReason(c *catalog.Catalog, asked *catalog.Hook, gvh hook.GroupVersionHo
 	case known.Singleton():
 		return fmt.Sprintf("hook %s has no handlers", quote(gvh.String()))
 	case known.Group != asked.Group:
-		return fmt.Sprintf("hook %s does not belong to the group of %s: remove it from this answer",
-			quote(gvh.String()), asked.Hook)
+		return fmt.Sprintf("hook %s does not belong to the group of %s: remove the handler from the answer to %s",
+			quote(gvh.String()), asked.Hook, asked.Hook)
 	}
 	return ""
 }

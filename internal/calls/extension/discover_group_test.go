@@ -143,8 +143,8 @@ func TestDiscoverGroups(t *testing.T) {
 			second: answer(infrastructureDiscoveryJSON(handlerJSON("w", "BeforeClusterDelete", ""), infrastructureJSON("dm", "DeleteMachine", ""), infrastructureJSON("x", "DiscoverInfrastructure", ""))),
 			want: []string{
 				both[0], v,
-				`skipped rm: hook "infrastructure.hookgate.dev/v1alpha1/ReconcileMachine" does not belong to the group of Discovery: remove it from this answer`,
-				`skipped w: hook "hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterDelete" does not belong to the group of DiscoverInfrastructure: remove it from this answer`,
+				`skipped rm: hook "infrastructure.hookgate.dev/v1alpha1/ReconcileMachine" does not belong to the group of Discovery: remove the handler from the answer to Discovery`,
+				`skipped w: hook "hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterDelete" does not belong to the group of DiscoverInfrastructure: remove the handler from the answer to DiscoverInfrastructure`,
 				`skipped x: hook "infrastructure.hookgate.dev/v1alpha1/DiscoverInfrastructure" has no handlers`,
 			},
 		},

@@ -204,8 +204,8 @@ func TestJudge(t *testing.T) {
 		},
 		"InfrastructureInDiscovery": {
 			reason: "Cluster API refuses a Discovery with a handler of infrastructure", targets: []string{"cluster-api=v1.14.0"}, hooks: testHooks,
-			handlers: []Handler{{Name: "machines", Useless: "hook does not belong to the group of Discovery: remove it from this answer"}}, want: []string{"break hook-unknown machines"},
-			problem: "hook does not belong to the group of Discovery: remove it from this answer",
+			handlers: []Handler{{Name: "machines", Useless: "hook does not belong to the group of Discovery: remove the handler from the answer to Discovery"}}, want: []string{"break hook-unknown machines"},
+			problem: "hook does not belong to the group of Discovery: remove the handler from the answer to Discovery",
 		},
 		"UnknownHook": {
 			reason: "a hook of a newer extension", targets: []string{"cluster-api=v1.14.0"},
