@@ -46,6 +46,7 @@ func (d *Dispatcher) callUnordered(
 			first = i
 		default:
 			wg.Go(func() {
+				growStack(0)
 				answers[i].Response, answers[i].Err = d.call(ctx, r, t)
 			})
 		}
@@ -54,4 +55,14 @@ func (d *Dispatcher) callUnordered(
 		answers[first].Response, answers[first].Err = d.call(ctx, r, targets[first])
 	}
 	wg.Wait()
+}
+
+// growStack makes room for a whole call on the stack of a goroutine that has just begun: over HTTP/2, each call has its
+// own, and so has each handler of a call to many. Otherwise the stack is copied, frame by frame, each time that it
+// doubles from its 2 KiB, which takes 8 % of the CPU time of a call of 4 KB, and a third of that of five HookRules.
+//
+//go:noinline
+func growStack(i int) byte {
+	var room [16 << 10]byte
+	return room[i]
 }
