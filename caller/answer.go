@@ -88,7 +88,7 @@ func Object(object any) (*hooksv1alpha1.RawExtension, error) {
 	}
 	_, _ = json.Unmarshal(members["apiVersion"], &apiVersion), json.Unmarshal(members["kind"], &kind)
 	if apiVersion == "" || kind == "" {
-		return nil, fmt.Errorf("object %T has no apiVersion and kind: set its TypeMeta", object)
+		return nil, fmt.Errorf("object %T needs apiVersion and kind: set its TypeMeta", object)
 	}
 	delete(members, "status")
 	if members["metadata"], err = withoutBookkeeping(members["metadata"]); err != nil {

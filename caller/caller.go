@@ -118,7 +118,7 @@ func New(config Config) (*Client, error) {
 	case err != nil:
 		return nil, fmt.Errorf("gateway %q: %w", c.name, err)
 	case e.IsGRPC() && e.Network == "tcp" && e.Port == "":
-		return nil, fmt.Errorf("gateway %q: must have a port: %s://%s:9090", c.name, e.Scheme, e.Host)
+		return nil, fmt.Errorf("gateway %q: must have a port, as in %s://%s:9090", c.name, e.Scheme, e.Host)
 	case !e.HasTLS() && !e.IsLocal():
 		return nil, fmt.Errorf("gateway %q: must be on loopback, because %s:// has no TLS; use grpcs://%s",
 			c.name, e.Scheme, e.Authority)

@@ -107,7 +107,7 @@ func ClusterAPIReleaseOf(version string) (*ClusterAPIRelease, error) {
 		names[i] = r.Name
 	}
 	next := clusterAPIRelease(announcedClusterAPI)
-	known := strings.Join(names, ", ") + ", and as announced " + next.Name
+	known := strings.Join(names, ", ") + ", and " + next.Name + " (announced)"
 	v, err := semver.ParseTolerant(version)
 	if err != nil || strings.Count(version, ".") == 0 {
 		return nil, fmt.Errorf("%q is not a version; the known releases of Cluster API are %s", version, known)

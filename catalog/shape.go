@@ -40,7 +40,7 @@ func checkShape(h *Hook, m protoreflect.MethodDescriptor) error {
 	}
 	request, response := m.Input().Fields(), m.Output().Fields()
 	if fd := request.ByName("handler"); fd == nil && !h.Singleton() || fd != nil && !isText(fd) {
-		errs = append(errs, fmt.Errorf("message %s: a request must have the field string "+
+		errs = append(errs, fmt.Errorf("message %s: a request must have the string field "+
 			"handler", m.Input().FullName()))
 	}
 	if fd := request.ByName("settings"); fd != nil && !isTextMap(fd) {
@@ -82,7 +82,7 @@ func checkMessage(d protoreflect.MessageDescriptor, seen map[protoreflect.FullNa
 		members++
 		name := strings.ToLower(strings.ToUpper(fd.JSONName())) // ſ is s in upper case only
 		if other, ok := names[name]; ok {
-			errs = append(errs, fmt.Errorf("field %s: its name in JSON differs from that of %s only in case",
+			errs = append(errs, fmt.Errorf("field %s: its JSON name and the JSON name of %s differ only in case",
 				fd.FullName(), other))
 		}
 		names[name] = fd.Name()

@@ -120,8 +120,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		Use:   "hookgate",
 		Short: "The gateway between the Cluster API runtime and its Runtime Extensions",
 		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API, and of any other client that speaks\n" +
-			"HTTPS JSON or gRPC. Every flag can also be set by an environment variable:\n" +
-			"--http-address by HOOKGATE_HTTP_ADDRESS.",
+			"HTTPS JSON or gRPC. Every flag can also be set by an environment variable, for example\n" +
+			"HOOKGATE_HTTP_ADDRESS for --http-address.",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },

@@ -44,9 +44,9 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 	cmd := &cobra.Command{
 		Use:   "machines",
 		Short: "Call the hooks of single Machines, without serving hooks",
-		Long: "Call the hooks of the group hooks.machines.hookgate.dev, each of which is about a single\n" +
-			"Machine, for the Machines of a cluster: before a Machine is drained and terminated, once it has\n" +
-			"been provisioned, and to remediate it. The command does the same as \"hookgate serve --machines\",\n" +
+		Long: "For each Machine of a cluster, call the hooks of the group hooks.machines.hookgate.dev that are\n" +
+			"about a single Machine: before the Machine is drained and terminated, once it has been\n" +
+			"provisioned, and to remediate it. The command does the same as \"hookgate serve --machines\",\n" +
 			"but without the addresses for callers. It reads ExtensionConfigs, and discovers the\n" +
 			"handlers of their extensions; with --read-only, it uses the handlers that another gateway has\n" +
 			"discovered. It runs until SIGTERM or Ctrl-C. If you run several replicas, only one is active at a time.\n\n" +

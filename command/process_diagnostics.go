@@ -51,8 +51,8 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
 		"serve --diagnostics-address in plain HTTP to everyone, on any address")
 	f.StringVar(&o.health, "health-addr", "",
-		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
-			"--diagnostics-address serves them, too; if empty, there is no such address")
+		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate, in "+
+			"addition to --diagnostics-address; if empty, only --diagnostics-address serves them")
 	f.StringVar(&o.profiler, "profiler-address", "",
 		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; if empty, the "+
 			"profiler is off")
@@ -61,9 +61,9 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 // addPageFlags adds the flags of a process whose diagnostics have the page about the extensions.
 func (o *diagnosticsOptions) addPageFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.ui, "ui", true,
-		"serve a page about the extensions at / of --diagnostics-address, to clients that may read the metrics")
+		"serve a page about the extensions, at / of --diagnostics-address, to clients that may read the metrics")
 	f.StringVar(&o.uiLink, "ui-dashboard", "",
-		"URL of a dashboard of the metrics, such as Grafana's, to which the page of --ui links")
+		"URL of a dashboard of the metrics, for example in Grafana; the page of --ui links to it")
 }
 
 // diagnosticsHandlers is what the address of diagnostics serves. page is nil without --ui.

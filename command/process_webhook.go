@@ -86,8 +86,8 @@ func (o *webhookOptions) listenWith(
 	})
 	if err := server.Listen(ctx); err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("listen on port %d: the port is in use: stop the program that has it, or choose "+
-				"another with --webhook-port", o.port)
+			return nil, fmt.Errorf("listen on port %d: the port is in use: stop the program that uses it, or "+
+				"choose another port with --webhook-port", o.port)
 		}
 		return nil, fmt.Errorf("listen on port %d (--webhook-port): %w", o.port, err)
 	}

@@ -102,18 +102,18 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"make and renew certificates without cert-manager, in Secrets of the gateway's namespace, and write "+
 			"them to --cert-dir and --webhook-cert-dir; \""+selfServers+"\" makes the gateway's own "+
 			"certificates and sets the caBundle of its webhooks; \""+selfCallers+"\" also makes the CA and "+
-			"the certificates of callers; without \""+selfCallers+"\", you put that CA into the Secret "+
+			"the certificates of callers; without \""+selfCallers+"\", you put the CA of callers into the Secret "+
 			"hookgate-callers-ca")
 	f.DurationVar(&o.resync, "resync", time.Minute,
 		"how often the handlers of extensions are discovered again; 5s by default with --sidecar")
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.DurationVar(&o.callerAge, "caller-connection-max-age", limits.DefaultCallerConnectionAge,
-		"how long a connection of a caller is used for new calls, give or take a tenth, so that the calls of one "+
-			"that keeps its connection, as Cluster API does, reach all replicas; 0 means for ever")
+		"how long a connection of a caller is used for new calls, give or take a tenth, so that the calls of a "+
+			"caller that keeps its connection, such as Cluster API, reach all replicas; 0 means for ever")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
 		"call extensions over HTTP/2 if they speak it; by default, HTTP/2 is used only for extensions without "+
-			"HTTP/1.1, because these calls are faster over HTTP/1.1")
+			"HTTP/1.1, because calls are faster over HTTP/1.1")
 	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
 		"the only hosts that the gateway may call: host names, suffixes of host names such as .svc, addresses, "+
 			"networks such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for "+
@@ -121,7 +121,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 			"allowed, except for link-local and multicast addresses, which are never called")
 	f.StringVar(&o.gatewayID, "gateway-id", "",
 		"id by which the gateway recognizes calls and handlers that come back to it; all replicas of a gateway "+
-			"must have the same id, and each other gateway a different one; by default, replicas that share a Lease "+
+			"must have the same id, and different gateways must have different ids; by default, replicas that share a Lease "+
 			"share an id, and any other process has an id of its own")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has begun to fail, so that load balancers notice")

@@ -35,10 +35,10 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 			"call; reloaded when it changes")
 	f.StringSliceVar(&o.names, "allowed-client-names", nil,
 		"names of client certificates that may call every hook: a common name, or a DNS name or URI of the subject "+
-			"alternative names; by default, without --callers, all that ca.crt in --cert-dir has signed")
+			"alternative names; by default, without --callers, all certificates that ca.crt in --cert-dir has signed")
 	f.BoolVar(&o.tokens, "kubernetes-tokens", false,
-		"accept bearer tokens of the cluster of the ExtensionConfigs, such as service account tokens, if that "+
-			"cluster allows the user to post to the path of the hook")
+		"accept bearer tokens, such as service account tokens, of the cluster that has the ExtensionConfigs, if "+
+			"that cluster allows the token's user to post to the path of the hook")
 	f.StringSliceVar(&o.audiences, "kubernetes-token-audiences", nil,
 		"audiences to accept: a token must have one of them; by default, tokens must be for the API server")
 	f.IntVar(&o.limits.Rate, "max-calls-per-second", limits.CallerRate,

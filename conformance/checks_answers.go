@@ -16,8 +16,8 @@ const slow = 2 * time.Second
 var answerChecks = []Check{
 	{
 		ID: "answers.valid", Level: Must,
-		Rule: "An announced handler answers a realistic request of its hook with an answer of that hook, " +
-			"of at most 20 MiB, which is the gateway's limit: Cluster API has none.",
+		Rule: "An announced handler answers a realistic request of its hook with an answer of that hook. " +
+			"The answer has at most 20 MiB: this is the gateway's limit, and Cluster API has no limit.",
 		Source: runtimeClient + "httpCall; docs/limits.md",
 		run: eachBase(func(h *handler, x *exchange) string {
 			switch {
@@ -55,7 +55,7 @@ var answerChecks = []Check{
 				}
 				// A first call may be slow because the extension warms up.
 				if again := s.ask(ctx, h, s.request(h)); again.took > most {
-					return fmt.Sprintf("it took %s (the first call: %s) of a timeout of %s",
+					return fmt.Sprintf("the second call took %s (the first call: %s), and the timeout is %s",
 						again.took.Round(100*time.Millisecond), x.took.Round(100*time.Millisecond), h.timeout)
 				}
 				return ""
@@ -64,8 +64,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.kind", Level: Must, Protocol: REST,
-		Rule: "kind and apiVersion of an answer, if present, are those of the hook's answer: the gateway refuses others, " +
-			"and Cluster API ignores them.",
+		Rule: "kind and apiVersion of an answer, if present, are correct for the hook: the gateway refuses wrong values, " +
+			"but Cluster API ignores them.",
 		Source: hookTypes + "common_types.go, CommonResponse; " + runtimeClient + "httpCall",
 		run: eachBase(func(h *handler, x *exchange) string {
 			if x.parsed == nil {
@@ -83,8 +83,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.members", Level: Must,
-		Rule: "No member of an answer, or of Discovery, is a misspelt member of the hook: for example, " +
-			"retry_after_seconds is ignored, and the caller does not wait.",
+		Rule: "No answer, of a hook or of Discovery, has a member whose name is misspelt: for example, " +
+			"retry_after_seconds is ignored, so the caller does not wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
@@ -130,7 +130,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.retry-allowed", Level: Should,
-		Rule:   "retryAfterSeconds is only in answers of hooks that can block: callers ignore it in others.",
+		Rule:   "Only answers of hooks that can block have retryAfterSeconds: callers ignore it in other answers.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: eachBase(func(h *handler, x *exchange) string {
 			if x.parsed != nil && x.parsed.RetryAfterSeconds != 0 && !h.hook.Blocking {

@@ -79,7 +79,7 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.pairs", Level: Must,
-		Rule: "An extension that makes clusters, machines or pools deletes them, too, and there are handlers of " +
+		Rule: "An extension that makes clusters, machines or pools also has handlers to delete them. It has handlers of " +
 			"machines or of pools.",
 		Source: infrastructureContract + "machine.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
@@ -129,8 +129,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.capacities", Level: Must,
-		Rule: "Announced capacities of machines are resources with quantities of Kubernetes, architectures or " +
-			"operating systems. At most 500 are announced, with 256 KiB in all; otherwise, none of them is used.",
+		Rule: "An announced capacity of machines has quantities of Kubernetes resources, an architecture or an " +
+			"operating system. At most 500 capacities are announced, with 256 KiB in all; otherwise, none of them is used.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: ofProvider(func(p *provider, v *verdict) {
 			if list, ok := p.capacities(v); ok {
@@ -142,8 +142,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
-		Rule: "Each announced capacity matches some machines: its parameters are in the schema of machines, and " +
-			"every earlier capacity has parameters, which differ from its own.",
+		Rule: "Each announced capacity matches some machines: the schema of machines allows its parameters. All " +
+			"earlier capacities have parameters, which are different from the parameters of this capacity.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {
@@ -155,10 +155,10 @@ var infrastructureChecks = []Check{
 	},
 	ofTrial(checkGone, "Deleting something that never existed answers Gone.", "common.proto, DeletionState"),
 	ofTrial(checkReady, "A requested cluster, machine and pool become Ready.", "common.proto, Phase"),
-	ofTrial(checkStates, "An answer with status Success has a phase or state, and Failed has a reason.",
+	ofTrial(checkStates, "An answer with status Success has a phase or state. An answer with phase Failed has a reason.",
 		"common.proto, Phase"),
 	ofTrial(checkSame, "The same request, made again, gets the same answer, and changes nothing.", "common.proto"),
-	ofTrial(checkSole, "Requests with the same external ID never make two machines, even at the same time.",
+	ofTrial(checkSole, "Requests with the same external ID, even concurrent ones, never make two machines.",
 		"common.proto, Subject"),
 	ofTrial(checkProviderIDs, "A machine that is Ready has a provider ID with the announced prefix.", "machine.proto"),
 	ofTrial(checkAddresses, "An address of a machine has a type of Cluster API: Hostname, ExternalIP, InternalIP, "+
@@ -166,10 +166,10 @@ var infrastructureChecks = []Check{
 	ofTrial(checkLists, "Lists of instances are complete: instanceCount is their number, and names and provider IDs "+
 		"occur once.", "machine_pool.proto"),
 	ofTrial(checkRemove, "The machines named in remove are deleted, and no others.", "machine_pool.proto"),
-	ofTrial(checkSecrets, "Credentials do not occur in answers, such as in messages, conditions and outputs.",
+	ofTrial(checkSecrets, "Answers contain no credentials, for example in messages, conditions or outputs.",
 		"common.proto, Subject"),
-	ofTrial(checkAgain, "A machine that is gone after it was recorded with a provider ID is Failed with the "+
-		"reason InstanceGone, and is not made again.", "machine.proto"),
+	ofTrial(checkAgain, "If a machine is gone after its provider ID was recorded, the answer is Failed with the "+
+		"reason InstanceGone, and the machine is not made again.", "machine.proto"),
 	ofTrial(checkDeleted, "A deleted object becomes Gone, stays so, and no longer exists.",
 		"common.proto, DeletionState"),
 }

@@ -56,7 +56,7 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.desired", Level: Should,
-		Rule: "A patch that changes an object makes exactly the desired object of it. If the result differs, " +
+		Rule: "A patch that changes an object turns it into exactly the desired object. If the result differs, " +
 			"Cluster API cannot update the machine in place.",
 		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, " +
 			"matchesMachine",
@@ -77,7 +77,7 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.update-failure", Level: Should,
-		Rule: "UpdateMachine answers either Failure or retryAfterSeconds: the update has failed, or it " +
+		Rule: "UpdateMachine does not answer both Failure and retryAfterSeconds: the update either has failed or " +
 			"goes on.",
 		Source: inPlaceBook + "UpdateMachine",
 		run: func(ctx context.Context, s *session, v *verdict) {

@@ -92,7 +92,7 @@ var patchChecks = []Check{
 	{
 		ID: "patches.idempotent", Level: Should,
 		Rule: "Patches do not change templates that are already patched. Cluster API always sends the unpatched " +
-			"templates of the class, so patches that append work, too.",
+			"templates of the class, so a patch that appends also works.",
 		Source: topologyBook + "Patch extension guidelines: Idempotence",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches") {

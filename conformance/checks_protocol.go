@@ -55,8 +55,8 @@ var protocolChecks = []Check{
 	},
 	{
 		ID: "protocol.health", Level: Should, Protocol: GRPC,
-		Rule: "The standard health service reports that the server is serving: the gateway skips servers " +
-			"that are not.",
+		Rule: "The standard health service reports that the server is serving: the gateway skips all " +
+			"other servers.",
 		Source: "gRPC, health-checking.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			t, ok := s.transport.(*clientTransport)

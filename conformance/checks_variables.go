@@ -18,8 +18,8 @@ const maxVariables = 1000
 var variableChecks = []Check{
 	{
 		ID: "variables.names", Level: Must,
-		Rule: "There are at most 1000 variables, with names of up to 256 characters, no two the same, none " +
-			"\"builtin\", and none with a dot.",
+		Rule: "There are at most 1000 variables. Their names differ, have at most 256 characters, contain no dot, " +
+			"and are not \"builtin\".",
 		Source: classRules + "validateClusterClassVariableName; " + classTypes + "ClusterClassStatusVariable",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			seen := map[*exchange]map[string]bool{}

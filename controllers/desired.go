@@ -163,7 +163,7 @@ func (o *observation) withheldMessage() string {
 	for i, h := range o.withheld {
 		names[i] = fmt.Sprintf("%s (%s)", h.Name, h.Hook.Hook)
 	}
-	return fmt.Sprintf("not served, because spec.hooks of %s does not list the hooks of these handlers: %s",
+	return fmt.Sprintf("these handlers are not served, because spec.hooks of %s does not list their hooks: %s",
 		o.policy, text.Join(names, ", ", maxListed))
 }
 

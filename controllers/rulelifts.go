@@ -72,12 +72,12 @@ func (p *rulePlaces) record(ctx context.Context, recorder events.EventRecorder) 
 func (l *lift) said(setBy, message string) (*corev1.ObjectReference, string) {
 	by := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: hookrule.Kind, Name: l.rule}
 	if l.rule != "" {
-		return by, fmt.Sprintf("The Cluster goes on although HookRule %q holds it, because of the annotation "+
+		return by, fmt.Sprintf("HookRule %q holds the Cluster, but the Cluster goes on because of the annotation "+
 			"%s%s; the rule says: %s",
 			l.rule, v1alpha1.SkipHoldAnnotation, setBy, message)
 	}
 	by.Kind, by.Name = extensionpolicy.Kind, l.policy
-	return by, fmt.Sprintf("The Cluster goes on although handler %q holds it, because of spec.liftedHolds of "+
+	return by, fmt.Sprintf("Handler %q holds the Cluster, but the Cluster goes on because of spec.liftedHolds of "+
 		"ExtensionPolicy %q; the handler says: %s", l.handler, l.policy, message)
 }
 

@@ -92,7 +92,8 @@ func stopped(step selection.Target, waiting []selection.Target) string {
 	for i, t := range waiting {
 		names[i] = strconv.Quote(t.Seen())
 	}
-	return fmt.Sprintf("not called while handler %q holds: %s", step.Seen(), text.Join(names, ", ", selection.MaxNames))
+	return fmt.Sprintf("these handlers are not called while handler %q holds: %s", step.Seen(),
+		text.Join(names, ", ", selection.MaxNames))
 }
 
 // stepAnswer returns the answer of a step. ended is the answer of the whole chain, if it is one: a Failure.

@@ -89,8 +89,8 @@ func (n *namesakes) judge(caller string, of subject.Identity, now time.Time, kee
 			}
 			return hook.Errorf(hook.Ambiguous, "Cluster %q: another management cluster has a Cluster of this namespace and "+
 				"name: use one gateway for each management cluster", key).
-				WithCause(fmt.Errorf("%s: called about UID %q by %q, and before about %q by %q", why, of.UID, caller,
-					c.uid, c.callers))
+				WithCause(fmt.Errorf("%s: this call is about UID %q, from %q; earlier calls were about UID %q, from %q", why,
+					of.UID, caller, c.uid, c.callers))
 		}
 	}
 	if !keep || of.UID == "" || of.Gone {

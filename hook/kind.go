@@ -59,8 +59,9 @@ var kinds = [...]struct {
 	UnknownHook: {"UnknownHook", false, http.StatusNotFound, codes.NotFound,
 		"There is no such hook, or the path is wrong."},
 	UnknownHandler: {"UnknownHandler", false, http.StatusNotFound, codes.NotFound,
-		"There is no such handler, it belongs to another hook, or the request does not match the namespaceSelector " +
-			"of its ExtensionConfig, or the objectSelector or matchConditions of its ExtensionPolicy."},
+		"There is no such handler, or it belongs to another hook. Or the request does not match the " +
+			"namespaceSelector of the handler's ExtensionConfig, or the objectSelector or matchConditions of the " +
+			"handler's ExtensionPolicy."},
 	Ambiguous: {"Ambiguous", false, http.StatusConflict, codes.FailedPrecondition,
 		"Several handlers match a hook whose answers cannot be merged. The text lists the handlers: name one of " +
 			"them. Or two management clusters call about Clusters of the same namespace and name: use one gateway for " +
@@ -71,13 +72,14 @@ var kinds = [...]struct {
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
 		"The gateway cannot answer yet: try again. Either it has just started, and has not read its " +
 			"ExtensionConfigs yet, or the extension beside it has not answered yet. Or the call is for all " +
-			"handlers of a hook, and not all of them are known, or it is for a handler of an ExtensionConfig " +
+			"handlers of a hook, but not all of them are known. Or the call is for a handler of an ExtensionConfig " +
 			"that has not been discovered: the text names the ExtensionConfig and the reason. Or the API server " +
 			"did not check the caller's token in time."},
 	Conversion: {"Conversion", false, http.StatusInternalServerError, codes.Internal,
-		"An object in the request or in the answer has a version that cannot be converted to the one that the " +
+		"An object in the request or in the answer has a version that cannot be converted to a version that the " +
 			"handler or the caller understands; or the handler implements a version of the hook that the gateway " +
-			"does not serve; or one version of the hook cannot express a request of another. The text names it."},
+			"does not serve; or one version of the hook cannot express a request of another. The text " +
+			"names what cannot be converted."},
 	Unreachable: {"Unreachable", true, http.StatusServiceUnavailable, codes.Unavailable,
 		"The gateway could not connect to the extension, the connection broke, or a circuit is open because too " +
 			"many calls failed: calls to the extension, to the handler, or to the handler about this Cluster."},
@@ -93,12 +95,12 @@ var kinds = [...]struct {
 			"costs too much, so the gateway cannot decide whether to call the handler. The text names the policy " +
 			"and the condition; the log has the error of CEL under the call ID."},
 	Overloaded: {"Overloaded", false, http.StatusServiceUnavailable, codes.ResourceExhausted,
-		"The gateway's capacity, or the share of the caller or the extension, is used up, so the call was not made " +
-			"or its answer not read. The text names what is used up. Try again after the time in the header Retry-After " +
+		"The gateway's capacity, or the share of the caller or the extension, is used up, so the call was not made, " +
+			"or its answer was not read. The text names what is used up. Try again after the time in the header Retry-After " +
 			"(gRPC: the google.rpc.RetryInfo in the status details)."},
 	Loop: {"Loop", false, http.StatusLoopDetected, codes.FailedPrecondition,
 		"The call has come back to a gateway that it has already passed, or has passed more than 8 gateways. " +
-			"The text names the handlers that it has passed: the ExtensionConfig of one of them leads back."},
+			"The text names the handlers that the call has passed: the ExtensionConfig of one of them leads the call back."},
 }
 
 // Kinds returns all kinds, for tables and documentation.

@@ -170,8 +170,8 @@ func (v lifetime) checkPeriod(deprecated, removed release) error {
 	t := trackOf(v.name)
 	p := periods[t]
 	if n := removed.minor - deprecated.minor; n < p.releases {
-		return fmt.Errorf("rule #4: %s must stay for %d releases after its deprecation in %s, but %s comes only "+
-			"%d after it",
+		return fmt.Errorf("rule #4: %s must stay for %d releases after its deprecation in %s, but %s removes "+
+			"it after only %d",
 			t, p.releases, v.Deprecated, v.Removed, n)
 	}
 	if end := deprecated.date.AddDate(0, p.months, 0); removed.date.Before(end) {
@@ -212,6 +212,6 @@ func (v lifetime) checkSuccessor(versions []lifetime, table map[string]release) 
 			v.Deprecated, missing)
 	}
 	return fmt.Errorf(
-		"rule #3: deprecated in %s, although there was no newer version then that is at least as stable", v.Deprecated,
+		"rule #3: deprecated in %s, although at that time, no newer version was at least as stable", v.Deprecated,
 	)
 }

@@ -36,7 +36,7 @@ func (r *pools) compose(
 		p.Annotations[infrav1.AcceptEmptyAnnotation] != p.Spec.ExternalID {
 		// As after a backup of which not all is restored yet: new machines would be made beside those that exist.
 		setUnsynced(desired, infrav1.EmptyListReason, fmt.Sprintf("the pool had machines, but all its "+
-			"HookgateMachines are missing: restore them, or confirm that with the annotation %s: "+
+			"HookgateMachines are missing: restore them, or confirm the loss with the annotation %s: "+
 			"%s", infrav1.AcceptEmptyAnnotation,
 			p.Spec.ExternalID))
 		return later(jitter(poolInterval)), r.write(ctx, p, desired)

@@ -48,8 +48,8 @@ var documented = [...]struct {
 
 // DocumentMetrics writes the documentation of the metrics.
 func DocumentMetrics(w io.Writer) error {
-	_, err := io.WriteString(w, "\n## The controllers of infrastructure\n\n`hookgate infrastructure` serves these, with "+
-		"those of controller-runtime\n(`controller_runtime_*`, `workqueue_*`, `rest_client_*`).\n\n"+
+	_, err := io.WriteString(w, "\n## The controllers of infrastructure\n\n`hookgate infrastructure` serves these "+
+		"metrics, with the metrics of controller-runtime\n(`controller_runtime_*`, `workqueue_*`, `rest_client_*`).\n\n"+
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, m := range documented {
 		_, more := fmt.Fprintf(w, "| `%s` | %s | `%s` | %s |\n", m.name, m.kind, strings.Join(m.labels, "`, `"), m.help)

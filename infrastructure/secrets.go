@@ -90,7 +90,7 @@ func (s *secrets) credentials(ctx context.Context, name *types.NamespacedName) (
 	}
 	if size > limits.CredentialBytes {
 		return nil, stops(infrav1.CredentialsNotFoundReason, fmt.Sprintf("the Secret %s with the credentials has %d "+
-			"bytes, more than the %d that are sent: remove what is not a credential", name, size, limits.CredentialBytes)), nil
+			"bytes, but at most %d are sent: remove what is not a credential", name, size, limits.CredentialBytes)), nil
 	}
 	c := credentials{values: values, read: s.now()}
 	c.moves, c.owner = movesWithCluster(secret)

@@ -32,9 +32,9 @@ var (
 		{"hookgate_machines_held", "gauge", "hook", "Machines that handlers hold, on the active replica."},
 		{"hookgate_machines_overruled_total", "counter", "hook", "Machines that went on after --machines-max-hold, " +
 			"although handlers held them."},
-		{"hookgate_machines_unknown_total", "counter", "hook", "Checks of a Machine that could not determine its " +
-			"handlers, because the gateway did not know them or a policy's condition failed. The Machine's " +
-			"annotations stayed unchanged."},
+		{"hookgate_machines_unknown_total", "counter", "hook", "Checks that could not determine the handlers of " +
+			"a Machine, because the gateway did not know the handlers or a policy's condition failed. The " +
+			"annotations of the Machine stayed unchanged."},
 	}
 	documentedClusters = [...]documentation{
 		{"hookgate_cluster_records", "gauge", "state", "Clusters that are remembered for AfterClusterDelete, on the " +
@@ -43,14 +43,15 @@ var (
 			"result is told (all handlers answered Success), moved (by clusterctl), or forgotten (no handler " +
 			"matched, or the record came from a backup)."},
 		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Checks that did not record a Cluster. " +
-			"reason is limit (no more may be recorded) or unknown (it is not known whether a handler matches)."},
+			"reason is limit (no more Clusters may be recorded) or unknown (it is not known whether a handler matches)."},
 	}
 )
 
 // DocumentMetrics writes the documentation of the metrics.
 func DocumentMetrics(w io.Writer) error {
 	_, err := io.WriteString(w, "\n## The controllers of Machine hooks\n\n`hookgate serve --machines` and `hookgate "+
-		"machines` serve these, too; `hookgate serve --clusters` those about Clusters.\n\n"+
+		"machines` also serve the metrics about Machines. `hookgate serve --clusters` also serves the metrics about "+
+		"Clusters.\n\n"+
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, m := range append(documented[:], documentedClusters[:]...) {
 		_, more := fmt.Fprintf(w, "| `%s` | %s | `%s` | %s |\n", m.name, m.kind, m.label, m.help)

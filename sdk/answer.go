@@ -29,7 +29,7 @@ type done struct{}
 func (done) fill(h *handler, out protoreflect.Message) error {
 	s := statusField(out.Descriptor())
 	if s == nil {
-		return fmt.Errorf("%s has no status: register a handler that returns it with HandleResponse",
+		return fmt.Errorf("%s has no status: use HandleResponse to register a handler that returns the response",
 			h.method.response.Descriptor().Name())
 	}
 	out.Set(s, protoreflect.ValueOfEnum(success))

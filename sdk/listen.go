@@ -79,7 +79,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 		if err == nil {
 			_ = conn.Close()
-			return nil, fmt.Errorf("listen on unix://%s: another server listens on it: stop it, or choose another path", path)
+			return nil, fmt.Errorf("listen on unix://%s: another server listens there: stop it, or choose another path", path)
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("listen on unix://%s: %w", path, err)

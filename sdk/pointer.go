@@ -21,8 +21,8 @@ var (
 // parsePointer returns the names of a JSON pointer (RFC 6901) to something in an object.
 func parsePointer(pointer string) ([]string, error) {
 	if !pointerForm.MatchString(pointer) {
-		return nil, fmt.Errorf("%q is not a JSON pointer, such as /spec/version, in which ~ is written ~0, and / in a name "+
-			"is written ~1", pointer)
+		return nil, fmt.Errorf("%q is not a JSON pointer such as /spec/version: write ~ as ~0, and / in a name as ~1",
+			pointer)
 	}
 	names := strings.Split(pointer[1:], "/")
 	for i, name := range names {

@@ -78,7 +78,7 @@ func (o *options) check() error {
 	a := &o.against
 	if a.server != "" || a.extensionConfigs != "" || len(a.files) > 0 || len(a.set) > 0 {
 		if o.diff == diffLive {
-			return errors.New("--against-…: --diff live compares with the live objects: use --diff render")
+			return errors.New("--against-… needs --diff render, because --diff live compares with the live objects")
 		}
 		o.diff = diffRender
 	}

@@ -69,7 +69,7 @@ const kindsIntroduction = `# The kinds of an infrastructure provider
 
 The kinds of the API group ` + "`infrastructure.hookgate.dev`" + `, version ` + "`v1alpha1`" + `, for the contract ` + "`v1beta2`" + ` of Cluster API.
 ` + "`kubectl explain`" + ` shows the same texts. *≤ n* is the largest number of characters, elements or members. Webhooks and conditions check
-everything that schemas cannot express, within further [limits](limits.md).
+everything that schemas cannot express. Further [limits](limits.md) apply.
 
 Where the documents of the contract and the code of Cluster API v1.14 differ, the kinds follow the code:
 

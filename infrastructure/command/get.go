@@ -98,7 +98,7 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only those of this namespace")
 	f.StringVar(&o.cluster, "cluster", "", "list only those of this Cluster")
 	f.BoolVar(&o.failing, "failing", false,
-		"list only those that are not Ready, whose last call failed, or with two different numbers in INSTANCES")
+		"list only those that are not Ready, whose last call failed, or whose two numbers in INSTANCES differ")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table, wide (with the class and the provider ID), name, yaml or json")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")

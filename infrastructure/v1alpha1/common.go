@@ -74,7 +74,7 @@ type SecretReference struct {
 	Name string `json:"name,omitempty"`
 
 	// namespace is the namespace of the Secret. An InfrastructureClass, which has no namespace, must set it. In a
-	// HookgateCluster it may only be that of the HookgateCluster, and is best left out. A template must leave it out.
+	// HookgateCluster, leave it out, or set it to the namespace of the HookgateCluster. A template must leave it out.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional

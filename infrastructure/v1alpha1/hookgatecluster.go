@@ -48,7 +48,7 @@ type HookgateCluster struct {
 // HookgateClusterSpec is the desired infrastructure of a Cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
-// +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: either has the credentials"
+// +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: both name credentials"
 type HookgateClusterSpec struct {
 	// infrastructureClassName is the name of the InfrastructureClass. It is also the class of the Machines and
 	// MachinePools of the Cluster, and must not change.
@@ -64,14 +64,14 @@ type HookgateClusterSpec struct {
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// credentialsRef names the Secret, in the namespace of the HookgateCluster, whose data is sent to the extension with
-	// every call for the Cluster, its Machines and its MachinePools. Without it, the Secret of the InfrastructureClass is
-	// used, if there is one.
+	// credentialsRef names a Secret in the namespace of the HookgateCluster. The data of the Secret is sent to the
+	// extension with every call for the Cluster, its Machines and its MachinePools. Without credentialsRef, the Secret of
+	// the InfrastructureClass is used, if there is one.
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 
-	// identityRef names the HookgateClusterIdentity that the extension uses. Its credentials are sent instead of those
-	// of credentialsRef and of the InfrastructureClass.
+	// identityRef names the HookgateClusterIdentity that the extension uses. The credentials of the identity are sent
+	// instead of the Secrets that credentialsRef and the InfrastructureClass name.
 	// +optional
 	IdentityRef *IdentityReference `json:"identityRef,omitempty"`
 

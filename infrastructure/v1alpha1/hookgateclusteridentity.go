@@ -9,7 +9,7 @@ import (
 
 // HookgateClusterIdentity is an identity of the extension at its backend, such as a tenant: credentials, and the
 // namespaces whose HookgateClusters may use them. It belongs to the administrators of a management cluster, and
-// clusterctl move takes it along with its Secret. It is kept until no object uses it.
+// clusterctl move also moves it and its Secret. It is kept until no object uses it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgateclusteridentities,scope=Cluster,shortName=hgci,categories=cluster-api
@@ -41,9 +41,9 @@ type HookgateClusterIdentity struct {
 
 // HookgateClusterIdentitySpec is the credentials of an identity and who may use them.
 type HookgateClusterIdentitySpec struct {
-	// credentialsRef names the Secret, in the namespace of the controllers, whose data is sent to the extension with every
-	// call for the Clusters of the identity. A change of the Secret reaches the extension within seconds. The identity
-	// becomes an owner of the Secret, which is deleted with it.
+	// credentialsRef names a Secret in the namespace of the controllers. The data of the Secret is sent to the extension
+	// with every call for the Clusters of the identity. A change of the Secret reaches the extension within seconds. The
+	// identity becomes an owner of the Secret, so the Secret is deleted with the identity.
 	// +required
 	CredentialsRef LocalSecretReference `json:"credentialsRef,omitzero"`
 

@@ -50,7 +50,7 @@ type HookgateClusterTemplateResource struct {
 // HookgateClusterTemplateResourceSpec is the spec of HookgateClusters, without the fields that the controller writes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || !has(self.credentialsRef.namespace)",message="credentialsRef.namespace must be left out: the Secret is in the namespace of each HookgateCluster"
-// +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: either has the credentials"
+// +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: both name credentials"
 type HookgateClusterTemplateResourceSpec struct {
 	// infrastructureClassName is the name of the InfrastructureClass.
 	// +kubebuilder:validation:MinLength=1
@@ -64,7 +64,8 @@ type HookgateClusterTemplateResourceSpec struct {
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// credentialsRef names the Secret, in the namespace of each HookgateCluster, whose data is sent to the extension.
+	// credentialsRef names a Secret in the namespace of each HookgateCluster. The data of the Secret is sent to the
+	// extension.
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 

@@ -11,7 +11,7 @@ import (
 )
 
 // HookgateMachinePool is the infrastructure of a MachinePool, made by the extension of the Cluster's
-// InfrastructureClass. The number of instances is that of the MachinePool.
+// InfrastructureClass. The number of instances comes from the MachinePool.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgatemachinepools,scope=Namespaced,shortName=hgmp,categories=cluster-api
@@ -72,8 +72,8 @@ type HookgateMachinePoolSpec struct {
 
 	// instanceManagement decides how Cluster API sees the instances, and must not change. With Machines, the default,
 	// each instance is a Machine: it is drained before it is deleted, and health checks can replace it. With Group, the
-	// backend decides which instances to delete. If the extension has hooks for pools, they create the instances either
-	// way; without them, a pool consists of machines, created one by one.
+	// backend decides which instances to delete. If the extension has hooks for pools, these hooks create the instances
+	// for both values. Without such hooks, a pool consists of machines that are created one by one.
 	// +optional
 	InstanceManagement InstanceManagement `json:"instanceManagement,omitempty"`
 
@@ -113,7 +113,7 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// initialization holds what the contract says that Cluster API waits for. Cluster API v1.14 reads ready instead.
+	// initialization holds what Cluster API waits for, according to the contract. Cluster API v1.14 reads ready instead.
 	// +optional
 	Initialization Initialization `json:"initialization,omitzero"`
 
@@ -144,7 +144,8 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitzero"`
 
-	// instances lists the instances, for information. Beyond 1,000, only the first 1,000 by name are listed.
+	// instances lists the instances, for information. If there are more than 1,000, the list has the first 1,000 by
+	// name.
 	// +listType=map
 	// +listMapKey=instanceName
 	// +kubebuilder:validation:MaxItems=1000

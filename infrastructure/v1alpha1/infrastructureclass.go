@@ -61,12 +61,12 @@ type InfrastructureClassSpec struct {
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 
 	// credentialsRef names the Secret whose data is sent to the extension with every call, unless a HookgateCluster names
-	// one of its own. It needs allowedNamespaces.
+	// a Secret of its own. If credentialsRef is set, allowedNamespaces must be set, too.
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 
-	// defaultParameters are parameters that objects of the class have unless they set them. They go into the requests to
-	// the extension, and are never written into objects.
+	// defaultParameters are parameters for objects of the class that do not set these parameters themselves. The
+	// defaults go into the requests to the extension, and are never written into objects.
 	// +optional
 	DefaultParameters DefaultParameters `json:"defaultParameters,omitzero"`
 }
@@ -109,7 +109,8 @@ type Handlers struct {
 	// +optional
 	DeleteMachine HandlerName `json:"deleteMachine,omitempty"`
 
-	// reconcileMachinePool is the handler of the hook ReconcileMachinePool. Without one, a pool is made of machines.
+	// reconcileMachinePool is the handler of the hook ReconcileMachinePool. Without this handler, a pool is made of
+	// machines.
 	// +optional
 	ReconcileMachinePool HandlerName `json:"reconcileMachinePool,omitempty"`
 
@@ -162,8 +163,8 @@ type DefaultParameters struct {
 
 // InfrastructureClassStatus is what the extension of a class announces.
 type InfrastructureClassStatus struct {
-	// conditions holds the conditions Ready, which says whether the class can be used, Synced, which says how the last
-	// discovery went, and Paused.
+	// conditions holds the conditions Ready (whether the class can be used), Synced (how the last discovery went) and
+	// Paused.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
@@ -185,8 +186,8 @@ type InfrastructureClassStatus struct {
 	// +optional
 	Schemas ParameterSchemas `json:"schemas,omitzero"`
 
-	// machineCapacities says what machines have, by their parameters. The first that matches counts: the controller writes
-	// it to the status of HookgateMachineTemplates, for an autoscaler that scales from zero.
+	// machineCapacities says what machines with certain parameters have. The first element that matches counts: the
+	// controller writes it to the status of HookgateMachineTemplates, for an autoscaler that scales from zero.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500
 	// +optional
@@ -195,7 +196,8 @@ type InfrastructureClassStatus struct {
 
 // MachineCapacity is what machines with certain parameters have.
 type MachineCapacity struct {
-	// parameters selects machines by members of their parameters, with their values. Without any, all machines match.
+	// parameters selects machines whose parameters have these members with these values. If there are no members,
+	// all machines match.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

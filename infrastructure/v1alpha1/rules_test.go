@@ -51,7 +51,7 @@ func elements(n int, format string) string {
 }
 
 const (
-	exclusive = "only one of identityRef and credentialsRef can be set: either has the credentials"
+	exclusive = "only one of identityRef and credentialsRef can be set: both name credentials"
 	condition = "{type: T%d, status: 'True', reason: R, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}"
 	class     = "infrastructureClassName: acme"
 	template  = "spec: {template: {spec: {%s}}}"

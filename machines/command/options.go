@@ -28,12 +28,12 @@ type Options struct {
 // AddFlags adds the flags.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Enabled, "machines", false,
-		"for each Machine of the cluster, call the hooks of hooks.machines.hookgate.dev, such as before it is "+
-			"drained; if there are several replicas, only one calls them at a time, with or "+
+		"for each Machine of the cluster, call the hooks of hooks.machines.hookgate.dev, for example before the "+
+			"Machine is drained; if there are several replicas, only one calls the hooks at a time, with or "+
 			"without --leader-elect")
 	f.BoolVar(&o.Clusters, "clusters", false,
 		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until the handlers "+
-			"have answered Success; if there are several replicas, only one calls it at a time")
+			"have answered Success; if there are several replicas, only one calls the hook at a time")
 	f.StringVar(&o.namespace, "machines-namespace", "",
 		"namespace in which the hooks of Machines and, with --clusters, of Clusters are called; * means all "+
 			"namespaces; by default the value of --namespace")

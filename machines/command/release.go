@@ -52,8 +52,8 @@ func NewRelease() *cobra.Command {
 		Short: "Remove the gateway's annotations from Machines",
 		Long: "Remove from Machines the annotations that make Cluster API wait for the gateway, so that no Machine\n" +
 			"waits for a gateway that is gone. Run it before you remove the gateway, and before clusterctl moves\n" +
-			"Clusters to a management cluster without one.\n\n" +
-			"A running gateway would annotate the Machines again. Stop it with --scale-down, or keep the\n" +
+			"Clusters to a management cluster without a gateway.\n\n" +
+			"A running gateway would annotate the Machines again. Stop the gateway with --scale-down, or keep the\n" +
 			"annotations off with --hold-off, which marks the Clusters with an annotation until you run the\n" +
 			"command with --resume.",
 		Example: "  hookgate machines release --scale-down hookgate\n" +

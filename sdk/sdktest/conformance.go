@@ -58,8 +58,8 @@ func findProgram() (string, error) {
 	}
 	program, err := exec.LookPath("hookgate")
 	if err != nil {
-		return "", errors.New("hookgate, which checks extensions, is not there: put it into PATH, or its path into " +
-			"HOOKGATE_BIN. `go install github.com/hookgate/hookgate/cmd/hookgate@latest` makes it")
+		return "", errors.New("hookgate, which checks extensions, is not in PATH: put it there, or set HOOKGATE_BIN to " +
+			"its path. `go install github.com/hookgate/hookgate/cmd/hookgate@latest` makes it")
 	}
 	return program, nil
 }

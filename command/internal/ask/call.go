@@ -40,7 +40,7 @@ func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
 			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard\n" +
-			"input. --example prints one to start from. For lifecycle hooks, GenerateUpgradePlan, GeneratePatches\n" +
+			"input. --example prints a request to start from. For lifecycle hooks, GenerateUpgradePlan, GeneratePatches\n" +
 			"and ValidateTopology, FILE may be just a Cluster, from which the command makes a request.\n" +
 			"Without --handler, a gateway calls every handler that matches. The exit status is 0 if the answer's\n" +
 			"status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the status is\n" +

@@ -45,9 +45,9 @@ func NewDashboardCommand(hooks *catalog.Catalog, ofCluster ClusterActions) *cobr
 			"browser. The page has a loopback address: while the command runs, other users of this machine can open it,\n" +
 			"too, and see everything that --token-file and --cert permit.\n\n" +
 			"The buttons do what commands do, with your rights: approve, promote, pause, resume or undo a rollout, lift\n" +
-			"a hold, record a handler, explain a request. Each button first shows what it would change. The buttons\n" +
-			"work only in a browser that has opened the link which the command prints, or in which you have entered\n" +
-			"the code beside it. Other users of this machine have neither the link nor the code.",
+			"a hold, record a handler, explain a request. Each button first shows what it would change. The command\n" +
+			"prints a link and a code: the buttons work only in a browser that has opened the link, or in which you\n" +
+			"have entered the code. Other users of this machine have neither the link nor the code.",
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

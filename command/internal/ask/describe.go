@@ -28,12 +28,12 @@ func NewDescribeCommand() *cobra.Command {
 		Short: "Show what a gateway knows about an extension, a rollout, a rule, a Job or a chain",
 		Long: "Show whether an extension is up, since when, and its last error; its handlers with the settings in\n" +
 			"effect; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
-			"For an ExtensionRollout, show the Clusters for which the two versions answer differently, or that have\n" +
-			"moved: what differs, with the values of both versions, and what that does to Machines.\n" +
-			"For a HookRule or a HookJob, which has no server, show the same about its handler, and whether it is in\n" +
-			"effect. For a HandlerChain, show its steps in order, with the settings in effect, and what keeps it from\n" +
-			"being called.\n\n" +
-			"The numbers come from one gateway process, and are those of the last five minutes.",
+			"For an ExtensionRollout, show the Clusters that have moved, or for which the two versions answer\n" +
+			"differently: what differs, with the values of both versions, and what the differences do to Machines.\n" +
+			"For a HookRule or a HookJob, which has no server, show the same about its handler as for an extension, and\n" +
+			"whether the HookRule or HookJob is in effect. For a HandlerChain, show its steps in order, with the\n" +
+			"settings in effect, and what keeps the chain from being called.\n\n" +
+			"The numbers come from one gateway process, and cover the last five minutes.",
 		Example: "  hookgate describe acme\n" +
 			"  hookgate describe rollout acme\n" +
 			"  hookgate describe rule approved\n" +

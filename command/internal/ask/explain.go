@@ -45,14 +45,14 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"timeout, failure policy and versions; and, for every other handler of the hook, which selector,\n" +
 			"condition or policy excludes it. The command needs the same rights as a call of the hook, and\n" +
 			"calls handlers only with --call.\n\n" +
-			"FILE is a request, as for \"hookgate call\". It can also be a Cluster, from which the command\n" +
-			"makes a request, if HOOK is a lifecycle hook, GenerateUpgradePlan, GeneratePatches or\n" +
-			"ValidateTopology. Such a request has only what selectors need, so conditions about other members fail.\n\n" +
+			"FILE is a request, as for \"hookgate call\". For lifecycle hooks, GenerateUpgradePlan,\n" +
+			"GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the command makes a\n" +
+			"request. Such a request has only what selectors need, so conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
-			"The exit status is 0 if handlers would be called, or if the hook goes to all matching handlers\n" +
-			"and none matches. It is 1 if the call would fail before it reaches a handler or, with --call,\n" +
-			"if the call fails.",
+			"The exit status is 0 if handlers would be called. For a hook that goes to all matching\n" +
+			"handlers, it is also 0 if no handler matches. It is 1 if the call would fail before it reaches a\n" +
+			"handler or, with --call, if the call fails.",
 		Example: "  hookgate explain BeforeClusterUpgrade -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate explain GeneratePatches -f request.yaml --extension-configs manifests/ --call\n" +
 			"  hookgate explain CanUpdateMachine -f request.yaml --context management -o json",

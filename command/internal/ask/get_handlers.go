@@ -33,12 +33,12 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short:   "List the handlers of a gateway, or of an extension",
 		Long: "List the handlers that are registered with a gateway, with the settings in effect: timeout,\n" +
 			"failure policy, order, and the version of objects that they get. HANDLER is the name to use with\n" +
-			"\"hookgate call --handler\", and OFFERED AS is the name that Cluster API sees. Cluster API sees one\n" +
-			"handler for each lifecycle hook, which stands for all handlers listed under its name.\n\n" +
-			"With --server, or if all flags given are for credentials, list the handlers that a gateway or an\n" +
-			"extension returns from Discovery. There, TIMEOUT is how long a caller should wait. A gateway\n" +
-			"adds at most one second to the extension's own timeout (10s becomes 11s), so that it can end a\n" +
-			"call and report it before the caller gives up.",
+			"\"hookgate call --handler\", and OFFERED AS is the name that Cluster API sees. For each lifecycle\n" +
+			"hook, Cluster API sees one handler, which stands for all handlers with the same OFFERED AS.\n\n" +
+			"With --server, or if you give only flags for credentials, list the handlers that a gateway or an\n" +
+			"extension returns from Discovery. In that list, TIMEOUT is how long a caller should wait. A gateway\n" +
+			"adds at most one second to the extension's own timeout (10s becomes 11s), so that the gateway can\n" +
+			"end a call and report this before the caller gives up.",
 		Example: "  hookgate get handlers\n" +
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +

@@ -37,8 +37,8 @@ func newGetHoldsCommand() *cobra.Command {
 			"answers Failure, or does not answer. A gateway process knows only the calls that it made\n" +
 			"itself. If the command connects through the API server, it queries all replicas, and shows the\n" +
 			"last answer about each Cluster.\n\n" +
-			"A second table lists the Clusters that occupy the places of a HookRule that limits concurrency,\n" +
-			"if other Clusters wait for a place. \"hookgate get rules -o json\" shows them, too.",
+			"If a HookRule limits concurrency, a second table lists the Clusters that occupy its places.\n" +
+			"\"hookgate get rules -o json\" shows these Clusters, too.",
 		Example: "  hookgate get holds\n  hookgate get holds team-a/my-cluster",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

@@ -27,8 +27,8 @@ func newGetRoutesCommand() *cobra.Command {
 		Long: "List which handlers the hooks of a Cluster go to, according to the labels of its namespace.\n" +
 			"For one hook, handlers with the same TURN are called at the same time; the next turn begins\n" +
 			"once they have answered. 2.1 is the first step of the chain that has turn 2. A handler without a\n" +
-			"turn is called if the caller names it, as a ClusterClass does, or if it is the only one of its\n" +
-			"hook.\n\n" +
+			"turn is called if the caller names it, as a ClusterClass does, or if its hook has no other\n" +
+			"handler.\n\n" +
 			"(conditional) means that a policy or a rule decides for each request whether the handler is\n" +
 			"called: \"hookgate explain\" shows the decision for one request. A gateway process knows only\n" +
 			"the Clusters that its own calls were about.",

@@ -41,9 +41,9 @@ func NewRecordCommand() *cobra.Command {
 		Short: "Record the calls of one handler of a running gateway",
 		Long: "Write the calls that a gateway makes to one handler into a file, until the time of --for has\n" +
 			"passed, the file has the size of --max-bytes, or you press Ctrl-C. The gateway does not need\n" +
-			"its flag --record for this. It removes the secrets that it recognizes before it sends a call\n" +
-			"to this command. \"hookgate replay\" reads the file.\n\n" +
-			"If a gateway in a cluster has several replicas, --gateway NAMESPACE/POD names the one to record.",
+			"its flag --record for this. Before the gateway sends a call to this command, it\n" +
+			"removes the secrets that it recognizes. \"hookgate replay\" reads the file.\n\n" +
+			"If a gateway in a cluster has several replicas, --gateway NAMESPACE/POD names the replica to record.",
 		Example: "  hookgate record patch.acme --for 10m\n" +
 			"  hookgate record patch.acme --context management -f before.jsonl",
 		Args: func(_ *cobra.Command, args []string) error {

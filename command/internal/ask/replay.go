@@ -71,15 +71,15 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 			"rollout, such as patch.acme-v7; or the extension's own name for it")
 	f.StringVar(&o.as, "as", "",
 		"name of the handler to call instead; needs --handler; by default, the same name if the server is a "+
-			"gateway, or the extension's own name for the handler if it is an extension")
+			"gateway, or the extension's own name for the handler if the server is an extension")
 	f.StringVar(&o.hook, "hook", "", "replay only the calls of this hook")
 	f.StringArrayVar(&o.ignore, "ignore", nil,
 		"JSON pointer to a value that may differ, such as /message or /retryAfterSeconds, in answers and in the "+
 			"objects that patches change; * stands for any one token, ** for any number of tokens; may be given "+
 			"several times")
 	f.BoolVar(&o.all, "all-hooks", false, "replay calls with side effects, too: the server carries them out again")
-	f.Float64Var(&o.rate, "rate", 0, "maximum number of calls per second; 0 sends each call as soon as the one "+
-		"before has been answered")
+	f.Float64Var(&o.rate, "rate", 0, "maximum number of calls per second; 0 sends each call as soon as the "+
+		"previous call has been answered")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format of the result: table, yaml or json")
 	o.AddFlags(f)
 	o.Gateway.AddFlags(f)

@@ -56,12 +56,12 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
 			"unix:///PATH for gRPC.\n\n" +
 			"Every handler, including those of UpdateMachine and BeforeClusterDelete, is called several times\n" +
-			"with made-up objects: check an instance that takes no real action. Infrastructure is made only\n" +
-			"with --infrastructure: a cluster, a machine, and a pool of two machines, in the real backend.\n" +
-			"They are deleted at the end. --watch repeats the checks whenever the extension restarts, and\n" +
+			"with made-up objects: check an instance that takes no real action. With --infrastructure, the\n" +
+			"checks also make a cluster, a machine, and a pool of two machines in the real backend, and delete\n" +
+			"them at the end. --watch repeats the checks whenever the extension restarts, and\n" +
 			"prints what has changed.\n\n" +
 			"The exit status is 0 if no rule of level MUST is broken, 1 if one is, and 2 if the command was wrong.\n" +
-			"After Ctrl-C, it prints the results so far and the checks that were not run; the exit status is 1.",
+			"After Ctrl-C, the command prints the results so far and the checks that were not run; the exit status is 1.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
 			"  hookgate check grpc://127.0.0.1:9090 --watch\n" +
@@ -84,7 +84,7 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	o.AddCredentialFlags(f)
 	f.StringSliceVar(&o.only, "only", nil,
 		"checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
-	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form, even if --only names them")
+	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, even if --only names them; same form as --only")
 	f.StringArrayVar(&o.requests, "request", nil,
 		"HOOK=FILE, a request in YAML or JSON to send instead of the built-in one; may be given several times")
 	f.StringVar(&o.provides, "infrastructure", "",
@@ -92,12 +92,12 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"delete: cluster, machine, machinePool, credentials, version, bootstrap, waitSeconds")
 	f.StringVar(&o.objects, "cluster-api-version", "",
 		"version of Cluster API objects to send: v1beta1 or v1beta2. By default, the version that a gRPC "+
-			"extension states; for other extensions, requests are sent unchanged (the built-in ones have v1beta2)")
+			"extension states; for other extensions, requests are sent unchanged (the built-in requests have v1beta2)")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format of the results: table, which lists the findings; json; or junit, XML for CI systems")
 	f.BoolVar(&o.list, "list", false, "print the checks without running them")
-	f.BoolVar(&o.strict, "strict", false, "count broken rules of the level SHOULD, too")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the checks that pass or do not apply, too")
+	f.BoolVar(&o.strict, "strict", false, "also count broken rules of the level SHOULD")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print the checks that pass or do not apply")
 	f.BoolVar(&o.watches, "watch", false,
 		"check again whenever the extension restarts or its answer to Discovery changes, until Ctrl-C; the last results "+
 			"decide the exit status")

@@ -53,10 +53,10 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	cmd := &cobra.Command{
 		Use:   "preflight --for TARGET [--kubeconfig FILE | --extension-configs DIR]",
 		Short: "Show what an upgrade means for the registered handlers",
-		Long: "Show, for each registered handler, whether an upgrade would break it, would lose part of its\n" +
-			"requests, or needs attention, and what to do about it, including the ExtensionPolicy to apply.\n" +
+		Long: "For each registered handler, show whether an upgrade would break the handler, lose part of its\n" +
+			"requests, or need attention, and what to do, including the ExtensionPolicy to apply.\n" +
 			"docs/upgrading.md explains the findings. preflight calls no hook, needs no gateway, and\n" +
-			"changes something only with --record.\n\n" +
+			"makes changes only with --record.\n\n" +
 			"TARGET is cluster-api=VERSION or hookgate=VERSION, or both if you give --for twice. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
 			"clusterctl has installed Cluster API, preflight finds the release itself.\n\n" +

@@ -60,8 +60,8 @@ func NewCallersCommand() *cobra.Command {
 			"the gateway accepts: copy the Secret with the certificate into their namespaces, and add a\n" +
 			"volume and the flags --runtime-extension-client-cert-file and\n" +
 			"--runtime-extension-client-key-file to their Deployments. The command prints what it changes;\n" +
-			"running it twice changes nothing more. Run it again after each upgrade of Cluster API, which\n" +
-			"replaces the Deployments, and after the certificate has been replaced.",
+			"running it twice changes nothing more. Run it again after the certificate has been replaced,\n" +
+			"and after each upgrade of Cluster API, because an upgrade replaces the Deployments.",
 		Example: "  hookgate callers --context management --dry-run\n  hookgate callers --context management",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +72,7 @@ func NewCallersCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.namespace, "namespace", target.DefaultGateway, "namespace of the gateway")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would change; the API server validates it without storing it")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print the changes; the API server validates them without storing them")
 	o.kube.AddFlags(f)
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&o.kube)})
 	return cmd
@@ -99,7 +99,7 @@ func (o *clusterCallersOptions) run(ctx context.Context, out io.Writer) error {
 	switch err := c.Get(ctx, key, certificate); {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no Secret %s: cert-manager, or the gateway itself, makes it in the "+
-			"gateway's namespace; if that is another one, name it with --namespace", key)
+			"gateway's namespace; if the gateway is in another namespace, use --namespace", key)
 	case err != nil:
 		return fmt.Errorf("get Secret %s: %w", key, err)
 	case len(certificate.Data[corev1.TLSCertKey]) == 0 || len(certificate.Data[corev1.TLSPrivateKeyKey]) == 0:
@@ -207,7 +207,7 @@ func addCertificate(pod *corev1.PodSpec, container *corev1.Container) (added []s
 		})
 		switch {
 		case i >= 0 && container.Args[i] != name+"="+value:
-			return nil, fmt.Errorf("it has %s already: add the CA of that certificate to the gateway's CAs of "+
+			return nil, fmt.Errorf("it has %s already: add the CA of its client certificate to the gateway's CAs of "+
 				"callers, or remove the flag, and try again", container.Args[i])
 		case i < 0:
 			added = append(added, name+"="+value)

@@ -50,7 +50,7 @@ func newJobForgetCommand() *cobra.Command {
 		Use:   "forget NAME --cluster NAMESPACE/NAME",
 		Short: "Forget that a HookJob has succeeded for a Cluster",
 		Long: "Remove the recorded successes of a HookJob for a Cluster without touching its Jobs: a Job that still\n" +
-			"exists answers as before, and the next call of the hook creates the Job again if it is missing.",
+			"exists answers as before; if the Job is missing, the next call of the hook creates it again.",
 		Example: "  hookgate job forget etcd-backup --cluster team-a/prod --context management",
 	})
 }

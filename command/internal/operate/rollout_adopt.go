@@ -57,7 +57,7 @@ func (r *rolloutWork) adopt(ctx context.Context, of *v1alpha1.ExtensionRollout, 
 	case err != nil:
 		return err
 	case !found:
-		return fmt.Errorf("there is no ExtensionConfig %q of %s: kubectl get extensionconfigs lists them", r.name, group)
+		return fmt.Errorf("there is no ExtensionConfig %q of %s: see kubectl get extensionconfigs", r.name, group)
 	}
 	if dryRun {
 		body, err := yaml.Marshal(map[string]any{

@@ -72,7 +72,7 @@ func (a *approval) approve(ctx context.Context, r *rolloutWork) error {
 			}
 		}
 		if n := len(spec.Approved); n > limits.RolloutApproved {
-			return fmt.Errorf("spec.approved would have %d entries, and has room for %d: approve --all, or give Clusters the "+
+			return fmt.Errorf("spec.approved would have %d entries, but has room for %d: use --all, or give Clusters the "+
 				"annotation %s: %s", n, limits.RolloutApproved, v1alpha1.ApproveRolloutAnnotation, spec.Candidate)
 		}
 		return nil

@@ -28,8 +28,8 @@ func (c clusterRollouts) get(ctx context.Context, name string) (*v1alpha1.Extens
 	of := &v1alpha1.ExtensionRollout{}
 	err := within(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKey{Name: name}, of) })
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s %q: kubectl get extensionrollouts lists them, and hookgate "+
-			"rollout adopt makes one from an ExtensionConfig in use", rollout.Kind, name)
+		return nil, fmt.Errorf("there is no %s %q: see kubectl get extensionrollouts; to make one from "+
+			"an ExtensionConfig in use, run hookgate rollout adopt", rollout.Kind, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s %q: %w", rollout.Kind, name, target.NotServed(rollout.Kind, err))

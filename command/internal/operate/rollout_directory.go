@@ -80,10 +80,10 @@ func (d *directoryRollouts) find(name string) (*rolloutManifest, error) {
 	case found != nil:
 		return found, nil
 	case unread != nil:
-		return nil, fmt.Errorf("there is no %s %q in %s, as far as it can be read: %w", rollout.Kind, name, d.dir, unread)
+		return nil, fmt.Errorf("there is no %s %q in the readable manifests in %s: %w", rollout.Kind, name, d.dir, unread)
 	}
-	return nil, fmt.Errorf("there is no %s %q in %s: hookgate get rollouts lists those of the gateway", rollout.Kind, name,
-		d.dir)
+	return nil, fmt.Errorf("there is no %s %q in %s: to list the rollouts of the gateway, run hookgate get rollouts",
+		rollout.Kind, name, d.dir)
 }
 
 // edited returns the manifest of an ExtensionRollout, and its text with a change of the spec.
@@ -136,7 +136,7 @@ func (d *directoryRollouts) update(_ context.Context, of *v1alpha1.ExtensionRoll
 		return err
 	}
 	if err := files.Replace(file, changed.text(), info.Mode().Perm()); err != nil {
-		return fmt.Errorf("%w: change its source as shown above", err)
+		return fmt.Errorf("%w: change the source of the file as shown above", err)
 	}
 	return nil
 }

@@ -25,9 +25,9 @@ func newRolloutPromoteCommand() *cobra.Command {
 		Short: "Make the candidate stable, for all Clusters",
 		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the\n" +
 			"stable version: from then on, it answers the calls for all Clusters. spec.candidate,\n" +
-			"candidateFor, approved and paused are cleared. The command refuses in two cases: there are\n" +
-			"Clusters that differ or have not been compared, and have neither moved nor been approved; or\n" +
-			"there are unapproved differences in variables.",
+			"candidateFor, approved and paused are cleared. The command refuses if a Cluster that\n" +
+			"differs, or has not been compared, has neither moved nor been approved. It also refuses if\n" +
+			"differences in variables are not approved.",
 		Example: "  hookgate rollout promote acme --context management\n" +
 			"  hookgate rollout promote acme --extension-configs manifests --state-dir state",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.promote(ctx, force) })))
@@ -95,8 +95,8 @@ func (r *rolloutWork) promote(ctx context.Context, force bool) error {
 func (p *promotion) refuse(of *v1alpha1.ExtensionRollout, records *rolloutRecords, force bool) error {
 	var errs []error
 	if records.variablesDiffer() && !slices.Contains(of.Spec.Approved, rollout.None) {
-		errs = append(errs, fmt.Errorf("the answers to calls that do not concern a Cluster differ, such as those of "+
-			"DiscoverVariables: hookgate describe rollout %s shows them, and hookgate rollout approve %s --variables "+
+		errs = append(errs, fmt.Errorf("the answers to calls that do not concern a Cluster, such as DiscoverVariables, "+
+			"differ: hookgate describe rollout %s shows the differences, and hookgate rollout approve %s --variables "+
 			"approves them", of.Name, of.Name))
 	}
 	if !force && records.aborted != nil {

@@ -125,8 +125,9 @@ func newRolloutUndoCommand() *cobra.Command {
 		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
 		Short: "Move Clusters back to the stable version",
 		Long: "Show which Clusters have moved and what differs for them, and ask for confirmation. Then let no\n" +
-			"further Clusters move, and move back those that have moved: the stable version answers their\n" +
-			"calls immediately, and Machines that differ are replaced again. --cluster moves only some of them back.",
+			"further Clusters move, and move the moved Clusters back: the stable version answers their\n" +
+			"calls immediately, and Machines that differ are replaced again. --cluster moves back only the Clusters\n" +
+			"that it names.",
 		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.undo(ctx, clusters) })))
 	cmd.Flags().StringArrayVar(&clusters, "cluster", nil, "a Cluster, as NAMESPACE/NAME; may be repeated")
@@ -146,7 +147,8 @@ func (r *rolloutWork) undo(ctx context.Context, clusters []string) error {
 	moved := records.in(v1alpha1.RolloutStateMoved)
 	for _, name := range clusters {
 		if !slices.Contains(moved, name) {
-			return fmt.Errorf("undo: Cluster %s has not moved: hookgate describe rollout %s lists those that have", name, r.name)
+			return fmt.Errorf("undo: Cluster %s has not moved: hookgate describe rollout %s lists the moved Clusters",
+				name, r.name)
 		}
 	}
 	if len(clusters) > 0 {

@@ -109,7 +109,7 @@ func (r rules) identityWarnings(ctx context.Context, v view) admission.Warnings 
 			"%s: there is no HookgateClusterIdentity %q yet; nothing is made until it appears", path, v.identity)}
 	case !r.lookup.allowed(ctx, i.Spec.AllowedNamespaces, v.metadata.Namespace):
 		return admission.Warnings{fmt.Sprintf("%s: HookgateClusterIdentity %q does not allow the namespace %q "+
-			"(spec.allowedNamespaces); nothing is made until it does", path, v.identity, v.metadata.Namespace)}
+			"(spec.allowedNamespaces); nothing is made until the namespace is allowed", path, v.identity, v.metadata.Namespace)}
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (r rules) classWarnings(
 			"%s: there is no InfrastructureClass %q yet; nothing is made until it appears", path, name)}
 	case v.template == nil && !r.lookup.allowed(ctx, class.Spec.AllowedNamespaces, v.metadata.Namespace):
 		return admission.Warnings{fmt.Sprintf("%s: InfrastructureClass %q does not allow the namespace %q "+
-			"(spec.allowedNamespaces); nothing is made until it does", path, name, v.metadata.Namespace)}
+			"(spec.allowedNamespaces); nothing is made until the namespace is allowed", path, name, v.metadata.Namespace)}
 	case !class.Announced():
 		return admission.Warnings{fmt.Sprintf("%s: the extension of InfrastructureClass %q has not announced its "+
 			"parameters yet, so they were not checked", path, name)}

@@ -35,7 +35,7 @@ func Table() []Idea {
 	return []Idea{
 		{
 			"How much",
-			"Memory is reserved from one budget before it is used; calls without room wait or are refused. " +
+			"Memory is reserved from one budget before it is used; if there is no room, calls wait or are refused. " +
 				"Limits on bodies apply to their size on the wire, and again after decompression.\n\n",
 			append(append(memory(), sizes()...), infrastructureSizes()...),
 		},

@@ -45,7 +45,7 @@ func NewPrinter(format string) (Printer, error) {
 	case FormatYAML:
 		return func(w io.Writer, body []byte, _ func(io.Writer) error) error {
 			if c := jsonscan.Count(body); c.Values > YamlValues || c.Indented > IndentedBytes {
-				return errors.New("it has too many values, or levels, for YAML: use -o json")
+				return errors.New("the output has too many values, or levels, for YAML: use -o json")
 			}
 			return yaml.FromJSON(w, body)
 		}, nil

@@ -40,7 +40,7 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 	case version.Removed():
 	case described == nil, described.Singleton():
 		return broken(ruleHookUnknown,
-			fmt.Sprintf("hooks of %s have no %s with handlers", h.Hook.APIVersion(), h.Hook.Hook),
+			fmt.Sprintf("%s has no hook %s that can have handlers", h.Hook.APIVersion(), h.Hook.Hook),
 			"take the handler out of the extension")
 	case version.Lifetime.Introduced != "" && !t.reached(version, version.Lifetime.Introduced):
 		return broken(ruleHookUnknown,
@@ -82,7 +82,7 @@ func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (F
 	}
 	f := about(x, h, Degrade, ruleMembersLost)
 	f.Problem = fmt.Sprintf("Cluster API %s calls the hook in %s, which the gateway converts to %s: "+
-		"what one of them cannot express is lost on the way", t.ClusterAPI.Name, called.APIVersion(),
+		"what one of the two versions cannot express is lost", t.ClusterAPI.Name, called.APIVersion(),
 		h.Hook.APIVersion())
 	f.Remedy = "check whether the handler needs what is lost; nothing is lost with an extension that implements " +
 		"hooks of " +

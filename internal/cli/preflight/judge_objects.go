@@ -108,7 +108,7 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 	if byPolicyForAll && len(ever) > 0 && !slices.Contains(ever, stated) {
 		f := about(x, h, Warn, ruleNeverSent)
 		built := ever[len(ever)-1]
-		f.Problem = fmt.Sprintf("ExtensionPolicy %s says for all handlers that they understand %s, "+
+		f.Problem = fmt.Sprintf("ExtensionPolicy %s says that all handlers understand %s, "+
 			"but no release of Cluster API sent %s of %s for this hook", h.Policy.Name, stated,
 			plural(sent.Kind), stated)
 		if own := h.Policy.Own; own != nil {

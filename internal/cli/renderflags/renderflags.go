@@ -13,12 +13,12 @@ import (
 
 // Long is the description of the command.
 const Long = "Show the objects that Cluster API generates from a Cluster with a topology, after the patches\n" +
-	"of its class, and those of the extensions, chains and rules behind --server or\n" +
-	"--extension-configs. The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
+	"of its class and of the extensions, chains and rules of --server or --extension-configs.\n" +
+	"The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
 	"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
 	"With --diff, show what would change, which handler makes each change, and what the change does\n" +
 	"to Machines.\n" +
-	"The exit status is 0 without a difference, 1 with one, and 2 if the command cannot tell."
+	"The exit status is 0 if there is no difference, 1 if there is one, and 2 if the command cannot tell."
 
 // Example has examples of the command.
 const Example = "  hookgate render -f examples/render --set variables.zone=there --diff render\n" +
@@ -71,8 +71,8 @@ func Add(f *pflag.FlagSet, to Targets) {
 	f.StringArrayVar(to.Set, "set", nil,
 		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
 	f.StringVar(to.Diff, "diff", "",
-		"live: show differences from the live objects; render: show differences from another render, which has "+
-			"the flags --against-… or, without them, the same input without --set")
+		"live: show differences from the live objects; render: show differences from another render, made "+
+			"with the flags --against-… or, if none is given, with the same input but without --set")
 	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
 		"file or directory with the objects of the other render, instead of those of -f")
 	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default, both renders use the "+

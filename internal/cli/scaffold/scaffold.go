@@ -117,7 +117,8 @@ type File struct {
 // Services do, with room for a suffix. The error completes a sentence that begins with the name.
 func CheckName(name string) error {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
-		return errors.New("must be a DNS label that begins with a letter: lower case, digits and -, such as approve-upgrade")
+		return errors.New("must be a DNS label (lower case letters, digits and -) that begins with a letter, " +
+			"such as approve-upgrade")
 	}
 	if len(name) > longestName {
 		return fmt.Errorf("must have at most %d characters: names of objects are made from it", longestName)

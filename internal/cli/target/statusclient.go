@@ -308,8 +308,8 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Use --ca FILE with the CA certificates to verify the gateway with."
 		if c.options.Tunnel != nil {
-			hint += fmt.Sprintf(" If you installed the gateway from deploy/, they are in ca.crt of the Secret "+
-				"hookgate-serving-cert in namespace %s.", c.options.Tunnel.Pod().Namespace)
+			hint += fmt.Sprintf(" If you installed the gateway from deploy/, these certificates are in ca.crt of "+
+				"the Secret hookgate-serving-cert in namespace %s.", c.options.Tunnel.Pod().Namespace)
 		}
 	}
 	if failed, ok := errors.AsType[*tunnel.Error](err); ok {
@@ -348,7 +348,7 @@ func (c *StatusClient) Refusal(code int, body []byte, kind string) error {
 	case what == "":
 		what = "the answer has no body"
 	case code == http.StatusBadRequest && c.Base.Scheme == "http" && strings.Contains(what, "HTTP request to an HTTPS"):
-		hint = fmt.Sprintf("With TLS, that is %s https://%s. The address for hooks (--http-address of the gateway) is not "+
+		hint = fmt.Sprintf("With TLS, use %s https://%s. The address for hooks (--http-address of the gateway) is not "+
 			"its diagnostics address.", c.options.flag(), c.Base.Host)
 	}
 	return errors.New(WithHint(fmt.Sprintf("gateway %s: HTTP %d: %s", c.Name(), code, what), hint))

@@ -45,7 +45,7 @@ type Target struct {
 
 // Missing returns the error of a target that does not exist.
 func (t Target) Missing() error {
-	return fmt.Errorf("there is no ExtensionConfig %q, and no HookRule or HookJob", t.ExtensionConfig)
+	return fmt.Errorf("there is no ExtensionConfig, HookRule or HookJob %q", t.ExtensionConfig)
 }
 
 // String returns the target as it appears in messages.

@@ -115,7 +115,7 @@ func (p *Patches) Apply(i int, item *hooksv1alpha1.GeneratePatchesResponseItem) 
 		return err
 	}
 	if p.bytes += len(item.GetUid()) + len(item.GetPatch()); p.bytes > limits.BodyBytes {
-		return fmt.Errorf("including this one, the patches of all steps so far have more than %d MiB", limits.BodyBytes>>20)
+		return fmt.Errorf("with this patch, the patches of all steps so far have more than %d MiB", limits.BodyBytes>>20)
 	}
 	p.items, p.changed = append(p.items, item), true
 	return nil

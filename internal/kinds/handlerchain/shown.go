@@ -26,8 +26,8 @@ var listed = kinds.Member[status.Chain]{
 var shownKind = kinds.Shown{
 	Singular: "chain", Plural: "chains", In: listed, Table: writeTable, Describe: describe,
 	Short: "List the HandlerChains, and whether they are ready",
-	Long: "List the HandlerChains of a gateway: the hook that each answers, whether it can be called, and if\n" +
-		"not, why. In a cluster, these are the verdicts of the process that answers; kubectl get\n" +
+	Long: "List the HandlerChains of a gateway: which hook each answers, whether the chain can be called, and if\n" +
+		"not, why. In a cluster, the list shows the verdicts of the process that answers; kubectl get\n" +
 		"handlerchains shows the leader's verdicts, from the condition Ready.",
 	Wide: "the names of the steps and all messages",
 	Ready: kinds.ReadyMetric{

@@ -15,8 +15,8 @@ var listed = kinds.Locals("jobs", func(g *status.Gateway) (*[]status.InProcess, 
 func shownKind() kinds.Shown {
 	shown := kinds.ShownLocal("job", "jobs", listed)
 	shown.Short = "List the HookJobs, and whether they are in effect"
-	shown.Long = "List the HookJobs of a gateway: the hook that each answers, whether it is in effect, and if\n" +
-		"not, why. These are the verdicts of the process that answers; kubectl get hookjobs shows the\n" +
+	shown.Long = "List the HookJobs of a gateway: which hook each answers, whether the HookJob is in effect, and if\n" +
+		"not, why. The list shows the verdicts of the process that answers; kubectl get hookjobs shows the\n" +
 		"leader's verdicts, from the condition Ready. \"hookgate get holds\" lists the Clusters that wait\n" +
 		"for a Job, and kubectl get jobs -l hookgate.dev/hook-job=NAME lists the Jobs themselves."
 	shown.Ready = kinds.ReadyMetric{

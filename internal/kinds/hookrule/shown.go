@@ -17,8 +17,8 @@ var listed = kinds.Locals("rules", func(g *status.Gateway) (*[]status.InProcess,
 func shownKind() kinds.Shown {
 	shown := kinds.ShownLocal("rule", "rules", listed)
 	shown.Short = "List the HookRules, and whether they are in effect"
-	shown.Long = "List the HookRules of a gateway: the hook that each answers, whether it is in effect, and if\n" +
-		"not, why. In a cluster, these are the verdicts of the process that answers; kubectl get hookrules\n" +
+	shown.Long = "List the HookRules of a gateway: which hook each answers, whether the HookRule is in effect, and if\n" +
+		"not, why. In a cluster, the list shows the verdicts of the process that answers; kubectl get hookrules\n" +
 		"shows the leader's verdicts, from the condition Ready."
 	shown.Ready = kinds.ReadyMetric{
 		Name: "hookgate_hook_rule_ready", Label: "rule",

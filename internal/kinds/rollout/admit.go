@@ -50,8 +50,8 @@ func (a *admission) admit(before, now kinds.Object) (warnings []string, errs fie
 	}
 	warnings = a.missing(o)
 	if was != nil && was.Spec.Stable != o.Spec.Stable {
-		warnings = append(warnings, fmt.Sprintf("spec.stable: %s answers now for all Clusters that have not moved: "+
-			"hookgate rollout promote shows first what that changes", o.Spec.Stable))
+		warnings = append(warnings, fmt.Sprintf("spec.stable: %s now answers for all Clusters that have not moved: "+
+			"use hookgate rollout promote to see such a change first", o.Spec.Stable))
 	}
 	return warnings, nil
 }
@@ -68,8 +68,8 @@ func (a *admission) keeps(object kinds.Object) error {
 	}
 	if n, to := a.moved.Moved(o.Name)[o.Spec.Candidate], o.Spec.Candidate; n > 0 {
 		return fmt.Errorf("%s moved to %q, and without the ExtensionRollout, both of its ExtensionConfigs would "+
-			"be called for all Clusters: make %[2]q stable first (hookgate rollout promote %[3]s), or move them back "+
-			"(hookgate rollout undo %[3]s)", clustersHave(n), to, o.Name)
+			"be called for all Clusters: make %[2]q stable first (hookgate rollout promote %[3]s), or move the "+
+			"Clusters back (hookgate rollout undo %[3]s)", clustersHave(n), to, o.Name)
 	}
 	return nil
 }

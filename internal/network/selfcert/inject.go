@@ -116,7 +116,7 @@ func (i *Issuer) hasInfrastructure(ctx context.Context) (bool, error) {
 func explain(verb string, object client.Object, name string, err error) error {
 	kind := reflect.TypeOf(object).Elem().Name()
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s %s %s: the gateway is not allowed to: apply the ClusterRole of "+
+		return fmt.Errorf("%s %s %s: the gateway has no permission: apply the ClusterRole of "+
 			"deploy/components/self-certificates: %w", verb, kind, name, err)
 	}
 	return fmt.Errorf("%s %s %s: %w", verb, kind, name, err)

@@ -144,7 +144,7 @@ func (p *pair) encode(bundle []*x509.Certificate) (map[string][]byte, error) {
 // explain returns an error of the API server about a Secret, with what to do about it.
 func (i *Issuer) explain(verb, name string, err error) error {
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s Secret %s/%s: the gateway is not allowed to: apply the Role of "+
+		return fmt.Errorf("%s Secret %s/%s: the gateway has no permission: apply the Role of "+
 			"deploy/components/self-certificates: %w", verb, i.c.Namespace, name, err)
 	}
 	return fmt.Errorf("%s Secret %s/%s: %w", verb, i.c.Namespace, name, err)

@@ -32,8 +32,8 @@ func newRolloutCollector(d *definer, status *statusCollector, snapshots registry
 	c := &rolloutCollector{status: status, snapshots: snapshots, compared: map[string]bool{}}
 	c.clusters = d.described("gauge", "hookgate_rollout_clusters",
 		"Clusters of an "+rollout.Kind+". state is equal or different (both versions were called, and "+
-			"stable answers for the Cluster) or moved (the candidate answers for it). A Cluster also counts as "+
-			"failing if this process's last call of the candidate about it failed.", "rollout", "state")
+			"the stable version answers for the Cluster) or moved (the candidate answers for the Cluster). A Cluster "+
+			"also counts as failing if this process's last call to the candidate about the Cluster failed.", "rollout", "state")
 	c.ready = d.described("gauge", "hookgate_rollout_ready",
 		"1 for an "+rollout.Kind+" that is in effect, and 0 for one that is not.", "rollout")
 	c.aborted = d.described("gauge", "hookgate_rollout_aborted",

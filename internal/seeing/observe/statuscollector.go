@@ -51,15 +51,16 @@ func newStatusCollector(d *definer) *statusCollector {
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
 		"When an extension last answered, even with Failure, in seconds since the epoch.", "extension")
 	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
-		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail "+
-			"meanwhile, and Ignore if they are answered without the extension.", "extension", "effect")
+		"1 for an extension whose handlers are not known. effect is Fail if calls that name no handler fail "+
+			"meanwhile, and Ignore if these calls are answered without the extension.", "extension", "effect")
 	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
 		"Handlers that are not served because spec.hooks of the extension's policy does not list their hooks.",
 		"extension")
 	c.certificate = d.described("gauge", "hookgate_extension_certificate_expiry_timestamp_seconds",
-		"When a certificate that calls to an extension need expires, in seconds since the epoch. certificate is leaf (the "+
-			"server's), chain (the first to expire of those that vouch for it) or caBundle (the last of the bundle to "+
-			"expire). leaf and chain are known once this process has connected.", "extension", "certificate")
+		"When a certificate for calls to an extension expires, in seconds since the epoch. certificate is leaf (the "+
+			"server's certificate), chain (the first to expire of the certificates that vouch for the leaf) or "+
+			"caBundle (the last to expire of the certificates in the bundle). leaf and chain are known once this "+
+			"process has connected.", "extension", "certificate")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
 		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
 	c.held = d.described("gauge", "hookgate_held_clusters",

@@ -265,7 +265,7 @@ func (k *kind) add(o *Object, problems []Problem, r *reading, entry int) []Probl
 func (k *kind) duplicate(o *Object, first, second claim) Problem {
 	p := Problem{
 		Place: o.Place, Object: fmt.Sprintf("%s %q", k.name, o.Name), Effect: "the first one is used",
-		Err: fmt.Errorf("metadata.name: Duplicate value: defined at %s before", first.Place),
+		Err: fmt.Errorf("metadata.name: Duplicate value: already defined at %s", first.Place),
 	}
 	if !allkinds.Is(k.name) || first.reading == nil {
 		return p

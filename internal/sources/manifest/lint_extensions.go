@@ -45,7 +45,8 @@ func (v *Inventory) lintExtensions(documents map[Place]*document, hooks *catalog
 			hub, known := hooks.Lookup(h.Hook)
 			if label := registry.Label(registered); known && !hub.Hub().Mergeable && label != h.Name+"--"+name {
 				p := d.problemAt("status.handlers", fmt.Errorf("status.handlers: handler %q is offered to Cluster API as %s, "+
-					"which a ClusterClass has to name: with -- for the dot, it would be ambiguous or have more than 63 characters",
+					"because its name with -- for the dot would be ambiguous or have more than 63 characters: "+
+					"use the offered name in a ClusterClass",
 					registered, label))
 				p.Warning = true
 				problems = append(problems, p)

@@ -97,8 +97,8 @@ func (r *currentReader) machineDeployments(ctx context.Context) (scope.MachineDe
 		md := &all.Items[i]
 		name := md.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
 		if name == "" || states[name] != nil {
-			return nil, fmt.Errorf("MachineDeployment %q: its label %s is missing, or another one has the same "+
-				"value", md.Name,
+			return nil, fmt.Errorf("MachineDeployment %q: its label %s is missing, or another "+
+				"MachineDeployment has the same value", md.Name,
 				clusterv1.ClusterTopologyMachineDeploymentNameLabel)
 		}
 		s := &scope.MachineDeploymentState{Object: md}
@@ -143,8 +143,8 @@ func (r *currentReader) machinePools(ctx context.Context) (scope.MachinePoolsSta
 		mp := &all.Items[i]
 		name := mp.Labels[clusterv1.ClusterTopologyMachinePoolNameLabel]
 		if name == "" || states[name] != nil {
-			return nil, fmt.Errorf("MachinePool %q: its label %s is missing, or another one has the same "+
-				"value", mp.Name,
+			return nil, fmt.Errorf("MachinePool %q: its label %s is missing, or another "+
+				"MachinePool has the same value", mp.Name,
 				clusterv1.ClusterTopologyMachinePoolNameLabel)
 		}
 		class := classes[name]
