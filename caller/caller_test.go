@@ -313,7 +313,7 @@ func TestMistakes(t *testing.T) {
 		want   string
 	}{
 		"no URL":         {caller.Config{}, `gateway "": `},
-		"no port":        {caller.Config{URL: "grpcs://hookgate"}, `gateway "grpcs://hookgate": must have a port: grpcs://hookgate:9090`},
+		"no port":        {caller.Config{URL: "grpcs://hookgate"}, `gateway "grpcs://hookgate": must have a port, as in grpcs://hookgate:9090`},
 		"not loopback":   {caller.Config{URL: "grpc://hookgate:9090"}, `gateway "grpc://hookgate:9090": must be on loopback, because grpc:// has no TLS; use grpcs://hookgate:9090`},
 		"CA without TLS": {caller.Config{URL: "unix:///x", CAFile: "ca"}, `gateway "unix:///x": there is no TLS, so CAFile, CertFile and KeyFile have no effect`},
 		"no CA":          {caller.Config{URL: "https://a", CAFile: "missing"}, "gateway https://a: read CAFile: open missing: no such file or directory"},
@@ -378,7 +378,7 @@ func TestObject(t *testing.T) {
 			},
 			`{"apiVersion":"a/v1","kind":"A","metadata":{"annotations":{"b":"\u003c\u0026\u003e"},"name":"a"},"spec":{"n":9007199254740993}}`,
 		},
-		"no TypeMeta":   {map[string]any{"metadata": map[string]any{}}, "object map[string]interface {} has no apiVersion and kind: set its TypeMeta"},
+		"no TypeMeta":   {map[string]any{"metadata": map[string]any{}}, "object map[string]interface {} needs apiVersion and kind: set its TypeMeta"},
 		"no metadata":   {map[string]any{"apiVersion": "v1", "kind": "A"}, "object map[string]interface {}: it has no metadata"},
 		"not an object": {[]string{}, "object []string is not a JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
 		"not JSON":      {func() {}, "object func(): json: unsupported type: func()"},

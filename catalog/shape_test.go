@@ -58,8 +58,8 @@ func TestCheckShape(t *testing.T) {
 		"EveryForm":        {"", "", ""},
 		"Stream":           {`output_type: ".t.A"`, `output_type: ".t.A" server_streaming: true`, "the rpc is a stream: a hook has one request and one answer"},
 		"StreamOfRequests": {`output_type: ".t.A"`, `output_type: ".t.A" client_streaming: true`, "the rpc is a stream: a hook has one request and one answer"},
-		"NoHandler":        {`name: "handler"`, `name: "target"`, "message t.Q: a request must have the field string handler"},
-		"HandlerIsANumber": {`"handler" number: 1 type: TYPE_STRING`, `"handler" number: 1 type: TYPE_INT32`, "message t.Q: a request must have the field string handler"},
+		"NoHandler":        {`name: "handler"`, `name: "target"`, "message t.Q: a request must have the string field handler"},
+		"HandlerIsANumber": {`"handler" number: 1 type: TYPE_STRING`, `"handler" number: 1 type: TYPE_INT32`, "message t.Q: a request must have the string field handler"},
 		"SettingsAreAList": {`label: LABEL_REPEATED type_name: ".t.Q.SettingsEntry"`, `type_name: ".t.A"`, "field t.Q.settings: want map<string, string>"},
 		"MapOfNumbers": {
 			`"value" number: 2 type: TYPE_STRING`, `"value" number: 2 type: TYPE_INT32`,
@@ -77,8 +77,8 @@ func TestCheckShape(t *testing.T) {
 		"MaybeText":   {number, `name: "number" number: 3 type: TYPE_STRING proto3_optional: true oneof_index: 0`, noForm},
 		"Objects":     {number, `name: "number" number: 3 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".hookgate.hooks.v1alpha1.RawExtension"`, noForm},
 		"GapInEnum":   {`"SIZE_BIG" number: 1`, `"SIZE_BIG" number: 2`, "field t.Q.size: the JSON of hooks cannot express its type"},
-		"OtherCase":   {number + " }", number + ` } field { name: "num_ber" number: 99 type: TYPE_STRING }`, "field t.Q.num_ber: its name in JSON differs from that of number only in case"},
-		"LongS":       {number + " }", number + ` } field { name: "other" number: 99 type: TYPE_STRING json_name: "ſettings" }`, "field t.Q.other: its name in JSON differs from that of settings only in case"},
+		"OtherCase":   {number + " }", number + ` } field { name: "num_ber" number: 99 type: TYPE_STRING }`, "field t.Q.num_ber: its JSON name and the JSON name of number differ only in case"},
+		"LongS":       {number + " }", number + ` } field { name: "other" number: 99 type: TYPE_STRING json_name: "ſettings" }`, "field t.Q.other: its JSON name and the JSON name of settings differ only in case"},
 		"MostMembers": {`message_type { name: "Q"`, `message_type { name: "Q" ` + many.String(), ""},
 		"MoreMembers": {`message_type { name: "Q"`, `message_type { name: "Q" ` + many.String() + ` field { name: "one_more" number: 99 type: TYPE_STRING }`, "message t.Q: has 31 members in JSON, more than 30: group them in messages"},
 	} {

@@ -141,7 +141,7 @@ func TestChainStopsWhileARuleHolds(t *testing.T) {
 		"rule.approved}", "rule.approved, onHold: Stop}", 1)
 	g := commandtest.NewClusterGateway(t, waits+"---\n"+commandtest.LintRule("backup", "BeforeClusterUpgrade", `"no room for a backup"`)+"---\n"+chain)
 	for in, want := range map[string]string{
-		string(request): `waits for approval of v1.34.0, not called while handler "rule.approved" holds: "rule.backup"`,
+		string(request): `waits for approval of v1.34.0, these handlers are not called while handler "rule.approved" holds: "rule.backup"`,
 		approved:        `handler "gates": handler "rule.backup": no room for a backup`,
 	} {
 		got := commandtest.Hookgate(t, in, "call", "BeforeClusterUpgrade", "--kubeconfig", g.Kubeconfig, "--ca", g.CA, "-f", "-", "-o", "json")

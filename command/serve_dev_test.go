@@ -200,7 +200,7 @@ func TestServeDevRefuses(t *testing.T) {
 		"OneName":           {append(dev, "--extension", "extension=grpc://127.0.0.1:1"), "--extension: two extensions have the name extension"},
 		"NoURL":             {append(dev, "--extension", "127.0.0.1:1"), "--extension: the URL must begin with https://, grpcs://, grpc://, unix://"},
 		"Far":               {append(dev, "--extension", "grpc://acme.example:1"), "--extension: the URL must be on loopback"},
-		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, and was not changed"},
+		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, so it was not changed"},
 		// No one can make a directory there, not even root.
 		"NotWritable": {slices.Concat(dev[:3], []string{"--cert-dir", "/sys/hookgate"}), "with --cert-dir, name a writable directory"},
 	} {

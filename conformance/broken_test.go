@@ -211,7 +211,7 @@ var brokenExtensions = []broken{
 			s.clock.advance(slow + 100*time.Millisecond)
 			return nil, nil
 		}
-	}, "it took 2.1s (the first call: 2.1s) of a timeout of 20s"},
+	}, "the second call took 2.1s (the first call: 2.1s), and the timeout is 20s"},
 	{"answers.quick", "needs most of a short timeout", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.handlers[0].TimeoutSeconds = proto.Int32(1)
@@ -219,7 +219,7 @@ var brokenExtensions = []broken{
 			s.clock.advance(900 * time.Millisecond)
 			return nil, nil
 		}
-	}, "it took 900ms (the first call: 900ms) of a timeout of 1s"},
+	}, "the second call took 900ms (the first call: 900ms), and the timeout is 1s"},
 	{"answers.kind", "answers as another hook", REST, func(s *stub) {
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"BeforeClusterDeleteResponse"`)
 	}, `kind is "BeforeClusterDeleteResponse", not "BeforeClusterCreateResponse"`},

@@ -38,7 +38,7 @@ func TestAvailable(t *testing.T) {
 	const (
 		isOpen      = "False CircuitOpen Calls to the extension fail with Timeout. They are refused"
 		isClosed    = "True CircuitClosed"
-		isIdle      = "Unknown CircuitHalfOpen Calls to the extension failed with Timeout. It answers"
+		isIdle      = "Unknown CircuitHalfOpen Calls to the extension failed with Timeout. The extension answers"
 		isOfHandler = `False HandlerCircuitOpen Calls to the handler "v.a" fail with Timeout. They are refused`
 		isLost      = "Unknown NotDiscovered The extension does not answer"
 	)

@@ -113,7 +113,7 @@ func TestPolicyWaitsForItsHandler(t *testing.T) {
 	r := start(t, api, func(c *controllers.Config) { c.Resync = 10 * time.Millisecond })
 	const soon = "; the policy takes effect as soon as its target appears"
 	api.policy("p", func(s *v1alpha1.ExtensionPolicySpec) { s.TargetRef.Handler = "b" })
-	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `there is no ExtensionConfig "acme", and no HookRule or HookJob`+soon)
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `there is no ExtensionConfig, HookRule or HookJob "acme"`+soon)
 	r.extensions.fail("connection refused")
 	api.register("acme", nil)
 	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `ExtensionConfig "acme" has not been discovered yet`+soon)

@@ -123,10 +123,10 @@ func TestEventsOfLiftedHolds(t *testing.T) {
 		lift  lift
 		about string
 	}{
-		`The Cluster goes on although HookRule "r" holds it, because of the annotation hookgate.dev/skip-hold, which "ada" has set; the rule says: waits`: {
+		`HookRule "r" holds the Cluster, but the Cluster goes on because of the annotation hookgate.dev/skip-hold, which "ada" has set; the rule says: waits`: {
 			lift{rule: "r"}, "HookRule r",
 		},
-		`The Cluster goes on although handler "gate.acme" holds it, because of spec.liftedHolds of ExtensionPolicy "p"; the handler says: waits`: {
+		`Handler "gate.acme" holds the Cluster, but the Cluster goes on because of spec.liftedHolds of ExtensionPolicy "p"; the handler says: waits`: {
 			lift{policy: "p", handler: "gate.acme"}, "ExtensionPolicy p",
 		},
 	} {

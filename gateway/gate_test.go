@@ -537,7 +537,7 @@ func TestGateIsObserved(t *testing.T) {
 	g.throughGRPC(t, h, shown{authorization: []string{"Bearer " + everyToken}})
 	g.throughGRPC(t, h, shown{authorization: []string{"Bearer made-up"}})
 	want := `
-# HELP hookgate_authentications_total Decisions about who may call. method is none (no credentials, or none needed), certificate, token (from the file of callers, or unknown) or kubernetes. result is admitted, Unauthenticated, Forbidden, Overloaded (the caller makes too many calls) or error (no decision was possible, so the call was refused).
+# HELP hookgate_authentications_total Decisions about who may call. method is none (no credentials, or none needed), certificate, token (a token from the file of callers, or an unknown one) or kubernetes. result is admitted, Unauthenticated, Forbidden, Overloaded (the caller makes too many calls) or error (no decision was possible, so the call was refused).
 # TYPE hookgate_authentications_total counter
 hookgate_authentications_total{method="certificate",result="Forbidden"} 1
 hookgate_authentications_total{method="token",result="Unauthenticated"} 1

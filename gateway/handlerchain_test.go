@@ -376,14 +376,14 @@ func TestChainStopsAtAHold(t *testing.T) {
 		called string
 	}{
 		"Continue":     {"it is the default", "", waits, nil, policy.Policy{}, `message: "waits since 22:22:00` + backs, "a.e b.e c.e"},
-		"Stop":         {"the others wait", "a", waits, nil, policy.Policy{}, `message: "waits since 22:22:00, not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
-		"second":       {"the first has let go", "ab", fine, waits, policy.Policy{}, `message: "waits since 22:22:00, not called while handler \"b.e\" holds: \"c.e\"" retry_after_seconds: 60`, "a.e b.e"},
-		"both":         {"the least time is of those that were called", "b", upgrade(success, "soon", 90), waits, policy.Policy{}, `message: "soon, waits since 22:22:00, not called while handler \"b.e\" holds: \"c.e\"" retry_after_seconds: 60`, "a.e b.e"},
+		"Stop":         {"the others wait", "a", waits, nil, policy.Policy{}, `message: "waits since 22:22:00, these handlers are not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
+		"second":       {"the first has let go", "ab", fine, waits, policy.Policy{}, `message: "waits since 22:22:00, these handlers are not called while handler \"b.e\" holds: \"c.e\"" retry_after_seconds: 60`, "a.e b.e"},
+		"both":         {"the least time is of those that were called", "b", upgrade(success, "soon", 90), waits, policy.Policy{}, `message: "soon, waits since 22:22:00, these handlers are not called while handler \"b.e\" holds: \"c.e\"" retry_after_seconds: 60`, "a.e b.e"},
 		"no hold":      {"all are called", "abc", fine, nil, policy.Policy{}, `message: "backs up" retry_after_seconds: 5`, "a.e b.e c.e"},
-		"no message":   {"the handler is named", "a", upgrade(success, "", 60), nil, policy.Policy{}, `message: "handler \"a.e\" holds, and does not say why, not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
+		"no message":   {"the handler is named", "a", upgrade(success, "", 60), nil, policy.Policy{}, `message: "handler \"a.e\" holds, and does not say why, these handlers are not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
 		"Failure":      {"it ends the chain without onHold", "a", upgrade(failure, "no", 60), nil, policy.Policy{}, "", "a.e"},
 		"lifted":       {"the hold is none", "a", waits, nil, policy.Policy{Name: "on-call", Lifted: &policy.LiftedHolds{By: "on-call", Of: []policy.Passage{passage}}}, `message: "hold lifted by liftedHolds of ExtensionPolicy \"on-call\": waits since 22:22:00` + backs, "a.e b.e c.e"},
-		"steady":       {"the text does not change from call to call", "a", waits, nil, policy.Policy{Messages: policy.Steady}, `message: "waits since <time>, not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
+		"steady":       {"the text does not change from call to call", "a", waits, nil, policy.Policy{Messages: policy.Steady}, `message: "waits since <time>, these handlers are not called while handler \"a.e\" holds: \"b.e\", \"c.e\"" retry_after_seconds: 60`, "a.e"},
 		"not selected": {"a step that is not for the Cluster does not hold it", "a", waits, nil, policy.Policy{ObjectSelector: selector(t, "x=y")}, `message: "backs up" retry_after_seconds: 5`, "b.e c.e"},
 		"Ignore":       {"a failure that is ignored is no hold", "a", nil, nil, policy.Policy{FailurePolicy: hook.Ignore}, `message: "ignored: handler \"a.e\": Unreachable` + backs, "a.e b.e c.e"},
 	} {
@@ -445,7 +445,7 @@ func TestChainStopsAlone(t *testing.T) {
 	f.build(t)
 	f.registry.SetChains([]registry.Chain{f.chain, other})
 	m, err := f.dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
-	const want = `waits, not called while handler "a.e" holds: "b.e", waits`
+	const want = `waits, these handlers are not called while handler "a.e" holds: "b.e", waits`
 	if got := catalog.MessageOf(m); err != nil || got != want || !slices.Equal(slices.Sorted(slices.Values(f.called)), []string{"a.e", "c.e"}) {
 		t.Errorf("%v were called: got %q, %v; want %q", f.called, got, err, want)
 	}

@@ -401,7 +401,7 @@ func TestChainStopsAtAMember(t *testing.T) {
 		return answer, nil
 	}))
 	for cluster, want := range map[string]string{
-		"stays": `create.v6, not called while handler "create.acme" holds: "create.other"`, "moved": "create.v7, create.other",
+		"stays": `create.v6, these handlers are not called while handler "create.acme" holds: "create.other"`, "moved": "create.v7, create.other",
 	} {
 		request := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{
 			Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster),

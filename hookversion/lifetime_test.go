@@ -74,7 +74,7 @@ func TestLifetimesOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "version other.example/v1: rule #3: deprecated in v7.1.0, although there was no newer version then that is at least as stable"
+	const want = "version other.example/v1: rule #3: deprecated in v7.1.0, although at that time, no newer version was at least as stable"
 	if err := CheckLifetimes(hooks, time.Now()); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -206,7 +206,7 @@ func TestCheckLifetimes(t *testing.T) {
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.1.1", "2026-05-01"}, {"v0.2.0", "2026-09-01"}},
 			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v0.2.0")), versionOf("v1", first, "H")},
 			want: "version g.example/v1beta1: rule #4: beta must stay for 2 releases after its " +
-				"deprecation in v0.1.0, but v0.2.0 comes only 1 after it",
+				"deprecation in v0.1.0, but v0.2.0 removes it after only 1",
 		},
 		"Rule4BetaMonths": {
 			reason:   "two releases that come quickly are not six months",
@@ -220,7 +220,7 @@ func TestCheckLifetimes(t *testing.T) {
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2027-01-01"}, {"v0.3.0", "2028-01-01"}},
 			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.1.0", "v0.3.0")), versionOf("v2", first, "H")},
 			want: "version g.example/v1: rule #4: GA must stay for 3 releases after its deprecation in " +
-				"v0.1.0, but v0.3.0 comes only 2 after it",
+				"v0.1.0, but v0.3.0 removes it after only 2",
 		},
 		"Rule4GAMonths": {
 			reason: "three releases in nine months",
@@ -389,7 +389,7 @@ func TestCheckLifetimes(t *testing.T) {
 			releases: [][2]string{{"v0.1.0", "2024-01-01"}, {"v0.2.0", "2025-01-01"}, {"v0.3.0", "2026-01-01"}},
 			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.2.0", "v0.3.0")), versionOf("v1", first, "H")},
 			want: "version g.example/v1beta1: rule #4: beta must stay for 2 releases after its deprecation in v0.2.0, " +
-				"but v0.3.0 comes only 1 after it",
+				"but v0.3.0 removes it after only 1",
 		},
 		"FaultyReleases": {
 			reason: "a faulty release does not hide the next one",

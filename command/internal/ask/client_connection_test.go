@@ -119,7 +119,7 @@ func TestWrongProtocol(t *testing.T) {
 	server := strings.Replace(plain.URL, "http:", "https:", 1)
 	discover(t, "HTTPS to a server of plain HTTP", "server "+server+": "+noTLS(strings.TrimPrefix(server, "https://")), "--server", server)
 	got := commandtest.Hookgate(t, "", "call", "Discovery", "--server", "grpc://"+f.GRPCS)
-	if want := ": the server does not speak gRPC without TLS\nWith TLS, that is --server grpcs://" + f.GRPCS + "."; !strings.Contains(got.ErrOut, want) {
+	if want := ": the server does not speak gRPC without TLS\nWith TLS, use --server grpcs://" + f.GRPCS + "."; !strings.Contains(got.ErrOut, want) {
 		t.Errorf("gRPC without TLS to a server with: got %s\nwant %s", got.ErrOut, want)
 	}
 	got = commandtest.Hookgate(t, "", "call", "Discovery", "--server", "https://"+f.GRPCS, "--ca", f.CAFile)

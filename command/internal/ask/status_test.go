@@ -239,7 +239,7 @@ func TestStatusErrors(t *testing.T) {
 		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, cmdline.ExitFailed, "Use --ca FILE"},
 		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitFailed, "gateway http://127.0.0.1:1: connection refused\nIs the gateway running"},
 		"NoTLS":        {[]string{"get", "extensions", "--diagnostics", "https" + strings.TrimPrefix(s.URL, "http")}, cmdline.ExitFailed, "the server has no TLS\nWithout TLS, use --diagnostics " + s.URL + "."},
-		"NeedsTLS":     {[]string{"get", "extensions", "--diagnostics", "http" + strings.TrimPrefix(secure.URL, "https")}, cmdline.ExitFailed, "an HTTPS server.\nWith TLS, that is --diagnostics " + secure.URL + "."},
+		"NeedsTLS":     {[]string{"get", "extensions", "--diagnostics", "http" + strings.TrimPrefix(secure.URL, "https")}, cmdline.ExitFailed, "an HTTPS server.\nWith TLS, use --diagnostics " + secure.URL + "."},
 		"NoBody":       {[]string{"get", "extensions", "--diagnostics", silent.URL}, cmdline.ExitFailed, "HTTP 404: the answer has no body\nIs this"},
 		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, cmdline.ExitUsage, `--diagnostics "127.0.0.1:8443": must begin with http://, https://; want http://HOST:PORT`},
 		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, cmdline.ExitUsage, "want http://HOST:PORT"},

@@ -143,8 +143,8 @@ func TestInitRefuses(t *testing.T) {
 	}{
 		"NoName":   {[]string{"rule"}, cmdline.ExitUsage, "want a kind of project and a name, got 1 arguments; the kinds are rule, job, go, python, typescript, java, rust"},
 		"NoKind":   {[]string{"cobol", "a"}, cmdline.ExitUsage, `no project of kind "cobol": want one of rule, job, go, python, typescript, java, rust`},
-		"Name":     {[]string{"rule", "../a"}, cmdline.ExitUsage, `name "../a" must be a DNS label that begins with a letter`},
-		"Digit":    {[]string{"rule", "1a"}, cmdline.ExitUsage, `name "1a" must be a DNS label that begins with a letter`},
+		"Name":     {[]string{"rule", "../a"}, cmdline.ExitUsage, `name "../a" must be a DNS label (lower case letters, digits and -) that begins with a letter`},
+		"Digit":    {[]string{"rule", "1a"}, cmdline.ExitUsage, `name "1a" must be a DNS label (lower case letters, digits and -) that begins with a letter`},
 		"LongName": {[]string{"rule", strings.Repeat("a", 51)}, cmdline.ExitUsage, "must have at most 50 characters"},
 		"Module":   {[]string{"rule", "a", "--module", "x.example/a"}, cmdline.ExitUsage, "--module is for projects in Go"},
 		"NoModule": {[]string{"go", "a", "--module", "a b"}, cmdline.ExitUsage, `--module "a b": want the path of a module, such as github.com/acme/a`},

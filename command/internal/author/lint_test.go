@@ -197,7 +197,8 @@ func TestLintExtensions(t *testing.T) {
 	const of, annotation = `0.yaml:3: %s: ExtensionConfig "acme": annotation cert-manager.io/inject-ca-from does nothing here: ` +
 		"runtime.cluster.x-k8s.io/inject-ca-from-secret: NAMESPACE/SECRET makes Cluster API and Hookgate take ca.crt of a Secret", "cert-manager.io/inject-ca-from: s/c"
 	const client, offered = "service: {name: acme, namespace: s}", `0.yaml:6: warning: ExtensionConfig "acme": status.handlers: handler "%s.acme" is offered to ` +
-		"Cluster API as %s, which a ClusterClass has to name: with -- for the dot, it would be ambiguous or have more than 63 characters"
+		"Cluster API as %s, because its name with -- for the dot would be ambiguous or have more than 63 characters: use the " +
+		"offered name in a ClusterClass"
 	for reason, tt := range map[string]struct {
 		files []string
 		want  []string

@@ -216,7 +216,7 @@ func TestPreflightMistakes(t *testing.T) {
 		want string
 	}{
 		"NoTarget":      {directory(), cmdline.ExitUsage, "--for is required: cluster-api=VERSION, or hookgate=VERSION"},
-		"UnknownCAPI":   {directory("--for", "cluster-api=v1.99.0"), cmdline.ExitUsage, "--for: release v1.99.0 of Cluster API is not known here; the known ones are v1.8, v1.9, v1.10, v1.11, v1.12, v1.13, v1.14, and as announced v1.15\n"},
+		"UnknownCAPI":   {directory("--for", "cluster-api=v1.99.0"), cmdline.ExitUsage, "--for: release v1.99.0 of Cluster API is not known here; the known ones are v1.8, v1.9, v1.10, v1.11, v1.12, v1.13, v1.14, and v1.15 (announced)\n"},
 		"UnknownSelf":   {directory("--for", "hookgate=v7.0.0"), cmdline.ExitUsage, "--for: release v7.0.0 of Hookgate is not known here; the known ones are v0.1.0"},
 		"UnknownThing":  {directory("--for", "kubernetes=v1.34"), cmdline.ExitUsage, `--for: "kubernetes=v1.34": want cluster-api=VERSION or hookgate=VERSION`},
 		"Twice":         {directory("--for", target, "--for", "cluster-api=v1.13.0"), cmdline.ExitUsage, "cluster-api has a target already"},

@@ -175,7 +175,7 @@ func TestUndoInADirectory(t *testing.T) {
 func TestRolloutInADirectoryRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, command, want string }{
 		"no rollout":   {rolloutManifestText, "pause acne", `there is no ExtensionRollout "acne" in `},
-		"not YAML":     {rolloutManifestText + "---\n[", "pause acne", "as far as it can be read: "},
+		"not YAML":     {rolloutManifestText + "---\n[", "pause acne", "in the readable manifests in "},
 		"twice":        {rolloutManifestText + "---\n" + rolloutManifestText, "pause acme", "delete one of them"},
 		"flow style":   {"{apiVersion: hookgate.dev/v1alpha1, kind: ExtensionRollout, metadata: {name: acme}, spec: {stable: acme, candidate: acme-v7}}", "pause acme", "edit it by hand"},
 		"no candidate": {strings.Replace(rolloutManifestText, "  candidate: acme-v7\n", "", 1), "promote acme", "has no candidate"},

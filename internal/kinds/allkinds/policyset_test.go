@@ -212,7 +212,7 @@ func TestVerdictsFollowTargets(t *testing.T) {
 		changed  bool
 		all, own string
 	}{
-		{"nothing", func() {}, false, `there is no ExtensionConfig "acme", and no HookRule or HookJob` + comes, `there is no ExtensionConfig "acme", and no HookRule or HookJob` + comes},
+		{"nothing", func() {}, false, `there is no ExtensionConfig, HookRule or HookJob "acme"` + comes, `there is no ExtensionConfig, HookRule or HookJob "acme"` + comes},
 		{"ExtensionConfig", func() { w.exists["acme"] = true }, false, "", `ExtensionConfig "acme" has not been discovered yet` + comes},
 		{"other handler", func() { w.apply(t, "acme", "w") }, true, "", `ExtensionConfig "acme" has no handler "v"` + comes},
 		{"no handler", func() { w.apply(t, "acme") }, true, "", `ExtensionConfig "acme" has no handler "v"` + comes},

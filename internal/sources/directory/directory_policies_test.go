@@ -93,7 +93,7 @@ func TestDirectoryPoliciesWhoseTargetIsMissing(t *testing.T) {
 	writeFile(t, s.dir, "p.yaml", policyOf("early", "{name: later}", "timeoutSeconds: 3")+"---\n"+policyOf("handler", "{name: acme, handler: w}", "timeoutSeconds: 4"))
 	s.run(t)
 	s.eventuallyReady(t)
-	s.eventuallyLogs(t, "level=WARN", "policy is not accepted", "extensionPolicy=early", "reason=TargetNotFound", `there is no ExtensionConfig \"later\", and no HookRule or HookJob; the policy takes effect as soon as its target appears`)
+	s.eventuallyLogs(t, "level=WARN", "policy is not accepted", "extensionPolicy=early", "reason=TargetNotFound", `there is no ExtensionConfig, HookRule or HookJob \"later\"; the policy takes effect as soon as its target appears`)
 	s.eventuallyLogs(t, "level=WARN", "policy is not accepted", "extensionPolicy=handler", "reason=TargetNotFound", `ExtensionConfig \"acme\" has no handler \"w\"`)
 
 	s.Extensions.Down(urlB)
