@@ -211,7 +211,7 @@ func TestJudge(t *testing.T) {
 			reason: "a hook of a newer extension", targets: []string{"cluster-api=v1.14.0"},
 			handlers: []Handler{handler("coffee", "BeforeCoffee"), handler("v2", "BeforeClusterCreate", ofVersion("v2")), {Name: "skipped", Useless: "no such hook"}, handler("d", "Discovery")},
 			want:     []string{"break hook-unknown coffee", "break hook-unknown d", "break hook-unknown skipped", "break hook-unknown v2"},
-			problem:  "hooks of hooks.runtime.cluster.x-k8s.io/v1alpha1 have no BeforeCoffee with handlers",
+			problem:  "hooks.runtime.cluster.x-k8s.io/v1alpha1 has no hook BeforeCoffee that can have handlers",
 		},
 		"Removed": {
 			reason: "the release does not serve a version any more", targets: []string{"hookgate=v0.3.0"}, hooks: testHooks,
@@ -252,7 +252,7 @@ func TestJudge(t *testing.T) {
 		"AnyVersionOfTheHook": {
 			reason: "Cluster API calls a hook in one version, the handler has it in another, and what the conversion can lose is listed", release: calls("v1"), hooks: testHooks,
 			handlers: []Handler{handler("a", "", drain("v1beta1")), handler("b", "", drain("v1"))}, want: []string{"degrade members-lost a", "ok ok b"},
-			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v1, which the gateway converts to hooks.test.hookgate.dev/v1beta1: what one of them cannot express is lost on the way",
+			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v1, which the gateway converts to hooks.test.hookgate.dev/v1beta1: what one of the two versions cannot express is lost",
 			lost:    []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"},
 		},
 		"VersionThatTheGatewayLacks": {

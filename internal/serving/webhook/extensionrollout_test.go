@@ -80,7 +80,7 @@ func TestRefusalsOfExtensionRollouts(t *testing.T) {
 		"the name of a chain":            {movedTo{}, nil, newRollout("of", "v1", ""), refused("of", `metadata.name: Invalid value: "of": is the name of HandlerChain "of", too: choose another name`), ""},
 		"a mistake":                      {movedTo{}, nil, wrong, refused("roll", `spec.approved[0]: Invalid value: "a": must be namespace/name`), ""},
 		"no change of members":           {nil, roll, paused, "", ""},
-		"moved Clusters have the stable": {three, roll, newRollout("roll", "other", ""), "", "spec.stable: other answers now for all Clusters that have not moved"},
+		"moved Clusters have the stable": {three, roll, newRollout("roll", "other", ""), "", "spec.stable: other now answers for all Clusters that have not moved"},
 		"moved Clusters have nothing":    {three, roll, newRollout("roll", "acme", "new"), refused("roll", `spec.candidate: Forbidden: 3 Clusters have moved to "other", which would be neither stable nor candidate: make it stable (hookgate rollout promote roll), or move them back first (hookgate rollout undo roll)`), ""},
 		"no Cluster has moved":           {movedTo{}, roll, newRollout("roll", "acme", "new"), "", "spec.candidate: the " + missing},
 		"nothing is known yet":           {nil, roll, newRollout("roll", "acme", "new"), refused("roll", "spec.candidate: Forbidden: which Clusters have moved is not known yet"), ""},
