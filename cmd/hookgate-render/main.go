@@ -41,11 +41,11 @@ func ownVersion() string {
 	return cmp.Or(version, "unknown")
 }
 
-// The exit statuses.
+// exitDifferent and exitUnknown are the exit statuses of a comparison that finds a difference, and of one that fails.
+// All others are those of hookgate.
 const (
-	exitSame      = 0
 	exitDifferent = 1
-	exitFailed    = 2
+	exitUnknown   = 2
 )
 
 // errDifferent says that a render differs from what it was compared with.
@@ -64,7 +64,11 @@ func run(
 ) int {
 	ctrl.SetLogger(logr.Discard()) // errors say what happened
 	klog.SetLogger(logr.Discard())
-	cmd := newCommand(lookupEnv)
+	o, started := &options{}, false
+	cmd := newCommand(o, func(cmd *cobra.Command) error {
+		started = true
+		return fromEnvironment(cmd.Flags(), lookupEnv)
+	})
 	cmd.SetArgs(args)
 	cmd.SetIn(in)
 	cmd.SetOut(out)
@@ -72,34 +76,49 @@ func run(
 	err := cmd.ExecuteContext(ctx)
 	switch {
 	case err == nil:
-		return exitSame
+		return cmdline.ExitDone
 	case errors.Is(err, errDifferent):
 		return exitDifferent
 	}
 	message := text.PrintableLines(redact.Bounded(err.Error(), limits.MergedMessageBytes))
-	_, _ = fmt.Fprintf(errOut, "hookgate render: %s\n", message)
-	return exitFailed
+	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", message)
+	if usage := (cmdline.UsageError{}); errors.As(err, &usage) || !started {
+		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
+		return cmdline.ExitUsage
+	}
+	if o.diff != "" {
+		return exitUnknown
+	}
+	return cmdline.ExitFailed
 }
 
-// newCommand returns the command.
-func newCommand(lookupEnv func(string) (string, bool)) *cobra.Command {
-	o := &options{}
+// newCommand returns the command, which calls before first.
+func newCommand(o *options, before func(*cobra.Command) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "hookgate-render [cluster/NAME]",
 		Version:           ownVersion(),
 		Short:             "Show the objects that Cluster API generates from a Cluster, with the patches of its extensions",
 		Long:              renderflags.Long,
 		Example:           renderflags.Example,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMostOne,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags(), lookupEnv) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
 		RunE:              o.run,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "hookgate render"},
 	}
 	o.addFlags(cmd.Flags())
+	cmd.SetFlagErrorFunc(cmdline.FlagError)
 	cmdline.WrapHelp(cmd, nil)
 	return cmd
+}
+
+// atMostOne refuses more than one argument.
+func atMostOne(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return cmdline.Usagef("want one cluster/NAME at most, got %d names", len(args))
+	}
+	return nil
 }
 
 // fromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that exists.
@@ -109,7 +128,7 @@ func fromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)
 		name := "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		if value, ok := lookupEnv(name); ok && !f.Changed && f.Name != "help" {
 			if err := flags.Set(f.Name, value); err != nil {
-				errs = append(errs, fmt.Errorf("environment variable %s: %w", name, err))
+				errs = append(errs, cmdline.Usagef("environment variable %s: %w", name, err))
 			}
 		}
 	})

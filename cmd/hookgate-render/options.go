@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -33,6 +32,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/renderflags"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 )
@@ -74,27 +74,29 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 }
 
 // check returns what is wrong with the flags, and fills in those that follow from others.
-func (o *options) check() error {
+func (o *options) check(args []string) error {
 	a := &o.against
 	if a.server != "" || a.extensionConfigs != "" || len(a.files) > 0 || len(a.set) > 0 {
 		if o.diff == diffLive {
-			return errors.New("--against-… needs --diff render, because --diff live compares with the live objects")
+			return cmdline.Usagef("--against-… needs --diff render, because --diff live compares with the live objects")
 		}
 		o.diff = diffRender
 	}
 	switch {
+	case len(args) == 0 && len(o.side.files) == 0:
+		return cmdline.Usagef("say what to render: -f FILE, or cluster/NAME of a management cluster")
 	case !slices.Contains([]string{"", diffLive, diffRender}, o.diff):
-		return fmt.Errorf("--diff %q: want live or render", o.diff)
+		return cmdline.Usagef("--diff %q: want live or render", o.diff)
 	case !slices.Contains([]string{"", "yaml", "json", "table"}, o.output):
-		return fmt.Errorf("--output %q: want yaml, json or table", o.output)
+		return cmdline.Usagef("--output %q: want yaml, json or table", o.output)
 	case o.side.server != "" && o.side.extensionConfigs != "", a.server != "" && a.extensionConfigs != "":
-		return errors.New("--server and --extension-configs: give only one of them for each render")
+		return cmdline.Usagef("--server and --extension-configs: give only one of them for each render")
 	case o.diff == diffLive && !o.isLive():
-		return errors.New("--diff live needs a cluster: leave out -f, or use --context or --kubeconfig")
+		return cmdline.Usagef("--diff live needs a cluster: leave out -f, or use --context or --kubeconfig")
 	case (o.credentials.Cert == "") != (o.credentials.Key == ""):
-		return errors.New("--cert and --key are needed together")
+		return cmdline.Usagef("--cert and --key are needed together")
 	case o.credentials.Timeout <= 0:
-		return fmt.Errorf("--timeout: want more than 0, got %s", o.credentials.Timeout)
+		return cmdline.Usagef("--timeout: want more than 0, got %s", o.credentials.Timeout)
 	}
 	if a.server == "" && a.extensionConfigs == "" {
 		a.server, a.extensionConfigs = o.side.server, o.side.extensionConfigs
@@ -115,11 +117,11 @@ func (o *options) isLive() bool {
 
 // run runs the command.
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	if err := o.check(); err != nil {
+	if err := o.check(args); err != nil {
 		return err
 	}
 	if err := feature.MutableGates.Set("ClusterTopology=true,RuntimeSDK=true," + o.featureGates); err != nil {
-		return fmt.Errorf("--feature-gates: %w", err)
+		return cmdline.Usagef("--feature-gates: %w", err)
 	}
 	hooks, versions, err := gateway.Hooks()
 	if err != nil {
@@ -204,7 +206,7 @@ func (o *options) input(
 		in.name = arg
 		if kind, name, ok := strings.Cut(arg, "/"); ok {
 			if in.name = name; !strings.EqualFold(kind, "cluster") && !strings.EqualFold(kind, "clusters") {
-				return nil, fmt.Errorf("%q: want cluster/NAME", arg)
+				return nil, cmdline.Usagef("%q: want cluster/NAME", arg)
 			}
 		}
 	}
@@ -283,7 +285,7 @@ func (in *input) cluster(ctx context.Context, objects *store.Store) (client.Obje
 		return client.ObjectKey{}, err
 	}
 	if len(names) != 1 {
-		return client.ObjectKey{}, fmt.Errorf("which Cluster? Add cluster/NAME to the command (the files have "+
+		return client.ObjectKey{}, cmdline.Usagef("which Cluster? Add cluster/NAME to the command (the files have "+
 			"%s with a topology)",
 			text.Plural(len(names), "Cluster"))
 	}
@@ -308,7 +310,7 @@ func change(c *clusterv1.Cluster, set []string) error {
 		variable, isVariable := strings.CutPrefix(name, "variables.")
 		switch {
 		case !ok:
-			return fmt.Errorf("--set %q: want NAME=VALUE", s)
+			return cmdline.Usagef("--set %q: want NAME=VALUE", s)
 		case name == "version":
 			c.Spec.Topology.Version = value
 		case name == "class":
@@ -316,11 +318,11 @@ func change(c *clusterv1.Cluster, set []string) error {
 		case isVariable:
 			body, err := yaml.YAMLToJSON([]byte(value))
 			if err != nil {
-				return fmt.Errorf("--set %q: %w", s, err)
+				return cmdline.Usagef("--set %q: %w", s, err)
 			}
 			setVariable(c, variable, body)
 		default:
-			return fmt.Errorf("--set %q: want version, class or variables.NAME", s)
+			return cmdline.Usagef("--set %q: want version, class or variables.NAME", s)
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // kinds are those of a ClusterClass: of an infrastructure provider, a control plane and a bootstrap provider.
@@ -76,12 +78,12 @@ func TestOtherProvidersAreAskedFor(t *testing.T) {
 	flags := []string{"-f", acme.write(t), "--server", x.URL, "--ca", x.caFile}
 	got := render(t, flags...)
 	for _, want := range []string{
-		`hookgate render: ClusterClass "acme": which contract of Cluster API do these kinds follow: ` +
+		`hookgate: ClusterClass "acme": which contract of Cluster API do these kinds follow: ` +
 			"acmecontrolplanes.controlplane.cluster.x-k8s.io, acmeclustertemplates.infrastructure.cluster.x-k8s.io, " +
 			"acmecontrolplanetemplates.controlplane.cluster.x-k8s.io, acmemachinetemplates.infrastructure.cluster.x-k8s.io?\n",
 		"\n  metadata: {name: acmecontrolplanes.controlplane.cluster.x-k8s.io, labels: {cluster.x-k8s.io/v1beta1: v1alpha7}}\n",
 	} {
-		if got.code != exitFailed || !strings.Contains(got.errOut, want) {
+		if got.code != cmdline.ExitFailed || !strings.Contains(got.errOut, want) {
 			t.Errorf("exit status %d, want %q in:\n%s", got.code, want, got.errOut)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
 // outcome is what a run of the program did.
@@ -40,7 +42,7 @@ func (x *extension) flags(more ...string) []string {
 func objects(t *testing.T, args ...string) map[string]map[string]any {
 	t.Helper()
 	got := render(t, append(args, "-o", "json")...)
-	if got.code != exitSame {
+	if got.code != cmdline.ExitDone {
 		t.Fatalf("exit status %d: %s", got.code, got.errOut)
 	}
 	var list struct{ Items []map[string]any }
@@ -93,7 +95,7 @@ func TestPatchesOfExtensionsAreRendered(t *testing.T) {
 
 // The example renders by itself, and its patch is seen.
 func TestExampleIsRendered(t *testing.T) {
-	got := render(t, "-f", "../../examples/render", "-o", "table")
+	got := render(t, "--file", "../../examples/render", "-o", "table")
 	if !regexp.MustCompile(`MachineDeployment/md/bootstrap +KubeadmConfigTemplate +prod-1-md-xxxxx +patch zone`).MatchString(got.out) {
 		t.Errorf("got %v", got)
 	}
@@ -165,7 +167,7 @@ func TestComparisons(t *testing.T) {
 		status int
 		want   []string
 	}{
-		"SameExtension": {[]string{"--diff", "render"}, exitSame, unchanged},
+		"SameExtension": {[]string{"--diff", "render"}, cmdline.ExitDone, unchanged},
 		"OtherExtension": {[]string{"--against-server", v2.URL}, exitDifferent, []string{
 			`MachineDeployment/md/bootstrap/spec/template/spec/preKubeadmCommands: ["first","v2","here"] -> ["first","v1","here"] by [commands.acme patch zone]`,
 			`ControlPlane: Unchanged 3 []`,
@@ -186,7 +188,7 @@ func TestComparisons(t *testing.T) {
 			`MachineDeployment/md: Replaced 5 ["Version v1.35.5, v1.36.0 required" "can-update.acme cannot change the MachineSet in place"]`,
 			`MachinePool/mp: DecidedByProvider 2 ["MachinePool changes"]`,
 		}},
-		"OtherCluster": {[]string{"--against-filename", "testdata/other.yaml"}, exitDifferent, []string{
+		"OtherCluster": {[]string{"--against-file", "testdata/other.yaml"}, exitDifferent, []string{
 			`MachineDeployment/md/spec/replicas: 2 -> 5 by []`,
 			`MachineDeployment/md/spec/template/metadata/labels/team: "red" -> none by []`,
 			`MachineDeployment/md/metadata/labels/team: "red" -> none by []`,
@@ -266,30 +268,39 @@ func TestRulesAreRendered(t *testing.T) {
 	}
 }
 
-// What is wrong is said, with what to do, and the exit status is 2.
+// What is wrong is said, with what to do, and with the exit status that other commands have. It is 2 with --diff.
 func TestFailures(t *testing.T) {
 	x := startExtension(t, "v1")
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "class"), strings.Replace(read(t, "testdata/class.yaml"), "files.acme", "other.acme", 1))
 	for name, tc := range map[string]struct {
-		args []string
-		want string
+		args  []string
+		want  string
+		usage bool
 	}{
-		"NoServer": {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml"}, "no server: give --server URL, or --extension-configs DIR"},
-		"NoClass":  {[]string{"-f", "testdata/cluster.yaml"}, `read ClusterClass "default/acme"`},
+		"Nothing":     {nil, "say what to render: -f FILE, or cluster/NAME of a management cluster", true},
+		"Two":         {[]string{"cluster/c", "cluster/d"}, "want one cluster/NAME at most, got 2 names", true},
+		"UnknownFlag": {[]string{"--fil", "x"}, "unknown flag: --fil", true},
+		"NoFile":      {[]string{"-f", "testdata/absent.yaml", "--diff", "render"}, "testdata/absent.yaml", false},
+		"NoServer":    {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml"}, "no server: give --server URL, or --extension-configs DIR", false},
+		"NoClass":     {[]string{"-f", "testdata/cluster.yaml"}, `read ClusterClass "default/acme"`, false},
 		"NoCluster": {[]string{"-f", "testdata/class.yaml"},
-			"which Cluster? Add cluster/NAME to the command (the files have 0 Clusters with a topology)"},
-		"NoTemplate":      {x.flags("--set", "class=acme", "-n", "other", "cluster/d"), `read Cluster "other/d"`},
-		"UnknownHandler":  {append([]string{"-f", filepath.Join(dir, "class")}, x.flags()[2:]...), `handler "other.acme": the server does not have this handler; it has commands, files`},
-		"InvalidVariable": {x.flags("--set", "variables.zone=nowhere"), `Cluster.cluster.x-k8s.io "c" is invalid: spec.topology.variables[zone].value: Unsupported value: "\"nowhere\"": supported values: "here", "there"`},
-		"UnknownSet":      {x.flags("--set", "replicas=3"), `--set "replicas=3": want version, class or variables.NAME`},
-		"LiveWithoutAny":  {x.flags("--diff", "live"), "--diff live needs a cluster"},
-		"Unreachable":     {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml", "--server", "https://127.0.0.1:1"}, "discover the handlers of the server: server https://127.0.0.1:1: "},
-		"NoTLS":           {x.flags("--ca", "/dev/null"), "read --ca: /dev/null has no certificate in PEM"},
+			"which Cluster? Add cluster/NAME to the command (the files have 0 Clusters with a topology)", true},
+		"NoTemplate":      {x.flags("--set", "class=acme", "-n", "other", "cluster/d"), `read Cluster "other/d"`, false},
+		"UnknownHandler":  {append([]string{"-f", filepath.Join(dir, "class")}, x.flags()[2:]...), `handler "other.acme": the server does not have this handler; it has commands, files`, false},
+		"InvalidVariable": {x.flags("--set", "variables.zone=nowhere"), `Cluster.cluster.x-k8s.io "c" is invalid: spec.topology.variables[zone].value: Unsupported value: "\"nowhere\"": supported values: "here", "there"`, false},
+		"UnknownSet":      {x.flags("--set", "replicas=3"), `--set "replicas=3": want version, class or variables.NAME`, true},
+		"LiveWithoutAny":  {x.flags("--diff", "live"), "--diff live needs a cluster", true},
+		"Unreachable":     {[]string{"-f", "testdata/class.yaml", "-f", "testdata/cluster.yaml", "--server", "https://127.0.0.1:1"}, "discover the handlers of the server: server https://127.0.0.1:1: ", false},
+		"NoTLS":           {x.flags("--ca", "/dev/null"), "read --ca: /dev/null has no certificate in PEM", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := render(t, tc.args...)
-			if got.code != exitFailed || !strings.Contains(got.errOut, tc.want) || got.out != "" {
+			code, usage := cmdline.ExitFailed, strings.HasSuffix(got.errOut, "\nRun \"hookgate render --help\" to see how to use it.\n")
+			if usage || slices.Contains(tc.args, "--diff") {
+				code = cmdline.ExitUsage
+			}
+			if got.code != code || usage != tc.usage || !strings.HasPrefix(got.errOut, "hookgate: ") || !strings.Contains(got.errOut, tc.want) || got.out != "" {
 				t.Errorf("exit status %d, want %q in:\n%s%s", got.code, tc.want, got.errOut, got.out)
 			}
 		})

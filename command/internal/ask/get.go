@@ -119,6 +119,7 @@ func listPrinter(format string) (func(s *cmdline.Screen, l *list) error, error) 
 	case cmdline.FormatTable, formatWide:
 		return func(s *cmdline.Screen, l *list) error {
 			wide := format == formatWide
+			s.Full = "-o " + formatWide
 			return s.Write(wide, func(w io.Writer) error { return l.table(w, wide) })
 		}, nil
 	case formatName:

@@ -5,6 +5,7 @@ package table
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,13 +27,17 @@ const (
 // one of the terminal.
 var names = []string{"NAMESPACE", "NAME", "CLUSTER", "HANDLER", "HOOK"}
 
+// message is the title of a last column that continues on further lines in every table: a reader needs all of it.
+const message = "MESSAGE"
+
 // layout writes rows in columns.
 type layout struct {
 	optional []string
 	key      string
 	below    []string
 	folds    bool
-	width    int // of the terminal; 0 for none
+	width    int    // of the terminal; 0 for none
+	full     string // the flag that shows all columns; empty if none does
 	colour   func(title, cell string) string
 	out      bytes.Buffer
 }
@@ -42,11 +47,13 @@ func (l *layout) write(rows []row) {
 	titled := rows[0].titles
 	columns := widthsOf(rows)
 	var below []row
+	var missing []string
 	last := 0 // the width to which the last cell of a row is folded; 0 if it is not
 	switch {
 	case l.width > 0 && titled:
-		rows, columns, below = l.leaveOut(rows, columns)
+		rows, columns, below, missing = l.leaveOut(rows, columns)
 		l.narrowDown(columns, rows[0].cells)
+		l.folds = l.folds || rows[0].cells[len(rows[0].cells)-1] == message
 		if l.folds {
 			last = max(columns[len(columns)-1], narrow)
 		}
@@ -61,6 +68,10 @@ func (l *layout) write(rows []row) {
 			l.out.WriteByte('\n')
 		}
 		l.row(r, rows[0], columns, last)
+	}
+	if l.full != "" && len(missing) > 0 {
+		note := fmt.Sprintf("%s also shows %s.", l.full, strings.Join(missing, ", "))
+		l.out.WriteString(strings.Join(text.Fold(note, l.width), "\n") + "\n")
 	}
 	if len(below) > 1 {
 		second := layout{folds: true, width: l.width, colour: l.colour}
@@ -136,30 +147,24 @@ func sum(columns []int) int {
 	return n
 }
 
-// total returns the width of lines if no column is wider than most.
-func total(columns []int, most int) int {
-	n := -len(gap)
-	for _, c := range columns {
-		n += min(c, most) + len(gap)
-	}
-	return n
-}
-
-// leaveOut returns rows without the optional columns that the terminal has no room for, and the rows below with those
-// columns that are not to be lost.
-func (l *layout) leaveOut(rows []row, columns []int) (shown []row, widths []int, below []row) {
+// leaveOut returns rows without the columns that the terminal has no room for: first those without a cell, the last one
+// first, and then the optional ones. It also returns the rows below, and the titles of the columns that have cells and
+// are nowhere.
+func (l *layout) leaveOut(rows []row, columns []int) (shown []row, widths []int, below []row, missing []string) {
 	shown = slices.Clone(rows)
-	var moved []string
-	for _, title := range l.optional {
-		if l.fits(columns) {
+	titles := rows[0].cells
+	empty := l.empty(rows)
+	var out []string
+	for _, title := range slices.Concat(empty, l.optional) {
+		if l.fits(columns, shown[0].cells) {
 			break
 		}
 		i := slices.Index(shown[0].cells, title)
 		if i < 0 {
 			continue
 		}
-		if slices.Contains(l.below, title) {
-			moved = append(moved, title)
+		if !slices.Contains(empty, title) {
+			out = append(out, title)
 		}
 		columns = slices.Delete(columns, i, i+1)
 		for j, r := range shown {
@@ -168,16 +173,41 @@ func (l *layout) leaveOut(rows []row, columns []int) (shown []row, widths []int,
 			}
 		}
 	}
-	return shown, columns, l.moved(rows, moved)
+	isBelow := func(title string) bool { return slices.Contains(l.below, title) }
+	for _, title := range titles {
+		if slices.Contains(out, title) && !isBelow(title) {
+			missing = append(missing, title)
+		}
+	}
+	return shown, columns, l.moved(rows, slices.DeleteFunc(out, func(s string) bool { return !isBelow(s) })), missing
 }
 
-// fits reports whether columns fit the terminal. Where none can be moved below, long cells may be cut for it.
-func (l *layout) fits(columns []int) bool {
-	if len(l.below) > 0 {
-		return total(columns, l.width) <= l.width
+// empty returns the titles of the columns but the first whose cells all are dashes, the last one first.
+func (l *layout) empty(rows []row) (titles []string) {
+	for i, title := range rows[0].cells {
+		has := func(r row) bool { return i < len(r.cells) && r.cells[i] != "-" }
+		if i > 0 && title != l.key && !slices.ContainsFunc(rows[1:], has) {
+			titles = append(titles, title)
+		}
 	}
-	last := len(columns) - 1
-	return total(columns[:last], enough)+len(gap)+min(columns[last], enoughText) <= l.width
+	slices.Reverse(titles)
+	return titles
+}
+
+// fits reports whether columns fit the terminal. Where none can be moved below, long cells but names may be cut for it.
+func (l *layout) fits(columns []int, titles []string) bool {
+	n := -len(gap)
+	for i, width := range columns {
+		most := enough
+		switch {
+		case len(l.below) > 0 || i < len(titles) && slices.Contains(names, titles[i]):
+			most = width
+		case i == len(columns)-1:
+			most = enoughText
+		}
+		n += min(width, most) + len(gap)
+	}
+	return n <= l.width
 }
 
 // moved returns the rows of the table below, after an empty line: the titles, and those rows that have a cell there.

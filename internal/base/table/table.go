@@ -29,6 +29,9 @@ type Terminal struct {
 	io.Writer
 	// Width is the number of characters in a line. Lines are as long as they are if it is 0.
 	Width int
+	// Full is the flag that shows all columns, such as "-o wide". A line below a table names it, and the columns that a
+	// terminal has no room for. It is empty if there is no such flag.
+	Full string
 	// Colour returns the SGR code of a cell, or "". title is the title of its column; where columns have none, it is the
 	// first cell of the row. Colour may be nil.
 	Colour func(title, cell string) string
@@ -55,16 +58,16 @@ type row struct {
 // New returns a Table that writes to w, which may be a *Terminal.
 func New(w io.Writer) *Table { return &Table{w: w} }
 
-// Optional names the columns that a terminal without room for them does not show, the first one to go first. Without
-// them, or if that is not enough, long cells are cut.
+// Optional names the columns that a terminal without room for them does not show, the first one to go first, but after
+// those that have no cell. Without them, or if that is not enough, long cells are cut.
 func (t *Table) Optional(titles ...string) { t.optional = titles }
 
 // Below names the optional columns that a terminal without room for them shows in a second table, below. Its rows begin
 // with the cell of the column key. Tables with such columns leave out or move columns until no cell is cut.
 func (t *Table) Below(key string, titles ...string) { t.key, t.below = key, titles }
 
-// Fold makes the last column continue on further lines of a terminal in place of being cut. Rows without titles, whose
-// first cell is the name of the second, always do so.
+// Fold makes the last column continue on further lines of a terminal in place of being cut. A column MESSAGE, and rows
+// without titles, whose first cell is the name of the second, always do so.
 func (t *Table) Fold() { t.folds = true }
 
 // Columns adds the titles of the columns of the rows that follow.
@@ -123,7 +126,7 @@ func (t *Table) Continue(empty int, cell string) {
 func (t *Table) Flush() error {
 	l := layout{optional: t.optional, key: t.key, below: t.below, folds: t.folds}
 	if terminal, ok := t.w.(*Terminal); ok {
-		l.width, l.colour = terminal.Width, terminal.Colour
+		l.width, l.full, l.colour = terminal.Width, terminal.Full, terminal.Colour
 	}
 	for rest := t.rows; len(rest) > 0; {
 		n := 1

@@ -95,8 +95,12 @@ func TestTablesFitATerminal(t *testing.T) {
 	names := func(tab *Table) {
 		tab.Columns("NAME", "AGE", "MESSAGE")
 		tab.Optional("AGE")
-		tab.Row("an-extension-of-the-platform", "5s", "cannot connect: connection refused"+strings.Repeat(" again", 20))
+		tab.Row("an-extension-of-the-platform", "5s", "cannot connect: connection refused again")
 		tab.Row("(none of the others)")
+	}
+	values := func(tab *Table) {
+		tab.Columns("NAME", "WAS", "NOW")
+		tab.Row("acme", strings.Repeat("x", 30), strings.Repeat("y", 30))
 	}
 	notes := func(tab *Table) {
 		tab.Fold()
@@ -135,18 +139,24 @@ func TestTablesFitATerminal(t *testing.T) {
 			"CLUSTER   MESSAGE\n" +
 			"prod-1    the backup has not\n" +
 			"          ended\n"},
-		"cut": {40, list, "" +
+		"messages are folded": {40, list, "" +
 			"NAME        MESSAGE\n" +
-			"gate.acme   cannot connect: connection…\n" +
+			"gate.acme   cannot connect: connection\n" +
+			"            refused\n" +
 			"名前        -\n"},
 		"names are whole": {18, list, "" +
 			"NAME        MESSAGE\n" +
-			"gate.acme   cannot…\n" +
+			"gate.acme   cannot connect:\n" +
+			"            connection refused\n" +
 			"名前        -\n"},
 		"names before messages": {60, names, "" +
 			"NAME                           MESSAGE\n" +
-			"an-extension-of-the-platform   cannot connect: connection r…\n" +
+			"an-extension-of-the-platform   cannot connect: connection\n" +
+			"                               refused again\n" +
 			"(none of the others)\n"},
+		"cut": {40, values, "" +
+			"NAME   WAS               NOW\n" +
+			"acme   " + strings.Repeat("x", 14) + "…   " + strings.Repeat("y", 14) + "…\n"},
 		"a row that ends early": {40, func(tab *Table) { tab.Columns("A", "B"); tab.Row("(no handlers)") }, "" +
 			"A   B\n" +
 			"(no handlers)\n"},
@@ -177,6 +187,58 @@ func TestTablesFitATerminal(t *testing.T) {
 				if n := text.Width(strings.TrimSuffix(line, "\n")); tt.width > 20 && n > tt.width {
 					t.Errorf("%d characters: %s", n, line)
 				}
+			}
+		})
+	}
+}
+
+// TestTablesSayWhatTheyLeaveOut leaves out columns without a cell first, and names those that have some.
+func TestTablesSayWhatTheyLeaveOut(t *testing.T) {
+	for name, tt := range map[string]struct {
+		width int
+		full  string
+		want  string
+	}{
+		"all": {80, "-o wide", "" +
+			"NAME   TIMEOUT   ORDER   POLICY   MESSAGE\n" +
+			"acme   10s       -       strict   the backup has not ended\n" +
+			"gate   5s        -       -        -\n"},
+		"without the empty one": {55, "-o wide", "" +
+			"NAME   TIMEOUT   POLICY   MESSAGE\n" +
+			"acme   10s       strict   the backup has not ended\n" +
+			"gate   5s        -        -\n"},
+		"fewer": {20, "-o wide", "" +
+			"NAME   POLICY\n" +
+			"acme   strict\n" +
+			"gate   -\n" +
+			"-o wide also shows\n" +
+			"TIMEOUT.\n" +
+			"\n" +
+			"NAME   MESSAGE\n" +
+			"acme   the backup has not\n" +
+			"       ended\n"},
+		"no flag": {20, "", "" +
+			"NAME   POLICY\n" +
+			"acme   strict\n" +
+			"gate   -\n" +
+			"\n" +
+			"NAME   MESSAGE\n" +
+			"acme   the backup has not\n" +
+			"       ended\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			tab := New(&Terminal{Writer: &b, Width: tt.width, Full: tt.full})
+			tab.Columns("NAME", "TIMEOUT", "ORDER", "POLICY", "MESSAGE")
+			tab.Optional("MESSAGE", "TIMEOUT", "POLICY", "ORDER")
+			tab.Below("NAME", "MESSAGE")
+			tab.Row("acme", "10s", "", "strict", "the backup has not ended")
+			tab.Row("gate", "5s", "", "", "")
+			if err := tab.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
 			}
 		})
 	}

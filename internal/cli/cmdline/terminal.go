@@ -27,6 +27,7 @@ const (
 type Screen struct {
 	Out      io.Writer
 	Terminal bool
+	Full     string // the flag that shows the columns that a terminal has no room for; empty if none does
 	colours  bool
 }
 
@@ -63,7 +64,7 @@ func (s *Screen) Clear() {
 // Write writes what render renders, in lines that are as long as they are if wide.
 func (s *Screen) Write(wide bool, render func(io.Writer) error) error {
 	var b bytes.Buffer
-	to := &table.Terminal{Writer: &b, Width: s.width()}
+	to := &table.Terminal{Writer: &b, Width: s.width(), Full: s.Full}
 	if wide {
 		to.Width = 0
 	}

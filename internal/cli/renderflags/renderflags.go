@@ -49,12 +49,19 @@ func Nowhere() Targets {
 	}
 }
 
-// Add adds the flags, which set what to points to.
+// Add adds the flags, which set what to points to. Other commands say --file where these say --filename: both work.
 func Add(f *pflag.FlagSet, to Targets) {
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		switch name {
+		case "file", "against-file":
+			name += "name"
+		}
+		return pflag.NormalizedName(name)
+	})
 	f.StringArrayVarP(to.Files, "filename", "f", nil,
 		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given "+
-			"several times. With --context or --kubeconfig, objects that are not in the files are read from the "+
-			"management cluster")
+			"several times, also as --file. With --context or --kubeconfig, objects that are not in the files are read "+
+			"from the management cluster")
 	f.StringVar(to.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default the one that "+
 		"kubectl uses")
 	f.StringVar(to.Context, "context", "", "context of the kubeconfig; by default its current one")

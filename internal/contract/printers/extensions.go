@@ -48,7 +48,6 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 // Notices writes what needs attention though calls are answered, below a table.
 func Notices(w io.Writer, g *status.Gateway) error {
 	t := table.New(w)
-	t.Fold()
 	if len(g.Notices) > 0 {
 		t.Header("NOTICE", "MESSAGE")
 	}
@@ -420,7 +419,6 @@ func notes(w io.Writer, x *status.Extension) error {
 
 func failures(w io.Writer, x *status.Extension, now time.Time) error {
 	t := table.New(w)
-	t.Fold()
 	t.Optional("CALL ID", "TOOK", "TIMES", "KIND")
 	if len(x.Failures) > 0 {
 		t.Header("FAILURE", "TIMES", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE")

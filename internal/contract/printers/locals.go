@@ -42,7 +42,6 @@ func Locals(w io.Writer, all []status.InProcess, wide bool) error {
 		return err
 	}
 	messages := table.New(w)
-	messages.Fold()
 	messages.Header("NAME", "MESSAGE")
 	for i := range all {
 		if r := &all[i]; r.Reason != readyReason {

@@ -63,7 +63,6 @@ func writeTable(w io.Writer, g *status.Gateway, wide bool) error {
 		return err
 	}
 	messages := table.New(w)
-	messages.Fold()
 	messages.Header("NAME", "MESSAGE")
 	for i := range g.Chains {
 		if c := &g.Chains[i]; needsAttention(c) {
