@@ -4,6 +4,8 @@
 package kinds
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -60,5 +62,17 @@ func TestFieldError(t *testing.T) {
 		if got := FieldError(strict[0], into).Error(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+// The log says where an object is if that is known.
+func TestReportsPlace(t *testing.T) {
+	var log bytes.Buffer
+	r := newReports("rule", "hookRule", slog.New(slog.NewTextHandler(&log, nil)))
+	for name, place := range map[string]string{"a": "a.yaml:1", "b": ""} {
+		r.log(slog.LevelInfo, name, report{verdict: Verdictf("Ready", "Answers")}, "is ready", func(string) string { return place })
+	}
+	if got := log.String(); !strings.Contains(got, "hookRule=a at=a.yaml:1 reason=Ready") || !strings.Contains(got, "hookRule=b reason=Ready") {
+		t.Errorf("got\n%s", got)
 	}
 }
