@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookgate/hookgate/command/internal/commandtest"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
@@ -42,4 +43,14 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	visit(root)
+}
+
+// A command that only has others below it has no usage of its own.
+func TestUsageOfGroups(t *testing.T) {
+	for _, group := range []string{"chain", "job", "rollout", "rule"} {
+		got := commandtest.Hookgate(t, "", group, "--help")
+		if want := "Usage:\n  hookgate " + group + " [command]\n\n"; !strings.Contains(got.Out, want) {
+			t.Errorf("want %q in\n%s", want, got.Out)
+		}
+	}
 }

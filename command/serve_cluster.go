@@ -134,7 +134,8 @@ func (o *leaderElectionOptions) addFlags(f *pflag.FlagSet, usage string) {
 
 func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
+		"kubeconfig of the cluster with the ExtensionConfigs; by default, in a Pod, the Pod's own credentials; $KUBECONFIG "+
+			"has no effect")
 	f.StringVar(&o.group, "extension-config-group", controllers.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+", or "+controllers.HookgateGroup+
 			" for ExtensionConfigs that Cluster API core must not call")

@@ -27,7 +27,8 @@ func newReports(kind, attribute string, logger *slog.Logger) *reports {
 	return &reports{kind: kind, attribute: attribute, logger: logger, reported: map[string]report{}}
 }
 
-// log logs a verdict, unless it was logged of the same content. at returns the location of an object, and may be nil.
+// log logs a verdict, unless it was logged of the same content. at returns the location of an object, or nothing if that
+// is not known, and may be nil.
 func (r *reports) log(
 	level slog.Level, name string, now report, says string, at func(name string) string,
 ) {
@@ -37,7 +38,9 @@ func (r *reports) log(
 	r.reported[name] = now
 	attributes := []any{r.attribute, name}
 	if at != nil {
-		attributes = append(attributes, "at", at(name))
+		if place := at(name); place != "" {
+			attributes = append(attributes, "at", place)
+		}
 	}
 	attributes = append(attributes, "reason", now.verdict.Reason, "message", now.verdict.Message)
 	r.logger.Log(context.Background(), level, r.kind+" "+says, attributes...)

@@ -29,6 +29,8 @@ func NewGetCommand(hooks *catalog.Catalog) *cobra.Command {
 			"machines | pools}",
 		Short: "List what a gateway knows, or the objects of the infrastructure provider",
 		RunE:  cmdline.Choose("get", gettable),
+
+		DisableFlagsInUseLine: true,
 	}
 	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetHoldsCommand(), newGetRoutesCommand())
 	for _, kind := range allkinds.Own() {

@@ -4,10 +4,10 @@
 package author
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -38,6 +38,8 @@ func NewChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 		Use:   "chain",
 		Short: "Test chains of handlers",
 		RunE:  cmdline.Choose("do with chains", "test"),
+
+		DisableFlagsInUseLine: true,
 	}
 	cmd.AddCommand(newChainTestCommand(hooks, versions))
 	return cmd
@@ -46,11 +48,11 @@ func NewChainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	o := chainTestOptions{versions: versions, results: testResults{of: "chain"}}
 	cmd := &cobra.Command{
-		Use:   "test FILE...",
+		Use:   "test FILE|DIR...",
 		Short: "Run the tests of HandlerChains",
 		Long: "Run HandlerChainTests, which are files beside a HandlerChain: call the chain with the\n" +
 			"requests in the tests, and compare the objects, the answers and the failures with the expected\n" +
-			"ones. docs/explain.md describes the files.\n\n" +
+			"ones. For a DIR, all tests in it run. docs/explain.md describes the files.\n\n" +
 			"With --extension-configs, no gateway is needed: the command reads the chains and\n" +
 			"ExtensionConfigs of the directory, and discovers and calls the extensions itself.\n\n" +
 			"The exit status is 0 if every case passes, and 1 if one fails.",
@@ -58,7 +60,7 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 			"  hookgate chain test platform.test.yaml --server https://gateway.example:9443 --ca ca.crt",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cmdline.Usagef("want files with HandlerChainTests")
+				return cmdline.Usagef("want files with HandlerChainTests, or folders of them")
 			}
 			return nil
 		},
@@ -84,15 +86,7 @@ func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths
 	var tests []*hooktest.Test
 	var errs []error
 	for _, path := range paths {
-		f, err := manifest.ReadFile(&files.Reader{}, path)
-		if errors.Is(err, syscall.EISDIR) {
-			err = fmt.Errorf("%s is a directory; want files with HandlerChainTests", path)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		found, err := hooktest.ParseChainTests(&f, hooks)
+		found, err := chainTestsIn(path, hooks)
 		errs, tests = append(errs, err), append(tests, found...)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -119,6 +113,33 @@ func (o *chainTestOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, paths
 		return fmt.Errorf("chain test: %w", err)
 	}
 	return o.results.print(cmd.OutOrStdout(), results)
+}
+
+// chainTestsIn returns the tests in a file, which has nothing else, or in a directory, which may have other manifests,
+// and requests.
+func chainTestsIn(path string, hooks *catalog.Catalog) ([]*hooktest.Test, error) {
+	reader := &files.Reader{}
+	if manifest.CheckDir(reader, path) != nil {
+		f, err := manifest.ReadFile(reader, path)
+		if err != nil {
+			return nil, err
+		}
+		return hooktest.ParseChainTests(&f, hooks, false)
+	}
+	all, err := manifest.ReadFiles(reader, path)
+	errs := []error{err}
+	var tests []*hooktest.Test
+	for i := range all {
+		if content := all[i].Content(); len(content) > 0 && !bytes.Contains(content, []byte(hooktest.ChainKind)) {
+			continue // what could not be read is an error
+		}
+		found, err := hooktest.ParseChainTests(&all[i], hooks, true)
+		tests, errs = append(tests, found...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil || len(tests) > 0 {
+		return tests, err
+	}
+	return nil, fmt.Errorf("%s has no %s", path, hooktest.ChainKind)
 }
 
 // chainCaller calls a chain.

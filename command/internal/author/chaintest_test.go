@@ -56,6 +56,10 @@ func TestChainTest(t *testing.T) {
 			if got.Code != cmdline.ExitDone {
 				t.Errorf("exit status %d: %s\n%s", got.Code, got.ErrOut, got.Out)
 			}
+			got = commandtest.Hookgate(t, "", append([]string{"chain", "test", filepath.Dir(good), "-o", "json"}, server...)...)
+			if got.Code != cmdline.ExitDone || strings.Count(got.Out, `"passed": true`) != 2 {
+				t.Errorf("exit status %d: %s\n%s", got.Code, got.ErrOut, got.Out)
+			}
 			got = commandtest.Hookgate(t, "", append([]string{"chain", "test", good, bad}, server...)...)
 			if got.Code != cmdline.ExitFailed || !strings.HasSuffix(got.ErrOut, "hookgate: chain test: 1 of 4 cases failed\n") {
 				t.Errorf("exit status %d: %s", got.Code, got.ErrOut)
@@ -75,7 +79,7 @@ func TestChainTestUsage(t *testing.T) {
 		"Nothing":  {[]string{"chain"}, cmdline.ExitUsage, "say what to do with chains: test"},
 		"NoFile":   {[]string{"chain", "test"}, cmdline.ExitUsage, "want files with HandlerChainTests"},
 		"Absent":   {[]string{"chain", "test", "none.yaml"}, cmdline.ExitFailed, "hookgate: chain test: open none.yaml"},
-		"Folder":   {[]string{"chain", "test", "testdata"}, cmdline.ExitFailed, "hookgate: chain test: testdata is a directory; want files with HandlerChainTests"},
+		"Folder":   {[]string{"chain", "test", "testdata"}, cmdline.ExitFailed, "hookgate: chain test: testdata has no HandlerChainTest\n"},
 		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
 		"Mistaken": {[]string{"chain", "test", commandtest.WriteFile(t, "t.yaml", commandtest.AcmeManifest)}, cmdline.ExitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
 	} {

@@ -47,11 +47,16 @@ func TestLint(t *testing.T) {
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
 		"bad/c.yaml": lintPolicy("second", "{name: other}", "request.x ==") + "---\n" + lintPolicy("third", "{name: other}", "true"),
 	})
-	if got := commandtest.Hookgate(t, "", "lint", "good"); got.Code != cmdline.ExitDone || got.Out+got.ErrOut != "" {
+	if got := commandtest.Hookgate(t, "", "lint", "good/policy.yaml", "good/rule.yaml"); got.Code != cmdline.ExitDone || got.Out+got.ErrOut != "" {
+		t.Errorf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
+	}
+	const absent = `good/policy.yaml:5: warning: ExtensionPolicy "p": spec.targetRef.name: there is no ExtensionConfig, HookRule or HookJob "acme"` + "\n"
+	if got := commandtest.Hookgate(t, "", "lint", "good"); got.Code != cmdline.ExitDone || got.Out+got.ErrOut != absent {
 		t.Errorf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
 	const place = "spec.matchConditions[0].expression: Invalid value: "
 	want := strings.Join([]string{
+		`bad/a.yaml:5: warning: ExtensionPolicy "typo": spec.targetRef.name: there is no ExtensionConfig, HookRule or HookJob "other"`,
 		`bad/a.yaml:8: error: ExtensionPolicy "typo": ` + place + "does not suit the requests of any hook; in a request of AfterClusterDelete: " +
 			"line 1, column 8: undefined field 'nmespace'",
 		`bad/b.yaml:17: error: ExtensionPolicy "clusters": ` + place + "in a request of GeneratePatches: line 1, column 4: undefined field 'cluster'",
@@ -64,7 +69,7 @@ func TestLint(t *testing.T) {
 	if got.Code != cmdline.ExitFailed || got.ErrOut != "hookgate: lint: 5 mistakes\n" {
 		t.Errorf("exit status %d: %s", got.Code, got.ErrOut)
 	}
-	for i, prefix := range wanted[:4] {
+	for i, prefix := range wanted[:5] {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], prefix) {
 			t.Fatalf("want line %d to begin with\n%s\nin\n%s", i, prefix, got.Out)
 		}
@@ -152,6 +157,7 @@ func TestLintChains(t *testing.T) {
 				commandtest.LintChain("c", "CanUpdateMachine", "a.acme", "b.elsewhere", "c.elsewhere"),
 			},
 			[]string{
+				`2.yaml:4: warning: ExtensionPolicy "q": spec.targetRef.name: there is no ExtensionConfig, HookRule or HookJob "elsewhere"`,
 				`3.yaml:7: error: HandlerChain "c": spec.steps[0].handler: handler "a.acme" has failurePolicy Ignore, so a failure would look like an answer: set failurePolicy: Fail in its ExtensionPolicy`,
 				`3.yaml:8: error: HandlerChain "c": spec.steps[1].handler: handler "b.elsewhere" has failurePolicy Ignore, so a failure would look like an answer: set failurePolicy: Fail in its ExtensionPolicy`,
 			},

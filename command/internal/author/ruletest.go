@@ -39,6 +39,8 @@ func NewRuleCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *co
 		Use:   "rule",
 		Short: "Test HookRules, and print the rights that they need",
 		RunE:  cmdline.Choose("do with rules", "test or rbac"),
+
+		DisableFlagsInUseLine: true,
 	}
 	cmd.AddCommand(newRuleTestCommand(hooks, versions), newRuleRightsCommand(hooks))
 	return cmd

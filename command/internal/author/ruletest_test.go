@@ -130,8 +130,8 @@ func TestRuleTestMistakes(t *testing.T) {
 		"OtherRule":    {[]string{ruleFolder(t, strings.Replace(testedRule, "approval", "other", 1), good)}, cmdline.ExitFailed, `test.yaml:5: HookRuleTest "approval": spec.rule: no HookRule "approval" is in `},
 		"Twice":        {[]string{ruleFolder(t, testedRule+"---\n"+testedRule, good)}, cmdline.ExitFailed, `rule.yaml:13: HookRule "approval": metadata.name: Duplicate value: already defined at `},
 		"Expression":   {[]string{ruleFolder(t, strings.Replace(testedRule, "now <", "now =", 1), good)}, cmdline.ExitFailed, `rule.yaml:8: HookRule "approval": spec.hold[0].if: Invalid value:`},
-		"UnknownField": {[]string{ruleFolder(t, strings.Replace(testedRule, "hold:", "held:", 1), good)}, cmdline.ExitFailed, `rule.yaml:7: HookRule "approval": unknown field "spec.held"`},
-		"Case":         {[]string{ruleFolder(t, testedRule, good+"  - {name: two, wants: {}}\n")}, cmdline.ExitFailed, `test.yaml:8: HookRuleTest "approval": unknown field "spec.cases[1].wants"`},
+		"UnknownField": {[]string{ruleFolder(t, strings.Replace(testedRule, "hold:", "held:", 1), good)}, cmdline.ExitFailed, `rule.yaml:7: HookRule "approval": unknown field "spec.held": did you mean "hold"?`},
+		"Case":         {[]string{ruleFolder(t, testedRule, good+"  - {name: two, wants: {}}\n")}, cmdline.ExitFailed, `test.yaml:8: HookRuleTest "approval": unknown field "spec.cases[1].wants": did you mean "want"?`},
 	} {
 		got := commandtest.Hookgate(t, "", append([]string{"rule", "test"}, tt.args...)...)
 		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {

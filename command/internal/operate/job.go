@@ -29,6 +29,8 @@ func NewJobCommand() *cobra.Command {
 		Use:   "job",
 		Short: "Rerun Jobs that answer hooks, or forget that they have run",
 		RunE:  cmdline.Choose("do with Jobs", "rerun or forget"),
+
+		DisableFlagsInUseLine: true,
 	}
 	cmd.AddCommand(newJobRerunCommand(), newJobForgetCommand())
 	return cmd

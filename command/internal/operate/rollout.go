@@ -30,6 +30,8 @@ func NewRolloutCommand() *cobra.Command {
 		Use:   "rollout",
 		Short: "Move Clusters to another version of an extension, or back",
 		RunE:  cmdline.Choose("do with rollouts", "adopt, approve, promote, pause, resume or undo"),
+
+		DisableFlagsInUseLine: true,
 	}
 	cmd.AddCommand(newRolloutAdoptCommand(), newRolloutApproveCommand(), newRolloutPromoteCommand(),
 		newRolloutPauseCommand(), newRolloutAbortCommand(), newRolloutResumeCommand(), newRolloutUndoCommand())

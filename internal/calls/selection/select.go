@@ -234,7 +234,7 @@ func mistaken(u *registry.Undiscovered) error {
 
 func notDiscovered(awaited []string) error {
 	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: \"hookgate get extensions\" says "+
-		"why; fix or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", MaxNames))
+		"why; fix or delete each, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", MaxNames))
 }
 
 func unknownNamespace(namespace, registration string) error {

@@ -88,7 +88,7 @@ func hanging(b *strings.Builder, start, s string, indent, width int) {
 // writeUsage writes how a command is used: what cobra writes, with the flags in groups if there are any.
 func writeUsage(b *strings.Builder, cmd *cobra.Command, groups []FlagGroup, width int) {
 	b.WriteString("Usage:\n")
-	if cmd.Runnable() {
+	if cmd.Runnable() && (!cmd.HasAvailableSubCommands() || cmd.UseLine() != cmd.CommandPath()) {
 		hanging(b, "  ", cmd.UseLine(), 4, width)
 	}
 	if cmd.HasAvailableSubCommands() {

@@ -4,7 +4,6 @@
 package cmdline
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -15,11 +14,10 @@ import (
 func HookNamed(hooks *catalog.Catalog, name string) (*catalog.Hook, error) {
 	h, ok := hooks.ByName(name)
 	if !ok {
-		meant := ""
 		if nearest := text.Nearest(name, hookNames(hooks)); nearest != "" {
-			meant = ", did you mean " + nearest + "?"
+			return nil, Usagef("no hook %q, did you mean %s?", name, nearest)
 		}
-		return nil, Usagef("no hook %q%s The hooks are %s", name, cmp.Or(meant, "."), HookNames(hooks))
+		return nil, Usagef("no hook %q. The hooks are %s", name, HookNames(hooks))
 	}
 	return h, nil
 }

@@ -45,7 +45,7 @@ func fileOf(t *testing.T, name, content string) *manifest.File {
 // ran returns the problems of the one case of a test, whose chain answers with JSON, or with an error.
 func ran(t *testing.T, test, answer string, failure error) []string {
 	t.Helper()
-	tests, err := ParseChainTests(fileOf(t, "t.yaml", head+test), hooks)
+	tests, err := ParseChainTests(fileOf(t, "t.yaml", head+test), hooks, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestParse(t *testing.T) {
 		one + "\tx": `10: not YAML`,
 	} {
 		f := fileOf(t, "t.yaml", head+test)
-		if _, err := ParseChainTests(f, hooks); err == nil || !strings.Contains(err.Error(), "t.yaml:"+want) {
+		if _, err := ParseChainTests(f, hooks, false); err == nil || !strings.Contains(err.Error(), "t.yaml:"+want) {
 			t.Errorf("%s: got %v, want %s", fmt.Sprintf("%q", test), err, want)
 		}
 	}

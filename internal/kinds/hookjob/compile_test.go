@@ -77,7 +77,7 @@ func TestMistakes(t *testing.T) {
 		"NobodyWaits":    {"", jobs, strings.NewReplacer("BeforeClusterUpgrade", "AfterControlPlaneInitialized", " + \"/\" + request.toKubernetesVersion", "").Replace(valid) + "onFailure: Hold\nretryAfterSeconds: 3\n", "spec.onFailure: Forbidden: Cluster API does not wait for AfterControlPlaneInitialized\nspec.retryAfterSeconds: Forbidden: Cluster API does not wait for AfterControlPlaneInitialized"},
 		"NoTemplate":     {"", jobs, "hook: BeforeClusterUpgrade\n", "spec.jobTemplate: Required value: must be a JobTemplateSpec of batch/v1"},
 		"LargeTemplate":  {"", jobs, pod(containers + ", hostname: " + strings.Repeat("a", limits.JobTemplateBytes)), "spec.jobTemplate: Too long: may not be more than 65536 bytes"},
-		"UnknownField":   {"nothing is dropped silently", jobs, pod(containers + ", imagePullSecret: x"), `spec.jobTemplate: Invalid value: unknown field "spec.template.spec.imagePullSecret"`},
+		"UnknownField":   {"nothing is dropped silently", jobs, pod(containers + ", imagePullSecret: x"), `spec.jobTemplate: Invalid value: unknown field "spec.template.spec.imagePullSecret": did you mean "imagePullSecrets"?`},
 		"WrongType":      {"", jobs, pod("restartPolicy: 3"), "spec.jobTemplate: Invalid value: json: cannot unmarshal number into Go struct field"},
 		"RestartPolicy":  {"", jobs, pod("containers: [{name: a, image: b}]"), "spec.jobTemplate.spec.template.spec.restartPolicy: Required value: must be Never or OnFailure"},
 		"Always":         {"", jobs, pod("restartPolicy: Always, containers: [{name: a, image: b}]"), `spec.jobTemplate.spec.template.spec.restartPolicy: Unsupported value: "Always": supported values: "Never", "OnFailure"`},

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/json"
 
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
 // What every container of a Job has.
@@ -49,7 +50,7 @@ func (in *compilation) template(raw []byte, path *field.Path) *batchv1.JobTempla
 		return t
 	}
 	for _, err := range strict {
-		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+		in.errs = append(in.errs, field.Invalid(path, field.OmitValueType{}, kinds.FieldError(err, t).Error()))
 	}
 	in.metadata(&t.ObjectMeta, path.Child("metadata"))
 	in.jobSpec(&t.Spec, path.Child("spec"))

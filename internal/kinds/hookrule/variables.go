@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/contract/redact"
 	variableschema "github.com/hookgate/hookgate/internal/contract/variables"
+	"github.com/hookgate/hookgate/internal/kinds"
 )
 
 // variables is what rules of DiscoverVariables may say.
@@ -86,7 +87,7 @@ func (in *compilation) schema(from *v1alpha1.HookRuleVariable, path *field.Path)
 		wrong(err.Error())
 		return raw
 	case len(strict) > 0:
-		wrong(fmt.Sprintf("Cluster API would drop a part of it: %s", strict[0]))
+		wrong(fmt.Sprintf("Cluster API would drop a part of it: %s", kinds.FieldError(strict[0], &known)))
 		return raw
 	}
 	schema, err := variableschema.Parse(raw)

@@ -49,7 +49,7 @@ func TestVariablesRefused(t *testing.T) {
 		"Audit":    {"an answer is not half there", "action: Audit\n" + of(`{type: string}`), `spec.action: Forbidden: rules of DiscoverVariables cannot only audit`},
 		"NoSchema": {"values have a schema", `variables: [{name: a}]`, `spec.variables[0].schema.openAPIV3Schema: Required value: must be the schema of the values`},
 		"NoType":   {"with a type", of(`{minLength: 1}`), `spec.variables[0].schema.openAPIV3Schema.type: Required value: must not be empty for specified object fields`},
-		"Member":   {"and members that Cluster API knows", of(`{type: string, maxLenght: 3}`), `spec.variables[0].schema.openAPIV3Schema: Invalid value: Cluster API would drop a part of it: unknown field "maxLenght"`},
+		"Member":   {"and members that Cluster API knows", of(`{type: string, maxLenght: 3}`), `spec.variables[0].schema.openAPIV3Schema: Invalid value: Cluster API would drop a part of it: unknown field "maxLenght": did you mean "maxLength"?`},
 		"Within":   {"also below", of(`{type: object, properties: {b: {type: string, title: x}}}`), `spec.variables[0].schema.openAPIV3Schema: Invalid value: Cluster API would drop a part of it: unknown field "properties.b.title"`},
 		"Kind":     {"of the right kinds", of(`{type: string, minLength: x}`), `spec.variables[0].schema.openAPIV3Schema: Invalid value: json: cannot unmarshal string into Go struct field JSONSchemaProps.minLength of type int64`},
 		"Default":  {"a default fits its schema", of(`{type: integer, default: three}`), `spec.variables[0].schema.openAPIV3Schema.default: Invalid value: "string":  in body must be of type integer: "string"`},

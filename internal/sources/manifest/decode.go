@@ -463,7 +463,7 @@ func (d *document) decodeStrict(members map[string]json.RawMessage, into any) []
 		if fieldErr, ok := errors.AsType[kubejson.FieldError](err); ok {
 			path = fieldErr.FieldPath()
 		}
-		problems = append(problems, d.problemAt(path, err))
+		problems = append(problems, d.problemAt(path, kinds.FieldError(err, into)))
 	}
 	return problems
 }

@@ -176,8 +176,8 @@ func TestDecodeExtensionConfigErrors(t *testing.T) {
 		"CANotPEM":      {config("acme", "https://a.example.com", "    caBundle: aGVsbG8="), at("8", `spec.clientConfig.caBundle: Invalid value: must be base64 of at least one certificate in PEM`)},
 		"CALong":        {config("acme", "https://a.example.com", "    caBundle: "+strings.Repeat("aGVs", 13000)), at("8", `spec.clientConfig.caBundle: Too long: may not be more than 51200 bytes`)},
 		"Selector":      {config("acme", "https://a.example.com", "  namespaceSelector:", "    matchExpressions:", "    - key: a", "      operator: Near"), at("11", `spec.namespaceSelector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`)},
-		"UnknownField":  {config("acme", "https://a.example.com", "    cabundle: x", "  setings: {}"), append(at("8", `unknown field "spec.clientConfig.cabundle"`), at("9", `unknown field "spec.setings"`)...)},
-		"UnknownAtRoot": {config("acme", "https://a.example.com") + "Spec: {}\n", at("8", `unknown field "Spec"`)},
+		"UnknownField":  {config("acme", "https://a.example.com", "    cabundle: x", "  setings: {}"), append(at("8", `unknown field "spec.clientConfig.cabundle": did you mean "caBundle"?`), at("9", `unknown field "spec.setings": did you mean "settings"?`)...)},
+		"UnknownAtRoot": {config("acme", "https://a.example.com") + "Spec: {}\n", at("8", `unknown field "Spec": did you mean "spec"?`)},
 		"DuplicateKey":  {config("acme", "https://a.example.com", "    url: https://b.example.com"), at("8", `mapping key "url" already defined at line 7`)},
 		"SettingType":   {config("acme", "https://a.example.com", "  settings:", "    a: x", "    retries: 3"), at("10", `spec.settings[retries]: Invalid type: number, must be a string; put it in quotes`)},
 		"PortType":      {service("      name: b\n      namespace: b\n      port: https\n"), at("10", `spec.clientConfig.service.port: Invalid type: string, must be a whole number`)},
@@ -316,7 +316,7 @@ func TestDecodeNamespace(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if len(problems) != 2 || !strings.HasPrefix(problems[0], `configs/acme.yaml:11: Namespace "bad": metadata.labels: Invalid value: "a b":`) ||
-		problems[1] != `configs/acme.yaml:17: Namespace "typo": unknown field "metadata.label"` {
+		problems[1] != `configs/acme.yaml:17: Namespace "typo": unknown field "metadata.label": did you mean "labels"?` {
 		t.Errorf("problems are %q", problems)
 	}
 }

@@ -79,7 +79,7 @@ func TestInventory(t *testing.T) {
 			before:   map[string]string{"a.yaml": namespace},
 			after:    map[string]string{"a.yaml": strings.Replace(namespace, "labels", "lables", 1)},
 			want:     "ns/team",
-			problems: []string{`d/a.yaml:3: Namespace "team": unknown field "metadata.lables" (the last valid state stays in use)`},
+			problems: []string{`d/a.yaml:3: Namespace "team": unknown field "metadata.lables": did you mean "labels"? (the last valid state stays in use)`},
 		},
 		"DeletedFile": {
 			reason: "What no file defines is gone, from whole files too.",

@@ -34,6 +34,7 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	}
 	reader := &files.Reader{}
 	var all []File
+	whole := false
 	for _, path := range paths {
 		if CheckDir(reader, path) != nil {
 			f, err := ReadFile(reader, path)
@@ -47,7 +48,7 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
+		all, whole = append(all, found...), true
 	}
 	defined, problems := (&Inventory{}).Next(all, words)
 	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.notOfLint })
@@ -55,6 +56,9 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	policies := In[extensionpolicy.Policy](defined, extensionpolicy.Kind)
 	problems = append(problems, defined.lintExtensions(documents, hooks)...)
 	problems = append(problems, defined.lintPolicies(policies, documents, words)...)
+	if whole { // the targets of policies in single files may be in others
+		problems = append(problems, defined.lintTargets(policies, documents)...)
+	}
 	problems = append(problems, defined.lintChains(policies, documents, hooks)...)
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
@@ -72,6 +76,29 @@ func documentsOf(manifests []File) map[Place]*document {
 		}
 	}
 	return documents
+}
+
+// lintTargets returns a warning for each policy whose target is in none of the documents.
+func (v *Inventory) lintTargets(policies []extensionpolicy.Policy, documents map[Place]*document) []Problem {
+	exists := map[string]bool{}
+	for _, d := range documents {
+		if d.kind == extensionconfig.Kind || d.kind == hookrule.Kind || d.kind == hookjob.Kind {
+			exists[d.name] = true
+		}
+	}
+	var problems []Problem
+	for i := range policies {
+		p := &policies[i]
+		if exists[p.Target.ExtensionConfig] {
+			continue
+		}
+		d := documents[v.Of(extensionpolicy.Kind)[p.Name].Place]
+		d.name = p.Name
+		problem := d.problemAt("spec.targetRef.name", fmt.Errorf("spec.targetRef.name: %w", p.Target.Missing()))
+		problem.Warning = true
+		problems = append(problems, problem)
+	}
+	return problems
 }
 
 // lintPolicies returns the conflicts of policies, and the mistakes in their conditions.
