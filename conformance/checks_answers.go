@@ -83,8 +83,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.members", Level: Must,
-		Rule: "No answer, of a hook or of Discovery, has a member whose name is misspelt: for example, " +
-			"retry_after_seconds is ignored, so the caller does not wait.",
+		Rule: "No answer, of a hook or of Discovery, has a misspelt member. Callers ignore such members: " +
+			"with retry_after_seconds, for example, the caller does not wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }

@@ -66,8 +66,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.failure-policies", Level: Must,
-		Rule: "Infrastructure handlers have the failure policy Fail, or none: after an ignored call, a provider would not " +
-			"know what exists.",
+		Rule: "Infrastructure handlers have the failure policy Fail, or none: if a failed call were ignored, a provider " +
+			"would not know what exists.",
 		Source: infrastructureContract + "discovery.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
 			for i, a := range p.first.parsed.Handlers {
@@ -161,8 +161,8 @@ var infrastructureChecks = []Check{
 	ofTrial(checkSole, "Requests with the same external ID, even concurrent ones, never make two machines.",
 		"common.proto, Subject"),
 	ofTrial(checkProviderIDs, "A machine that is Ready has a provider ID with the announced prefix.", "machine.proto"),
-	ofTrial(checkAddresses, "An address of a machine has a type of Cluster API: Hostname, ExternalIP, InternalIP, "+
-		"ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
+	ofTrial(checkAddresses, "The type of each address of a machine is one that Cluster API has: Hostname, ExternalIP, "+
+		"InternalIP, ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
 	ofTrial(checkLists, "Lists of instances are complete: instanceCount is their number, and names and provider IDs "+
 		"occur once.", "machine_pool.proto"),
 	ofTrial(checkRemove, "The machines named in remove are deleted, and no others.", "machine_pool.proto"),

@@ -59,7 +59,7 @@ var variableChecks = []Check{
 	},
 	{
 		ID: "variables.values", Level: Must,
-		Rule:   "The default, example and enum of a schema are values that it accepts.",
+		Rule:   "The schema of a variable accepts its own default, example and enum values.",
 		Source: classRules + "validateSchema",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachVariable(func(_ *exchange, d variableDefinition) string {

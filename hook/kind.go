@@ -64,8 +64,8 @@ var kinds = [...]struct {
 			"handler's ExtensionPolicy."},
 	Ambiguous: {"Ambiguous", false, http.StatusConflict, codes.FailedPrecondition,
 		"Several handlers match a hook whose answers cannot be merged. The text lists the handlers: name one of " +
-			"them. Or two management clusters call about Clusters of the same namespace and name: use one gateway for " +
-			"each management cluster."},
+			"them. Or calls from two management clusters are about Clusters with the same namespace and name: use " +
+			"one gateway for each management cluster."},
 	TooLarge: {"TooLarge", false, http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
 		"The decompressed request is larger than 20 MiB, or has more elements or longer names than the limits " +
 			"allow. The text names the limit."},

@@ -38,7 +38,7 @@ func (o *Options) Hint(e *endpoint.Endpoint, f *connect.Failure) string {
 		return "gRPC without TLS is " + o.URL + "grpc://" + e.Authority +
 			"; is it perhaps a port for metrics or health?"
 	case connect.NoPlaintext:
-		return "With TLS, that is " + o.URL + "grpcs://" + e.Authority + "."
+		return "With TLS, use " + o.URL + "grpcs://" + e.Authority + "."
 	case connect.NoHTTP2, connect.NotGRPC:
 		if e.HasTLS() {
 			return "Does it speak JSON over HTTPS? That is " + o.URL + "https://" + e.Authority + "."

@@ -12,8 +12,8 @@ import (
 )
 
 // Long is the description of the command.
-const Long = "Show the objects that Cluster API generates from a Cluster with a topology, after the patches\n" +
-	"of its class and of the extensions, chains and rules of --server or --extension-configs.\n" +
+const Long = "Show the objects that Cluster API generates from a Cluster with a topology, with the patches\n" +
+	"of its class, and of the extensions, chains and rules that --server or --extension-configs names.\n" +
 	"The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
 	"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
 	"With --diff, show what would change, which handler makes each change, and what the change does\n" +

@@ -39,7 +39,7 @@ func (o *gatewayOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Name, "gateway", "",
 		"NAMESPACE of a gateway in a cluster, or NAMESPACE/POD: connect to its Pod through the API server, as kubectl "+
 			"port-forward does; "+DefaultGateway+" if only --context or --kubeconfig is given. "+
-			"An address, such as of --diagnostics, is then a port of the Pod")
+			"Of an address such as --diagnostics, only scheme and port then count")
 	o.Kube.AddFlags(f)
 	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in its cluster. Without --context, " +
 		"--kubeconfig and --gateway, the command connects to a gateway on this machine"
