@@ -41,7 +41,7 @@ func NewDashboardCommand(hooks *catalog.Catalog, ofCluster ClusterActions) *cobr
 	cmd := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Open a gateway's page in the browser",
-		Long: "Serve a gateway's page about its extensions on this machine until Ctrl-C, and open it in the\n" +
+		Long: "On this machine, serve a gateway's page about its extensions until Ctrl-C, and open the page in the\n" +
 			"browser. The page has a loopback address: while the command runs, other users of this machine can open it,\n" +
 			"too, and see everything that --token-file and --cert permit.\n\n" +
 			"The buttons do what commands do, with your rights: approve, promote, pause, resume or undo a rollout, lift\n" +

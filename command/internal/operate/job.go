@@ -27,7 +27,7 @@ import (
 func NewJobCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job",
-		Short: "Rerun Jobs that answer hooks, or forget that they have run",
+		Short: "Rerun Jobs that answer hooks, or delete the records of their runs",
 		RunE:  cmdline.Choose("do with Jobs", "rerun or forget"),
 
 		DisableFlagsInUseLine: true,

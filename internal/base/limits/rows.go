@@ -256,7 +256,7 @@ func times() []Limit {
 		{"connection", "time between two pings of a gRPC caller", "at least " + long(LeastPingTime), closed, "", ""},
 		{"connection", "reading the rest of a request after it was refused", long(LingerTimeout) + ", or " + long(LingerQuiet) + " without data", closed, "", ""},
 		{"connection", "time that a gRPC connection stays open after `ca.crt` has appeared or changed", long(RenewTimeout) + "; meanwhile, only calls with a certificate that is valid now are accepted", closed, "", ""},
-		{"connection", "streams, such as a watch of the health, of a gRPC connection that has reached its age", long(RenewTimeout), closed, "", ""},
+		{"connection", "streams, such as a health watch, on a gRPC connection that has reached its maximum age", long(RenewTimeout), closed, "", ""},
 		{"connection", "connection without a call when the gateway stops", long(DrainQuiet) + " after the last byte that the gateway wrote", closed, "", ""},
 		{"connection", "TLS handshake with an extension", long(ExtensionHandshakeTimeout), "`Unreachable`", "", ""},
 		{"connection", "idle connection to an extension", long(IdleExtensionTimeout), closed, "", ""},
