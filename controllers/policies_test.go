@@ -64,7 +64,7 @@ func TestPolicyTakesEffect(t *testing.T) {
 	r := start(t, api, func(c *controllers.Config) { c.Losses = losses })
 	r.extensions.serve(named("a", "v1beta1"))
 	api.policy("p", nil)
-	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `there is no ExtensionConfig "acme"`)
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `there is no ExtensionConfig, HookRule or HookJob "acme"`)
 	api.register("acme", nil)
 	api.awaitDiscovered(t, "acme")
 	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, `In effect for ExtensionConfig "acme"`)

@@ -466,7 +466,7 @@ func TestBeyondTheSumOfHandlers(t *testing.T) {
 	}
 	api.register("acme", nil)
 	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, fmt.Sprintf(`too many handlers: ExtensionConfig "acme" has 1, `+
-		"and with those of all others there are %d, more than %d; calls to all handlers of a hook fail until its handlers are known",
+		"which makes %d in total, more than %d; calls to all handlers of a hook fail until its handlers are known",
 		limits.AllHandlers+1, limits.AllHandlers))
 	awaits(r)
 	r.stop()

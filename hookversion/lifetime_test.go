@@ -144,8 +144,8 @@ func TestCheckLifetimes(t *testing.T) {
 		"Rule3NoNewer": {
 			reason:   "there is nothing else",
 			versions: []lifetime{versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H")},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, although there was no " +
-				"newer version then that is at least as stable",
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, although at that time, " +
+				"no newer version was at least as stable",
 		},
 		"Rule3BetaForGA": {
 			reason:   "a beta does not replace a GA version",

@@ -72,7 +72,7 @@ func New(o *Options, run func(cmd *cobra.Command) error) *cobra.Command {
 }
 
 func (o *Options) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default, in a Pod, the Pod's own "+
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default, in a Pod, the Pod's "+
 		"credentials; $KUBECONFIG has no effect")
 	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose objects are watched; all by default")
 	f.StringVar(&o.watchFilter, "watch-filter", "",

@@ -27,8 +27,8 @@ func newReports(kind, attribute string, logger *slog.Logger) *reports {
 	return &reports{kind: kind, attribute: attribute, logger: logger, reported: map[string]report{}}
 }
 
-// log logs a verdict, unless it was logged of the same content. at returns the location of an object, or nothing if that
-// is not known, and may be nil.
+// log logs a verdict, unless it was logged of the same content. at returns the location of an object, or nothing if
+// that is not known, and may be nil.
 func (r *reports) log(
 	level slog.Level, name string, now report, says string, at func(name string) string,
 ) {

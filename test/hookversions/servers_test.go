@@ -447,7 +447,7 @@ func TestDeprecationMetrics(t *testing.T) {
 	w := newFixture(t)
 	everyone(t, w)
 	const registered = `
-# HELP hookgate_registered_deprecated_handlers Always 1, for each registered handler that implements a deprecated version of a hook, called or not.
+# HELP hookgate_registered_deprecated_handlers Always 1, for each registered handler that implements a deprecated version of a hook, even if nothing calls the handler.
 # TYPE hookgate_registered_deprecated_handlers gauge
 hookgate_registered_deprecated_handlers{group="hooks.test.hookgate.dev",handler="drain.grpc-v1alpha1",hook="BeforeNodeDrain",version="v1alpha1"} 1
 hookgate_registered_deprecated_handlers{group="hooks.test.hookgate.dev",handler="drain.rest-v1alpha1",hook="BeforeNodeDrain",version="v1alpha1"} 1

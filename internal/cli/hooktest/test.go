@@ -111,8 +111,8 @@ type Object struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// ParseChainTests returns the HandlerChainTests in a file, or what is wrong with it. Objects of other kinds are mistakes
-// unless they are passed over.
+// ParseChainTests returns the HandlerChainTests in a file, or what is wrong with it. Objects of other kinds are
+// mistakes unless they are passed over.
 func ParseChainTests(f *manifest.File, hooks *catalog.Catalog, passOver bool) ([]*Test, error) {
 	return parse(f, ChainKind, passOver, func(t *Test) []mistake {
 		h, ok := hooks.ByName(t.Spec.Hook)

@@ -109,7 +109,7 @@ func TestDirectoryPoliciesWhoseTargetIsMissing(t *testing.T) {
 	s.eventuallyLogs(t, "level=INFO", "policy is accepted", "extensionPolicy=handler")
 	s.remove(t, "a.yaml")
 	process.Eventually(t, "the loss of the target is logged", func() bool {
-		return len(s.Logs.Lines("level=WARN", "extensionPolicy=handler", `there is no ExtensionConfig \"acme\"`)) == 1
+		return len(s.Logs.Lines("level=WARN", "extensionPolicy=handler", `there is no ExtensionConfig, HookRule or HookJob \"acme\"`)) == 1
 	})
 }
 

@@ -52,7 +52,7 @@ func TestDirectoryBeyondTheSumOfHandlers(t *testing.T) {
 	s.eventuallyLogs(t, "extensionConfig=late", "calls to all handlers of a hook fail", "too many handlers")
 	process.Eventually(t, "calls say why", func() bool {
 		want := fmt.Sprintf(`ExtensionConfig "late" has not been discovered: too many handlers: ExtensionConfig "late" has %d, `+
-			"and with those of all others there are %d, more than %d", limits.Handlers, (full+1)*limits.Handlers+1, limits.AllHandlers)
+			"which makes %d in total, more than %d", limits.Handlers, (full+1)*limits.Handlers+1, limits.AllHandlers)
 		return s.Registry.Snapshot().Awaited("v0.late", hook.GroupHook{}) == want
 	})
 	writeFile(t, s.dir, "late-policy.yaml", policyOf("late", "{name: late}", "onUndiscovered: Ignore"))

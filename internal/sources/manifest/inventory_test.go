@@ -102,14 +102,14 @@ func TestInventory(t *testing.T) {
 			reason:   "The first by the name of its file wins, and both places are named.",
 			after:    map[string]string{"b.yaml": config("acme", urlB), "a.yaml": "# comment\n" + config("acme", urlA)},
 			want:     "acme=" + urlA,
-			problems: []string{`d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: already defined at d/a.yaml:2 before (the first one is used; of the second one, calls to which it may apply fail with NotReady)`},
+			problems: []string{`d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: already defined at d/a.yaml:2 (the first one is used; of the second one, calls to which it may apply fail with NotReady)`},
 		},
 		"DuplicateOfKept": {
 			reason:   "A half-written file keeps its names.",
 			before:   map[string]string{"a.yaml": config("acme", urlA)},
 			after:    map[string]string{"a.yaml": "\t", "b.yaml": config("acme", urlB)},
 			want:     "acme=" + urlA,
-			problems: []string{"d/a.yaml:1: the file is empty; delete it if it is meant to define nothing (what the file had before stays in use: ExtensionConfig acme)", `d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: already defined at d/a.yaml:1 before (the first one is used)`},
+			problems: []string{"d/a.yaml:1: the file is empty; delete it if it is meant to define nothing (what the file had before stays in use: ExtensionConfig acme)", `d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: already defined at d/a.yaml:1 (the first one is used)`},
 		},
 		"BrokenFileKeepsOnlyItsOwn": {
 			reason:   "What another file had is gone with it.",
