@@ -53,7 +53,7 @@ func TestConnectErrors(t *testing.T) {
 		"RESTAsGRPCS":   {"HTTPS without HTTP/2", func(t *testing.T) Target { return at("grpcs", newStub().start(t, REST)) }, "does not speak HTTP/2", "That is https://"},
 		"RESTAsGRPC":    {"HTTP where gRPC was meant", func(t *testing.T) Target { return at("grpc", plain().start(t, REST)) }, "does not speak HTTP/2", "JSON over HTTP?"},
 		"HTTP2AsGRPCS":  {"HTTPS with HTTP/2", func(t *testing.T) Target { return at("grpcs", http2Server(t)) }, "does not speak gRPC", "That is https://"},
-		"HTTPSAsGRPC":   {"TLS where none was meant", func(t *testing.T) Target { return at("grpc", newStub().start(t, GRPC)) }, "does not speak gRPC without TLS", "that is grpcs://"},
+		"HTTPSAsGRPC":   {"TLS where none was meant", func(t *testing.T) Target { return at("grpc", newStub().start(t, GRPC)) }, "does not speak gRPC without TLS", "use grpcs://"},
 		"GRPCSAsHTTPS":  {"gRPC where REST was meant", func(t *testing.T) Target { return at("https", newStub().start(t, GRPC)) }, "it speaks gRPC", "That is grpcs://"},
 		"GRPCAsHTTP":    {"gRPC where HTTP was meant", func(t *testing.T) Target { return at("http", plain().start(t, GRPC)) }, "it speaks gRPC", "That is grpc://"},
 		"GRPCAsHTTPS":   {"no TLS where some was meant", func(t *testing.T) Target { return at("https", plain().start(t, GRPC)) }, "does not speak TLS", "grpc://127.0.0.1:"},
