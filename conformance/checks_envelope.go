@@ -37,7 +37,7 @@ var envelopeChecks = []Check{
 	},
 	{
 		ID: "envelope.unknown-members", Level: Must,
-		Rule:   "Unknown members of a request are ignored: Cluster API adds some within a version.",
+		Rule:   "Unknown members of a request are ignored: Cluster API adds members without a new version.",
 		Source: "docs/contract.md: v1.12 added controlPlaneUpgrades to v1alpha1",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {

@@ -154,7 +154,7 @@ func (v lifetime) check(versions []lifetime, table map[string]release) error {
 	case deprecated.version.LessThan(introduced.version):
 		return fmt.Errorf("deprecated in %s, before it was introduced in %s", v.Deprecated, v.Introduced)
 	case v.Removed != "" && removed.version.LessThan(deprecated.version):
-		return fmt.Errorf("removed in %s, before it was deprecated in %s", v.Removed, v.Deprecated)
+		return fmt.Errorf("removed in %s, but deprecated only later, in %s", v.Removed, v.Deprecated)
 	}
 	if err := v.checkSuccessor(versions, table); err != nil {
 		return err

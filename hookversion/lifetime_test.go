@@ -423,7 +423,7 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1alpha1", life("v0.1.0", "v0.3.0", "v0.2.0")),
 				versionOf("v1", first, "H"),
 			},
-			want: "version g.example/v1alpha1: removed in v0.2.0, before it was deprecated in v0.3.0",
+			want: "version g.example/v1alpha1: removed in v0.2.0, but deprecated only later, in v0.3.0",
 		},
 		"UnknownRelease": {
 			reason:   "a typing mistake is no release",

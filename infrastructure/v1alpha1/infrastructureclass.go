@@ -55,8 +55,8 @@ type InfrastructureClassSpec struct {
 	// +optional
 	Handlers Handlers `json:"handlers,omitzero"`
 
-	// allowedNamespaces restricts the namespaces whose HookgateClusters may use the class. If it is not set, all
-	// namespaces may use it.
+	// allowedNamespaces restricts the namespaces whose HookgateClusters may use the class. If it is not set, the
+	// class is for all namespaces.
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 

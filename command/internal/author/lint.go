@@ -37,7 +37,7 @@ func NewLintCommand(hooks *catalog.Catalog) *cobra.Command {
 			"that HandlerChains name. lint needs no gateway and no cluster. To test what rules and chains\n" +
 			"answer, use \"hookgate rule test\" and \"hookgate chain test\".\n\n" +
 			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2\n" +
-			"for wrong usage. Warnings do not count, for example about objects of kinds that lint does not check.",
+			"for wrong usage. Warnings, such as those about unknown kinds, do not count.",
 		Example: "  hookgate lint manifests/\n" +
 			"  hookgate lint policy.yaml -o sarif > lint.sarif",
 		Args: func(_ *cobra.Command, args []string) error {

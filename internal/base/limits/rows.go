@@ -117,7 +117,7 @@ func counts() []Limit {
 		{"call", "values of an object whose patches are compared; JSON pointers to values that differ", count(ObjectElements) + "; " + size(ObjectPointers), "not compared", "", ""},
 		{"call", "values in a patch for a converted object, including values that the patch copies; values in converted metadata of variables", count(ObjectElements), badAnswer, "", ""},
 		{"call", "levels of nested JSON", count(JSONDepth) + " levels", "`InvalidRequest`, " + badAnswer, "", ""},
-		{"call", "members of an object, if a match condition selects one of them", count(Elements), tooLarge, "", ""},
+		{"call", "members of an object from which a match condition reads a member", count(Elements), tooLarge, "", ""},
 		{"call", "namespaces of the items of a request", count(Namespaces), tooLarge, "", ""},
 		{"call", "handlers and steps listed in [an explanation](explain.md)", count(ExplainedHandlers), counted, "", ""},
 		{"call", "header lines of an answer over HTTP/1.1", count(AnswerHeaderLines), badAnswer, "", ""},
@@ -207,7 +207,7 @@ func connections() []Limit {
 	return []Limit{
 		{"address for callers: HTTPS; gRPC", "open connections, including handshakes in progress; connections of one remote host", count(Connections) + "; " + count(HostConnections), closedLogged, "", ""},
 		{"address for callers: HTTPS; gRPC", "both of these numbers if the process may open only a few files (`ulimit -n`)", "one for each " + count(Descriptors) + " files; half of that", "the connection is closed; logged; the smaller limit is logged at the start", "", ""},
-		{"any other address but the profiler's", "open connections; connections of one remote host", count(SideConnections) + ", and at most one for each " + count(SideDescriptors) + " files; " + count(SideHostConnections), closedLogged, "", ""},
+		{"any other address but the profiler's", "open connections; connections of one remote host", count(SideConnections) + ", but at most one for each " + count(SideDescriptors) + " files that may be open; " + count(SideHostConnections), closedLogged, "", ""},
 		{"connection", "concurrent calls over HTTP/2 or gRPC", count(Streams) + "; at the other addresses " + count(SideStreams), "the stream is refused; clients wait until another stream ends", "", ""},
 		{"connection", "calls that the caller resets over HTTP/2 or gRPC", count(Resets) + " at once, then " + count(ResetsPerSecond) + " per second", closedLogged, "", ""},
 		{"connection", "requests over HTTP/1.0, or over HTTP/1.1 with a body in chunks", "1", "the connection is closed after the answer", "", ""},

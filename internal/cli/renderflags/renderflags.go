@@ -79,7 +79,7 @@ func Add(f *pflag.FlagSet, to Targets) {
 		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
 	f.StringVar(to.Diff, "diff", "",
 		"live: show differences from the live objects; render: show differences from another render, made "+
-			"with the flags --against-… or, if none is given, with the same input but without --set")
+			"from what the flags --against-… name; if none is given, from the same input without --set")
 	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
 		"file or directory with the objects of the other render, instead of those of -f")
 	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default, both renders use the "+
