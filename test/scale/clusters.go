@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -44,10 +45,11 @@ const (
 )
 
 // clusterRow is what was measured with one number of Clusters. Each of them has moved in an ExtensionRollout, has a place
-// of a HookRule, and waits for another one.
+// of a HookRule, and waits for another one, and its Machine is held before its drain.
 type clusterRow struct {
 	clusters        int
 	ready           time.Duration // from the start of the process
+	machines        time.Duration // from that start until all were asked about again
 	resident, peak  int64
 	hold            time.Duration // of a call, on average
 	status, page    answer
@@ -70,7 +72,7 @@ func measureClusters(ctx context.Context, o options, dir string, n int) (r clust
 		return r, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := w.fillClusters(ctx, n); err != nil {
+	if err := errors.Join(w.fillClusters(ctx, n), w.holdMachines(ctx, n)); err != nil {
 		return r, err
 	}
 
@@ -85,7 +87,7 @@ func measureClusters(ctx context.Context, o options, dir string, n int) (r clust
 	}
 
 	began := time.Now()
-	g, err := w.startGateway(ctx)
+	g, err := w.startGateway(ctx, "--machines")
 	if err != nil {
 		return r, err
 	}
@@ -101,6 +103,9 @@ func measureClusters(ctx context.Context, o options, dir string, n int) (r clust
 		}
 	}
 	r.ready = time.Since(began)
+	if r.machines, err = g.awaitHeld(ctx, began, n); err != nil {
+		return r, err
+	}
 	if r.hold, err = w.holdAll(ctx, g, n); err != nil {
 		return r, err
 	}
@@ -195,8 +200,9 @@ func known(body []byte, n int) error {
 	for i := range g.Rules {
 		places += len(g.Rules[i].Places) + g.Rules[i].MissedPlaces
 	}
-	if uint64(len(g.Holds))+g.MissedHolds != uint64(n) || len(g.Rollouts) != 1 || g.Rollouts[0].Moved != n || places != n {
-		return fmt.Errorf("the gateway knows %d holds, %d places and %d rollouts, want %d of each Cluster", len(g.Holds), places, len(g.Rollouts), n)
+	// A hold of the Cluster, and one of its Machine.
+	if uint64(len(g.Holds))+g.MissedHolds != uint64(2*n) || len(g.Rollouts) != 1 || g.Rollouts[0].Moved != n || places != n {
+		return fmt.Errorf("the gateway knows %d holds, %d places and %d rollouts, want two holds of each of %d Clusters, and one of the others", len(g.Holds), places, len(g.Rollouts), n)
 	}
 	return nil
 }
@@ -250,7 +256,8 @@ func clusterName(i int) string { return fmt.Sprintf("c%05d", i) }
 // fillClusters creates n Clusters, with what a gateway has written about each.
 func (w *fixture) fillClusters(ctx context.Context, n int) error {
 	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{clusters()}, MaxTime: process.ServerPatience,
+		Paths: []string{filepath.Join(w.o.crds, "machines")}, ErrorIfPathMissing: true, MaxTime: process.ServerPatience,
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{kindOf("Cluster"), kindOf("Machine")},
 	}); err != nil {
 		return err
 	}
@@ -261,6 +268,11 @@ func (w *fixture) fillClusters(ctx context.Context, n int) error {
 		Hook: "BeforeClusterDelete",
 		Hold: []v1alpha1.HookRuleHold{{
 			HookRuleDecision: v1alpha1.HookRuleDecision{If: "true", Message: "'waits'"}, RetryAfterSeconds: new(int32(60)),
+		}},
+	}), rule("drains", v1alpha1.HookRuleSpec{
+		Hook: "BeforeMachineDrain",
+		Hold: []v1alpha1.HookRuleHold{{
+			HookRuleDecision: v1alpha1.HookRuleDecision{If: "true", Message: "'no drain by day'"}, RetryAfterSeconds: new(int32(3600)),
 		}},
 	})}
 	for _, name := range []string{"acme-v6", "acme-v7"} {
@@ -313,7 +325,7 @@ func (w *fixture) createCluster(ctx context.Context, i int) error {
 	place.Spec = v1alpha1.ClusterRecordSpec{ClusterName: name, Place: &v1alpha1.ClusterPlace{
 		Rule: ruleOf(i), TopologyVersion: "v1.34.0", Since: metav1.Now(),
 	}}
-	return errors.Join(w.client.Create(ctx, moved), w.client.Create(ctx, place))
+	return errors.Join(w.client.Create(ctx, moved), w.client.Create(ctx, place), w.createMachine(ctx, i))
 }
 
 func ruleOf(i int) string { return "places-" + strconv.Itoa(i/placesOfRule) }
@@ -322,18 +334,30 @@ func rule(name string, spec v1alpha1.HookRuleSpec) *v1alpha1.HookRule {
 	return &v1alpha1.HookRule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 }
 
-// clusters is a definition of Clusters that accepts all of them.
-func clusters() *apiextensionsv1.CustomResourceDefinition {
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.x-k8s.io"}}
+// kindOf returns a definition of a kind of Cluster API that accepts all objects. Conditions are merged by their types, as
+// those of Cluster API are.
+func kindOf(kind string) *apiextensionsv1.CustomResourceDefinition {
+	listType := "map"
+	object := func(properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true), Properties: properties}
+	}
+	condition := object(map[string]apiextensionsv1.JSONSchemaProps{"type": {Type: "string"}})
+	condition.Required = []string{"type"}
+	schema := object(map[string]apiextensionsv1.JSONSchemaProps{
+		"status": object(map[string]apiextensionsv1.JSONSchemaProps{"conditions": {
+			Type: "array", XListType: &listType, XListMapKeys: []string{"type"},
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition},
+		}}),
+	})
+	plural := strings.ToLower(kind) + "s"
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + clusterv1.GroupVersion.Group}}
 	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: "cluster.x-k8s.io", Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{
-			Kind: "Cluster", ListKind: "ClusterList", Plural: "clusters", Singular: "cluster",
-		},
+		Group: clusterv1.GroupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-			Name: "v1beta2", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
-			},
+			Name: clusterv1.GroupVersion.Version, Served: true, Storage: true,
+			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
 		}},
 	}
 	return crd
@@ -395,11 +419,11 @@ func (w *fixture) served(ctx context.Context) (load, error) {
 // reportClusters prints the rows, and how much more the last one takes than the first, which has half of its Clusters.
 func reportClusters(out io.Writer, rows []clusterRow) (missed bool, err error) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "Clusters\tready\tresident\tpeak\thold\t/status\t/\tget holds\trequests/min\twatched/min\twrites/min\t")
+	fmt.Fprintln(t, "Clusters\tready\tMachines\tresident\tpeak\thold\t/status\t/\tget holds\trequests/min\twatched/min\twrites/min\t")
 	of := func(a answer) string { return fmt.Sprintf("%s, %d KB", short(a.took), a.size>>10) }
 	for i := range rows {
 		r := &rows[i]
-		fmt.Fprintf(t, "%d\t%s\t%d MiB\t%d MiB\t%s\t%s\t%s\t%s\t%.0f\t%.0f B\t%.0f\t\n", r.clusters, short(r.ready), r.resident>>20,
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d MiB\t%d MiB\t%s\t%s\t%s\t%s\t%.0f\t%.0f B\t%.0f\t\n", r.clusters, short(r.ready), short(r.machines), r.resident>>20,
 			r.peak>>20, r.hold.Round(time.Microsecond), of(r.status), of(r.page), of(r.get), r.requests, r.moved, r.written)
 	}
 	if err := t.Flush(); err != nil {
@@ -411,6 +435,7 @@ func reportClusters(out io.Writer, rows []clusterRow) (missed bool, err error) {
 		was, now float64
 	}{
 		{"start until ready", half.ready.Seconds(), all.ready.Seconds()},
+		{"start until Machines are held", half.machines.Seconds(), all.machines.Seconds()},
 		{"memory at rest", float64(half.resident), float64(all.resident)},
 		{"a call that is held", half.hold.Seconds(), all.hold.Seconds()},
 		{"/status", half.status.took.Seconds(), all.status.took.Seconds()},

@@ -20,9 +20,10 @@
 // The last line holds these against the bars that the project sets itself.
 //
 // With --clusters 5000,10000, it measures the state of so many Clusters instead. Each has moved in an ExtensionRollout, has
-// a place of a HookRule, and waits for another one:
+// a place of a HookRule, and waits for another one, and a HookRule holds its Machine before the drain:
 //
 //   - ready, resident, peak: as above, of a process that finds all of this when it starts;
+//   - Machines: from the start of that process until it has called the hook of each held Machine again;
 //   - hold: a call that a rule holds, on average, with eight callers;
 //   - /status, /, get holds: time and size of what people look at;
 //   - requests, watched, writes: what the API server does for the gateway in a minute at rest, less what it does without it.

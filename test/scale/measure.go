@@ -241,10 +241,9 @@ func (w *fixture) fill(ctx context.Context, n int) error {
 // gateway is a running gateway under measurement.
 type gateway struct{ *process.Gateway }
 
-func (w *fixture) startGateway(ctx context.Context) (*gateway, error) {
-	args := append([]string{"serve", "--kubeconfig", w.kubeconfig, "--cert-dir", filepath.Join(w.dir, "certs"),
-		"--resync", "1h"},
-		process.AnyPorts()...)
+func (w *fixture) startGateway(ctx context.Context, flags ...string) (*gateway, error) {
+	args := slices.Concat([]string{"serve", "--kubeconfig", w.kubeconfig, "--cert-dir", filepath.Join(w.dir, "certs"),
+		"--resync", "1h"}, flags, process.AnyPorts())
 	g, err := process.StartGateway(ctx, "gateway", exec.Command(w.o.hookgate, args...))
 	return &gateway{g}, err
 }
