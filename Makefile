@@ -333,6 +333,7 @@ bench: build bench-program ## Measure the gateway beside its peers and print rat
 performance: build bench-program $(BIN)/proxies/envoy ## Measure anew the tables and curves of docs/performance; takes half an hour
 	@scripts/performance $(BENCHFLAGS)
 performance-compare: ## Print how the bars of docs/performance differ from those of AGAINST, a tag or a commit
+	@test -n '$(AGAINST)' || { echo 'make performance-compare: set AGAINST=TAG' >&2; exit 1; }
 	@mkdir -p $(BIN) && git show '$(AGAINST):docs/performance/README.md' >$(BIN)/performance-then.md
 	@cd tools && $(GO) run ./performance -against $(BIN)/performance-then.md -page $(CURDIR)/docs/performance/README.md
 bench-ratio: build bench-program ## Fail if calls take 15 % more CPU time, or come 15 % slower, than with the gateway of RATIO_AGAINST: the last release, or the commit before

@@ -21,7 +21,8 @@ type hookJobOptions struct {
 func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.namespaces, "hook-jobs-namespace", nil,
 		"namespace in which Jobs of HookJobs may run; the word "+hookjob.BesideCluster+" allows the namespace of each "+
-			"Cluster; may be repeated, and the first is the default; without it, HookJobs are not served")
+			"Cluster; may be repeated, and the first is the default; without it, calls fail that a "+
+			"HookJob should answer")
 	f.StringSliceVar(&o.serviceAccounts, "hook-jobs-service-account", nil,
 		"service account that Jobs of HookJobs may use; may be repeated; without it, Jobs have no credentials "+
 			"for the cluster")

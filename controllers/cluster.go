@@ -460,7 +460,9 @@ func (s *Source) newOwn(
 	s.places.use(ofClusters)
 	o.kinds = append(o.kinds, newRolloutRecords(s.rollouts.engine, o), ofClusters)
 	for i, of := range s.sets {
-		o.kinds = append(o.kinds, newFollower(o, rules[i], of.Set))
+		f := newFollower(o, rules[i], of.Set)
+		f.yields = f.isKind(hookjob.Kind) && len(s.config.HookJobs.Namespaces) == 0
+		o.kinds = append(o.kinds, f)
 	}
 	problems.missing = o.setAbsent
 	return o, nil

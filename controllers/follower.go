@@ -43,6 +43,9 @@ type follower struct {
 	isSynced func() bool // the cache has all of them
 	missing  chan struct{}
 	once     sync.Once
+	// yields says that another gateway may use what this one must not: each verdict is written once for a generation, and
+	// that of the other gateway stays.
+	yields bool
 
 	// The rest belongs to the goroutine of start and run of own.
 	compiled map[string]compiled // by name
@@ -62,6 +65,7 @@ type compiled struct {
 	// checked says that the record of this generation has all of it, and unrecordable that there can be none.
 	checked, unrecordable bool
 	// written is the version of the object before the last write of its status: a cache that has it has not seen that yet.
+	// It is empty if nothing was written of this generation.
 	written string
 }
 
@@ -190,7 +194,7 @@ func (f *follower) write(ctx context.Context, verdicts map[string]kinds.Verdict)
 	for _, item := range f.items {
 		verdict, ok := verdicts[item.GetName()]
 		known := f.compiled[item.GetName()]
-		if !ok || known.written == item.GetResourceVersion() {
+		if !ok || known.written == item.GetResourceVersion() || f.yields && known.written != "" {
 			continue
 		}
 		verdict.Message = text.Cut(verdict.Message, limits.ConditionMessageBytes)

@@ -30,7 +30,18 @@ func TestJobsWithoutNamespaces(t *testing.T) {
 			t.Errorf("read-only %t: calls fail because of %+v", readOnly, closures)
 		}
 		if !readOnly {
-			api.awaitReadyAt(t, hookJobs+"backup", v1alpha1.InvalidReason, "spec: Forbidden: this gateway runs no Jobs")
+			const refused = "spec: Forbidden: this gateway runs no Jobs"
+			api.awaitReadyAt(t, hookJobs+"backup", v1alpha1.InvalidReason, refused)
+			// Another gateway may run it: its verdict stays.
+			job.Status.Conditions = []metav1.Condition{{
+				Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReadyReason, ObservedGeneration: 1,
+			}}
+			api.put(hookJobs+"backup", job)
+			other := job.DeepCopy()
+			other.Name, other.UID, other.Status.Conditions = "other", "2", nil
+			api.put(hookJobs+"other", other)
+			api.awaitReadyAt(t, hookJobs+"other", v1alpha1.InvalidReason, refused)
+			api.awaitReadyAt(t, hookJobs+"backup", v1alpha1.ReadyReason, "")
 		}
 		r.stop()
 	}

@@ -87,7 +87,9 @@ func (r *result) print(w io.Writer, format string) error {
 		_, err := fmt.Fprintf(w, "%s: no difference\n", text.Printable(r.Cluster))
 		return err
 	}
-	return cmdline.NewScreen(w).Write(false, r.tables)
+	s := cmdline.NewScreen(w)
+	s.Full = "-o yaml"
+	return s.Write(false, r.tables)
 }
 
 // tables writes a result for people.

@@ -179,7 +179,7 @@ func (s *webhookServer) testChains(t *testing.T) {
 	}
 	s.warned()
 	create(t, s, object(t, chainManifest(t, "chained", "hook: GeneratePatches, "+step)))
-	want := []string{`spec.steps[0]: no handler "a.acme" is registered; calls of the chain fail meanwhile`}
+	want := []string{`step 1: no handler "a.acme" is registered; calls of the chain fail meanwhile`}
 	if diff := cmp.Diff(want, s.warned()); diff != "" {
 		t.Errorf("warnings of a chain (-want +got):\n%s", diff)
 	}

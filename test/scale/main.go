@@ -116,6 +116,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		if o.clusters, err = numbers("--clusters", *clusters); err != nil {
 			return o, err
 		}
+		if n := len(o.clusters); n < 2 || o.clusters[n-1] != 2*o.clusters[0] {
+			return o, fmt.Errorf("%w: the last of --clusters is twice the first", errUsage)
+		}
 	}
 	if o.handlers < 1 || o.handlers > 512 || o.changes < 1 || o.policies < 0 || !slices.IsSorted(o.configs) {
 		return o, fmt.Errorf("%w: --handlers is 1 to 512, --changes 1 or more, --policies not negative, and --configs ascends", errUsage)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
@@ -130,7 +131,7 @@ func chainTestsIn(path string, hooks *catalog.Catalog) ([]*hooktest.Test, error)
 	errs := []error{err}
 	var tests []*hooktest.Test
 	for i := range all {
-		if content := all[i].Content(); len(content) > 0 && !bytes.Contains(content, []byte(hooktest.ChainKind)) {
+		if content := all[i].Content(); len(content) > 0 && !bytes.Contains(content, []byte(v1alpha1.GroupVersion.Group)) {
 			continue // what could not be read is an error
 		}
 		found, err := hooktest.ParseChainTests(&all[i], hooks, true)

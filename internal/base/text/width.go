@@ -54,13 +54,15 @@ func Shorten(s string, n int) string {
 // Fold returns the lines of a text, none of which takes more than n characters of a terminal. n is at least 2.
 func Fold(s string, n int) []string {
 	var lines []string
-	for Width(s) > n {
+	for {
 		line := head(s, n)
+		if len(line) == len(s) {
+			return append(lines, s)
+		}
 		if i := strings.LastIndexByte(s[:min(len(line)+1, len(s))], ' '); i > 0 {
 			line = s[:i]
 		}
 		lines = append(lines, strings.TrimRight(line, " "))
 		s = strings.TrimLeft(s[len(line):], " ")
 	}
-	return append(lines, s)
 }

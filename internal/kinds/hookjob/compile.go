@@ -76,7 +76,7 @@ func (c *Compiler) Compile(o *v1alpha1.HookJob) (registry.Registration, field.Er
 	in := &compilation{Compiler: c, errs: kinds.ValidateName(o.Name)}
 	path, spec := field.NewPath("spec"), o.Spec.DeepCopy()
 	if c.allowed != nil && len(c.allowed.Namespaces) == 0 {
-		in.forbidf(path, "this gateway runs no Jobs: they need a cluster, and --hook-jobs-namespace")
+		in.forbidf(path, "this gateway runs no Jobs: that needs a cluster to write to, and --hook-jobs-namespace")
 	}
 	if in.findHook(spec.Hook, path.Child("hook")); in.hook == nil {
 		return registry.Registration{Name: o.Name}, in.errs

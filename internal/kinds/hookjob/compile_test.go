@@ -60,7 +60,7 @@ func TestMistakes(t *testing.T) {
 		"Valid":         {"nothing is wrong", jobs, valid, ""},
 		"BesideCluster": {"where the operator allows it", jobs, valid + "namespace: Cluster\n", ""},
 		"Account":       {"one that is allowed", jobs, pod(containers + ", serviceAccountName: backup"), ""},
-		"Off":           {"the operator has to turn it on", &hookjob.Allowed{}, valid, "spec: Forbidden: this gateway runs no Jobs: they need a cluster, and --hook-jobs-namespace"},
+		"Off":           {"the operator has to turn it on", &hookjob.Allowed{}, valid, "spec: Forbidden: this gateway runs no Jobs: that needs a cluster to write to, and --hook-jobs-namespace"},
 		"NoHook":        {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", `""`, 1), "spec.hook: Required value: must be the name of a hook"},
 		"Misspelt":      {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "BeforeClusterUpgrad", 1), `spec.hook: Invalid value: "BeforeClusterUpgrad": no hook that a Job can answer has this name: did you mean "BeforeClusterUpgrade"?`},
 		"OtherHook":     {"a Job makes no patches", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "GeneratePatches", 1), `spec.hook: Unsupported value: "GeneratePatches": supported values: "`},

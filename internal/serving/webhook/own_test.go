@@ -108,7 +108,7 @@ func TestRefusalsOfHookJobs(t *testing.T) {
 	job.Spec.JobTemplate.Raw = []byte(`{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"b"}]}}}}`)
 	got := admitBy(t, handlerBeside(t, besideRule(t)), OwnPath(hookjob.Kind), nil, job)
 	want := `HookJob.hookgate.dev "there" is invalid: [metadata.name: Invalid value: "there": is the name of HookRule "there", too: choose another name, ` +
-		`spec: Forbidden: this gateway runs no Jobs: they need a cluster, and --hook-jobs-namespace]`
+		`spec: Forbidden: this gateway runs no Jobs: that needs a cluster to write to, and --hook-jobs-namespace]`
 	if got.Allowed || got.Result.Message != want {
 		t.Errorf("allowed %t, got %+v, want %s", got.Allowed, got.Result, want)
 	}

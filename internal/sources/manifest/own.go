@@ -5,9 +5,11 @@ package manifest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hookgate/hookgate/internal/base/files"
 	"github.com/hookgate/hookgate/internal/base/limits"
+	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/base/yaml"
 )
 
@@ -36,7 +38,7 @@ func (o *Own[T]) Node() yaml.Node { return o.doc.node }
 func (o *Own[T]) At(path string) Place { return o.doc.at(path) }
 
 // DecodeOwn decodes the objects of a kind of hookgate.dev in a file, without their status. Unknown members are
-// problems, and so are objects of other kinds unless they are passed over. With problems, there are no objects.
+// problems, and so are objects of other kinds unless they are passed over. A misspelt kind is always one. With problems, there are no objects.
 func DecodeOwn[T any](f *File, kind string, passOver bool) ([]Own[T], []Problem) {
 	docs, problems := f.documents()
 	objects := make([]Own[T], 0, len(docs))
@@ -47,7 +49,7 @@ func DecodeOwn[T any](f *File, kind string, passOver bool) ([]Own[T], []Problem)
 			o := new(T)
 			problems = append(problems, d.decodeOwn(o)...)
 			objects = append(objects, Own[T]{o, d})
-		case !passOver:
+		case !passOver, misspelt(d.kind, kind):
 			problems = append(problems, d.problemAt("kind", fmt.Errorf("kind: want %s, got %s", kind, d.kind)))
 		}
 	}
@@ -55,4 +57,9 @@ func DecodeOwn[T any](f *File, kind string, passOver bool) ([]Own[T], []Problem)
 		return nil, problems
 	}
 	return objects, nil
+}
+
+// misspelt reports whether a kind has the name of another but for two letters, or for upper and lower case.
+func misspelt(kind, of string) bool {
+	return len(kind) <= len(of)+2 && text.EditDistance(strings.ToLower(kind), strings.ToLower(of)) <= 2
 }
