@@ -33,8 +33,8 @@ func newRolloutAbortCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "abort", Hidden: true, DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return cmdline.IncompleteError{Err: errors.New("say what to do: \"hookgate rollout pause\" stops further Clusters from " +
-				"moving, and \"hookgate rollout undo\" moves those back that have moved")}
+			return cmdline.IncompleteError{Err: errors.New("say what to do: \"hookgate rollout pause\" stops further " +
+				"Clusters from moving, and \"hookgate rollout undo\" moves those back that have moved")}
 		},
 	}
 }

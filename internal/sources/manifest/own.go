@@ -38,7 +38,8 @@ func (o *Own[T]) Node() yaml.Node { return o.doc.node }
 func (o *Own[T]) At(path string) Place { return o.doc.at(path) }
 
 // DecodeOwn decodes the objects of a kind of hookgate.dev in a file, without their status. Unknown members are
-// problems, and so are objects of other kinds unless they are passed over. A misspelt kind is always one. With problems, there are no objects.
+// problems, and so are objects of other kinds unless they are passed over. A misspelt kind is always one. With
+// problems, there are no objects.
 func DecodeOwn[T any](f *File, kind string, passOver bool) ([]Own[T], []Problem) {
 	docs, problems := f.documents()
 	objects := make([]Own[T], 0, len(docs))
