@@ -71,6 +71,8 @@ func TestChainTest(t *testing.T) {
 
 func TestChainTestUsage(t *testing.T) {
 	good := chainTestFile(t, "b")
+	misspelt := filepath.Dir(commandtest.WriteFile(t, "m.yaml",
+		"apiVersion: hookgate.dev/v1alpha1\nkind: HandlerchainTests\nmetadata: {name: t}\n"))
 	for name, tt := range map[string]struct {
 		args []string
 		code int
@@ -82,6 +84,7 @@ func TestChainTestUsage(t *testing.T) {
 		"Folder":   {[]string{"chain", "test", "testdata"}, cmdline.ExitFailed, "hookgate: chain test: testdata has no HandlerChainTest\n"},
 		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
 		"Mistaken": {[]string{"chain", "test", commandtest.WriteFile(t, "t.yaml", commandtest.AcmeManifest)}, cmdline.ExitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
+		"Misspelt": {[]string{"chain", "test", misspelt}, cmdline.ExitFailed, "m.yaml:2: HandlerchainTests \"t\": kind: want HandlerChainTest, got HandlerchainTests"},
 	} {
 		got := commandtest.Hookgate(t, "", tt.args...)
 		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) {
