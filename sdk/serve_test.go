@@ -117,7 +117,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("the socket: %v, %v", info, err)
 	}
 	if err := x.Serve(t.Context(), sdk.Config{Address: "unix://" + path}); err == nil ||
-		err.Error() != "listen on unix://"+path+": another server listens on it: stop it, or choose another path" {
+		err.Error() != "listen on unix://"+path+": another server listens there: stop it, or choose another path" {
 		t.Errorf("a second server: %v", err)
 	}
 	conn := dial(t, "unix://"+path, insecure.NewCredentials())

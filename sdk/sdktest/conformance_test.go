@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 			[]string{"--- PASS: TestChecked/patches.apply", "\nPASS\n"},
 		},
 		"no such flag":  {"good", program, "--nonsense", []string{"--nonsense: exit status 2", "unknown flag: --nonsense", "\nFAIL\n"}},
-		"no program":    {"good", "", "", []string{"hookgate, which checks extensions, is not there: put it into PATH, or its path into HOOKGATE_BIN", "\nFAIL\n"}},
+		"no program":    {"good", "", "", []string{"hookgate, which checks extensions, is not in PATH: put it there, or set HOOKGATE_BIN to its path", "\nFAIL\n"}},
 		"wrong program": {"good", "/no/hookgate", "", []string{"/no/hookgate check grpc://127.0.0.1:", "no such file or directory", "\nFAIL\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {

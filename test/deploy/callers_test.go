@@ -122,7 +122,7 @@ func TestClusterAPIGetsItsCertificate(t *testing.T) {
 	}
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: hookgate-system}\n"))
 	want("hookgate: there is no Secret hookgate-system/hookgate-cluster-api-client: cert-manager, or the gateway itself, makes it in the "+
-		"gateway's namespace; if that is another one, name it with --namespace\n", true)
+		"gateway's namespace; if the gateway is in another namespace, use --namespace\n", true)
 	pair := certificates.New(t)
 	certificate := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -205,7 +205,7 @@ spec:
 		t.Fatalf("%v: %s", err, out)
 	}
 	want(older+"hookgate: patch Deployment capi-system/capi-controller-manager: it has --runtime-extension-client-cert-file=/mine/tls.crt already: "+
-		"add the CA of that certificate to the gateway's CAs of callers, or remove the flag, and try again\n", true)
+		"add the CA of its client certificate to the gateway's CAs of callers, or remove the flag, and try again\n", true)
 }
 
 // manager returns the Deployment of a manager.

@@ -177,7 +177,7 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 	}
 	grant(t, c, user, rbacv1.PolicyRule{APIGroups: []string{"runtime.cluster.x-k8s.io"},
 		Resources: []string{"extensionconfigs", "extensionconfigs/status"}, Verbs: []string{"list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"hookgate.dev"}, Resources: []string{"clusterrecords", "extensionpolicies", "extensionrolloutrecords", "extensionrollouts", "handlerchains", "hookrules"},
+		rbacv1.PolicyRule{APIGroups: []string{"hookgate.dev"}, Resources: []string{"clusterrecords", "extensionpolicies", "extensionrolloutrecords", "extensionrollouts", "handlerchains", "hookjobs", "hookrules"},
 			Verbs: []string{"list", "watch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "secrets"},
 			Verbs: []string{"list", "watch"}},

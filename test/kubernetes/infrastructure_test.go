@@ -130,7 +130,7 @@ func (s *infrastructureServer) explain(t *testing.T) {
 		"hookgatemachinetemplate.spec.template.spec.parameters":     "passed to the extension for each machine",
 		"infrastructureclass.spec.allowedNamespaces.selector":       "selects namespaces by their labels",
 		"hookgatemachinepool.status.instances.addresses":            "the addresses of the instance",
-		"hookgateclustertemplate.spec.template.spec.credentialsRef": "names the Secret",
+		"hookgateclustertemplate.spec.template.spec.credentialsRef": "names a Secret",
 	} {
 		var text string
 		process.Eventually(t, "kubectl explains "+field, func() bool {

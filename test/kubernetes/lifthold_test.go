@@ -170,7 +170,7 @@ func TestLiftHold(t *testing.T) {
 	if asked.Load() < before+2 {
 		t.Errorf("the extension is not asked any more")
 	}
-	want := `The Cluster goes on although handler "volumes.lifts" holds it, because of spec.liftedHolds of ExtensionPolicy "lifts"; the handler says: 3 volumes are left`
+	want := `Handler "volumes.lifts" holds the Cluster, but the Cluster goes on because of spec.liftedHolds of ExtensionPolicy "lifts"; the handler says: 3 volumes are left`
 	eventually(t, "an event says why", func() (string, bool) {
 		var list eventsv1.EventList
 		if err := c.List(t.Context(), &list, client.InNamespace("default")); err != nil {

@@ -136,7 +136,7 @@ func TestPreflight(t *testing.T) {
 	create(t, c, policyFor("can", "acme", "can", "v1beta2", nil))
 	create(t, c, policyFor("lost", "nobody", "", "v1beta1", nil))
 	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 3 warn, 0 ok", "policy-ignored",
-		`there is no ExtensionConfig "nobody"`}, nil)
+		`there is no ExtensionConfig, HookRule or HookJob "nobody"`}, nil)
 
 	// Clusters refer to providers' kinds, whose CustomResourceDefinitions may not state which version follows which
 	// contract.

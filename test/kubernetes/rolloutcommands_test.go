@@ -157,17 +157,17 @@ func TestRolloutCommands(t *testing.T) {
 	}
 	r.wants(t, false, "", "promote acme --yes", "1 have it already", "1 change, with equal answers",
 		"1 change, with differences that are approved", "1 change, with differences that are not approved:\nCluster team-a/prod-2: different",
-		"1 change, and were not compared", "the answers to calls that do not concern a Cluster differ", "the rollout is aborted",
+		"1 change, and were not compared", "the answers to calls that do not concern a Cluster, such as DiscoverVariables, differ", "the rollout is aborted",
 		"the changes of 1 Cluster are not approved", "not all Clusters have been compared")
-	r.wants(t, false, "", "promote acme --yes --force", "the answers to calls that do not concern a Cluster differ")
+	r.wants(t, false, "", "promote acme --yes --force", "the answers to calls that do not concern a Cluster, such as DiscoverVariables, differ")
 	r.wants(t, true, "", "approve acme --yes --variables", "Calls about no Cluster: different")
 	r.wants(t, true, "", "approve acme --yes --all", "All Clusters, of which 2 are known to be different:\nCluster team-a/prod-1")
 	spec.Approved = append(spec.Approved, "/", "*")
 	r.spec(t, spec)
 	r.wants(t, false, "", "promote acme --yes", "2 change, with differences that are approved")
 
-	// abort and resume, and undo, which pauses first.
-	r.wants(t, true, "", "abort acme", "Those that have moved stay with acme-v7")
+	// pause and resume, and undo, which pauses first.
+	r.wants(t, true, "", "pause acme", "Those that have moved stay with acme-v7")
 	spec.Paused = true
 	r.spec(t, spec)
 	r.wants(t, true, "", "resume acme")

@@ -244,7 +244,7 @@ func (p *places) skips(t *testing.T, r *replica, passed []string) {
 	if !p.ask(t, r, waits) || !slices.Contains(p.taken(t), waits.GetName()) {
 		t.Errorf("%s does not go on, or without a place: %v", waits.GetName(), p.taken(t))
 	}
-	want := `The Cluster goes on although HookRule "two-each" holds it, because of the annotation hookgate.dev/skip-hold, which the field manager "on-call" has set; the rule says: waits: all places for `
+	want := `HookRule "two-each" holds the Cluster, but the Cluster goes on because of the annotation hookgate.dev/skip-hold, which the field manager "on-call" has set; the rule says: waits: all places for `
 	eventually(t, "an event says who", func() (string, bool) {
 		var list eventsv1.EventList
 		if err := p.List(t.Context(), &list, client.InNamespace("default")); err != nil {

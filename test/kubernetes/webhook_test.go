@@ -747,7 +747,7 @@ func TestWebhooksThatCannotBeServed(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"port":        {[]string{"--webhook-port", port, "--webhook-cert-dir", certs}, "listen on port " + port + ": the port is in use: stop the program that has it, or choose another with --webhook-port"},
+		"port":        {[]string{"--webhook-port", port, "--webhook-cert-dir", certs}, "listen on port " + port + ": the port is in use: stop the program that uses it, or choose another port with --webhook-port"},
 		"certificate": {[]string{"--webhook-port", port, "--webhook-cert-dir", empty}, "read --webhook-cert-dir: " + filepath.Join(empty, "tls.crt") + " is missing: the directory needs tls.crt and tls.key in PEM"},
 		"name":        {[]string{"--webhook-port", port, "--webhook-cert-dir", certs, "--webhook-key-name", "k"}, filepath.Join(certs, "k") + " is missing: the directory needs tls.crt and k in PEM"},
 		"suites":      {[]string{"--tls-cipher-suites", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}, "--tls-cipher-suites: HTTP/2 needs TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "},
