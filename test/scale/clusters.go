@@ -45,7 +45,7 @@ const (
 )
 
 // clusterRow is what was measured with one number of Clusters. Each of them has moved in an ExtensionRollout, has a place
-// of a HookRule, and waits for another one, and its Machine is held before its drain.
+// of one HookRule, and is held by a second one. A third one holds its Machine before the drain.
 type clusterRow struct {
 	clusters        int
 	ready           time.Duration // from the start of the process
@@ -72,7 +72,10 @@ func measureClusters(ctx context.Context, o options, dir string, n int) (r clust
 		return r, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := errors.Join(w.fillClusters(ctx, n), w.holdMachines(ctx, n)); err != nil {
+	if err := w.fillClusters(ctx, n); err != nil {
+		return r, err
+	}
+	if err := w.holdMachines(ctx, n); err != nil {
 		return r, err
 	}
 

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -96,7 +95,7 @@ func (g *gateway) awaitHeld(ctx context.Context, began time.Time, n int) (time.D
 			return time.Since(began), nil
 		}
 		if err := pause(ctx, began); err != nil {
-			return 0, errors.Join(fmt.Errorf("%w: %d of %d Machines are held", err, now, n), errors.New(g.LogTail()))
+			return 0, fmt.Errorf("%w: %d of %d Machines are held:%s", err, now, n, g.LogTail())
 		}
 	}
 }

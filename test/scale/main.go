@@ -20,7 +20,7 @@
 // The last line holds these against the bars that the project sets itself.
 //
 // With --clusters 5000,10000, it measures the state of so many Clusters instead. Each has moved in an ExtensionRollout, has
-// a place of a HookRule, and waits for another one, and a HookRule holds its Machine before the drain:
+// a place of one HookRule, and is held by a second one. A third one holds its Machine before the drain:
 //
 //   - ready, resident, peak: as above, of a process that finds all of this when it starts;
 //   - Machines: from the start of that process until it has called the hook of each held Machine again;
