@@ -182,9 +182,16 @@ func TestGRPCHealthAndReflection(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	g := startGateway(t, newAuthority(t), nil)
 	conn := g.dial(t)
-	health, err := healthv1.NewHealthClient(conn).Check(soon(t), &healthv1.HealthCheckRequest{})
-	if err != nil || health.GetStatus() != healthv1.HealthCheckResponse_SERVING {
-		t.Errorf("health: %v, %v", health.GetStatus(), err)
+	health, err := healthv1.NewHealthClient(conn).Watch(soon(t), &healthv1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatalf("health: %v", err)
+	}
+	for last := healthv1.HealthCheckResponse_UNKNOWN; last != healthv1.HealthCheckResponse_SERVING; {
+		got, err := health.Recv() // the gateway serves before it is ready
+		if err != nil {
+			t.Fatalf("health: %v after %v, want %v", err, last, healthv1.HealthCheckResponse_SERVING)
+		}
+		last = got.GetStatus()
 	}
 	stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(soon(t))
 	if err != nil {
