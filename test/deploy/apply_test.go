@@ -75,6 +75,11 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 			t.Errorf("the namespace takes a Pod that is not restricted: %s", refused)
 		}
 	})
+	for _, o := range withComponent(t, "autoscaling") {
+		if refused := apply(o.manifest, "--force-conflicts"); refused != "" {
+			t.Errorf("autoscaling: %s %s: %s", o.kind, o.GetName(), refused)
+		}
+	}
 }
 
 // kubectlApply applies manifests. It returns kubectl's error and output if they are refused, or "".

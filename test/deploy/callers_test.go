@@ -52,8 +52,8 @@ func TestCallersHaveCertificates(t *testing.T) {
 	}
 }
 
-// componentsOfCallers renders the overlay directory with a component.
-func componentsOfCallers(t *testing.T, component string) []object {
+// withComponent renders the overlay directory with a component.
+func withComponent(t *testing.T, component string) []object {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -80,11 +80,11 @@ func TestComponentsOfCallers(t *testing.T) {
 		}
 		return ""
 	}
-	anonymous := componentsOfCallers(t, "anonymous-callers")
+	anonymous := withComponent(t, "anonymous-callers")
 	if _, ok := flags(container(t, one[*appsv1.Deployment](t, anonymous)))["--allow-anonymous-callers"]; !ok || mounted(anonymous) != "" {
 		t.Errorf("anonymous-callers: %v, mounts %q", ok, mounted(anonymous))
 	}
-	own := componentsOfCallers(t, "client-certificates")
+	own := withComponent(t, "client-certificates")
 	for _, c := range all[*certificate](own) {
 		if strings.Contains(c.Name, "callers") || strings.Contains(c.Name, "client") {
 			t.Errorf("client-certificates: cert-manager would overwrite the Secret with %s", c.Name)
@@ -198,7 +198,7 @@ spec:
 		t.Fatalf("%v: %s", err, out)
 	}
 	install("capi-kubeadm-control-plane", "v1.11.4")
-	const older = "Deployment capi-kubeadm-control-plane-system/capi-kubeadm-control-plane-controller-manager: left alone: it calls no hooks before v1.12\n"
+	const older = "Deployment capi-kubeadm-control-plane-system/capi-kubeadm-control-plane-controller-manager: left alone: before v1.12, it calls no hooks\n"
 	want(older+lineOf(2)+lineOf(3), false)
 	if out, err := kubectl(s.admin, nil, "-n", "capi-system", "patch", "deployment", "capi-controller-manager", "--type", "json", "-p",
 		`[{"op": "replace", "path": "/spec/template/spec/containers/1/args/1", "value": "--runtime-extension-client-cert-file=/mine/tls.crt"}]`); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -205,6 +206,27 @@ func TestAvailability(t *testing.T) {
 			t.Errorf("the Pod may be killed before it has drained, which takes up to %s", least)
 		}
 	})
+}
+
+// TestAutoscaling checks that the autoscaler alone decides how many replicas the Deployment has, by their CPU time.
+func TestAutoscaling(t *testing.T) {
+	objects := withComponent(t, "autoscaling")
+	d, scaler := one[*appsv1.Deployment](t, objects), one[*autoscalingv2.HorizontalPodAutoscaler](t, objects)
+	if d.Spec.Replicas != nil {
+		t.Errorf("the Deployment has %d replicas: applying it again would undo what the autoscaler did", *d.Spec.Replicas)
+	}
+	want := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: d.Name}
+	if scaler.Spec.ScaleTargetRef != want || scaler.Namespace != d.Namespace {
+		t.Errorf("it scales %+v in %q, want %+v in %q", scaler.Spec.ScaleTargetRef, scaler.Namespace, want, d.Namespace)
+	}
+	if !is(scaler.Spec.MinReplicas, 2) || scaler.Spec.MaxReplicas <= 2 {
+		t.Errorf("from %v to %d replicas, want from the 2 of the Deployment to more", scaler.Spec.MinReplicas, scaler.Spec.MaxReplicas)
+	}
+	for _, m := range scaler.Spec.Metrics {
+		if m.Resource == nil || m.Resource.Name != corev1.ResourceCPU {
+			t.Errorf("it scales by %+v: memory is bounded, so that it does not tell how busy a replica is", m)
+		}
+	}
 }
 
 // matches checks that a selector selects the Deployment's Pods, and is not empty.

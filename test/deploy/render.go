@@ -18,6 +18,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -79,6 +80,7 @@ var kinds = map[string]func() metav1.Object{
 	"v1/Service":                                       func() metav1.Object { return &corev1.Service{} },
 	"apps/v1/Deployment":                               func() metav1.Object { return &appsv1.Deployment{} },
 	"policy/v1/PodDisruptionBudget":                    func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
+	"autoscaling/v2/HorizontalPodAutoscaler":           func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
 	"networking.k8s.io/v1/NetworkPolicy":               func() metav1.Object { return &networkingv1.NetworkPolicy{} },
 	"cert-manager.io/v1/Certificate":                   func() metav1.Object { return &certificate{} },
 	"cert-manager.io/v1/Issuer":                        func() metav1.Object { return &issuer{} },

@@ -131,6 +131,7 @@ func makeCases() []chartCase {
 		add("", installation, values{})
 		add(", a CA of one's own", installation, values{"callers": "own"}, "components/client-certificates")
 		add(", anonymous callers", installation, values{"callers": "anonymous"}, "components/anonymous-callers")
+		add(", autoscaling", installation, values{"maxReplicas": 4}, "components/autoscaling")
 		add(", settings", installation, settings).more = settingsOfKustomize
 		self := "components/self-certificates/without-webhooks"
 		if slices.Contains(hubs, installation) {

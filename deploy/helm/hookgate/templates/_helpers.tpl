@@ -82,6 +82,12 @@ that is no quantity, and where env has GOMEMLIMIT itself.
 {{- define "hookgate.checks" -}}
 {{- $hub := include "hookgate.hub" . }}
 {{- with .Values }}
+{{- if and .maxReplicas (lt (int .replicas) 1) }}
+{{- fail (printf "replicas is %d: it must be at least 1 with maxReplicas" (int .replicas)) }}
+{{- end }}
+{{- if and .maxReplicas (le (int .maxReplicas) (int .replicas)) }}
+{{- fail (printf "maxReplicas is %d: it must be greater than replicas, %d, or 0 for no autoscaler" (int .maxReplicas) (int .replicas)) }}
+{{- end }}
 {{- if and .oneNamespace (not $hub) }}
 {{- fail (printf "oneNamespace is for the installations hub-beside-core and hub-alone: %s reads no Secrets" .installation) }}
 {{- end }}
