@@ -277,7 +277,7 @@ func (c *Catalog) indexDiscoveries(groups []string) error {
 			}
 		}
 		if len(found) != 1 {
-			errs = append(errs, fmt.Errorf("group %s: its DiscoveryService has %d hooks, and must have one, "+
+			errs = append(errs, fmt.Errorf("group %s: its DiscoveryService has %d hooks, but must have exactly one, "+
 				"which lists the handlers of the group", group, len(found)))
 			continue
 		}

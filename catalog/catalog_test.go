@@ -246,12 +246,12 @@ func TestBuildRefuses(t *testing.T) {
 					infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_machine_proto,
 				}},
 			},
-			"group b: its DiscoveryService has 0 hooks, and must have one, which lists the handlers of the group",
+			"group b: its DiscoveryService has 0 hooks, but must have exactly one, which lists the handlers of the group",
 		},
 		"TwoDiscoveries": {
 			[]Source{source("v1", Lifetime{}, append(
 				files, infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_discovery_proto)...)},
-			"group hooks.runtime.cluster.x-k8s.io: its DiscoveryService has 2 hooks, and must have one, " +
+			"group hooks.runtime.cluster.x-k8s.io: its DiscoveryService has 2 hooks, but must have exactly one, " +
 				"which lists the handlers of the group",
 		},
 		"Everything": {

@@ -99,7 +99,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 	{
 		Release: "v1.12", Hooks: withTemplates, Kind: RequestDiffers,
 		Text: "holderReference.fieldPath of the machine template of a control plane with contract v1beta1 is " +
-			"spec.machineTemplate.infrastructureRef, and was spec.machineTemplate.spec.infrastructureRef",
+			"spec.machineTemplate.infrastructureRef, instead of spec.machineTemplate.spec.infrastructureRef",
 	},
 	{
 		Release: "v1.13", Hooks: withCluster, Kind: RequestGains,
@@ -135,7 +135,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 	{
 		Release: "v1.14", Hooks: []string{"GeneratePatches"}, Kind: AnswerCounts,
 		Text: "patches of metadata.labels, metadata.annotations, spec.template.metadata.labels and " +
-			"spec.template.metadata.annotations take effect, which earlier releases dropped",
+			"spec.template.metadata.annotations take effect; earlier releases dropped these patches",
 	},
 	{
 		Release: "v1.14", Hooks: []string{"CanUpdateMachine"}, Kind: CallDiffers,

@@ -49,7 +49,7 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 			"clients with a certificate signed by ca.crt in --cert-dir, or with a token whose user may get "+
 			"/metrics in the cluster")
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
-		"serve --diagnostics-address in plain HTTP to everyone, on any address")
+		"serve the diagnostics in plain HTTP to everyone, even if --diagnostics-address is not on loopback")
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate, in "+
 			"addition to --diagnostics-address; if empty, only --diagnostics-address serves them")
@@ -132,8 +132,8 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 	case certificates.AsksForCertificates() && cluster == nil:
 		return certificates.TLS(), open, nil
 	case cluster == nil:
-		return nil, nil, cmdline.Usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
-			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or use "+
+		return nil, nil, cmdline.Usagef("--diagnostics-address %s is not on loopback, so clients must show a "+
+			"certificate, but --cert-dir has no ca.crt to check certificates with; put one there, or use "+
 			"--insecure-diagnostics", o.address)
 	}
 	tokens, err := withTokens(cluster, logger)

@@ -51,7 +51,7 @@ func (o *webhookOptions) check(noCluster bool) error {
 		return nil
 	case noCluster:
 		return cmdline.Usagef("--webhook-port: no API server calls webhooks for ExtensionConfigs in a directory; leave " +
-			"it out")
+			"the flag out")
 	}
 	return nil
 }

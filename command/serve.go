@@ -89,8 +89,8 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 			"it knows them if it restarts while an extension is down; created if missing; each gateway needs "+
 			"its own directory")
 	f.StringVar(&o.sidecar, "sidecar", "",
-		"URL of the only extension that the gateway serves, which runs beside it and speaks gRPC: "+
-			"grpc://127.0.0.1:9090, or unix:///run/extension.sock; its handlers keep their names")
+		"URL of the extension that runs beside the gateway and speaks gRPC, such as grpc://127.0.0.1:9090 or "+
+			"unix:///run/extension.sock; the gateway serves no other extension, and the handlers keep their names")
 	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
 	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090",
 		"address for gRPC with TLS; port 0 chooses one; if empty, which is the default with --sidecar, gRPC is not "+
@@ -109,8 +109,8 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.DurationVar(&o.callerAge, "caller-connection-max-age", limits.DefaultCallerConnectionAge,
-		"how long a connection of a caller is used for new calls, give or take a tenth, so that the calls of a "+
-			"caller that keeps its connection, such as Cluster API, reach all replicas; 0 means for ever")
+		"how long a connection of a caller is used for new calls, give or take a tenth; the limit spreads the calls "+
+			"of callers that keep their connections, such as Cluster API, over all replicas; 0 means for ever")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
 		"call extensions over HTTP/2 if they speak it; by default, HTTP/2 is used only for extensions without "+
 			"HTTP/1.1, because calls are faster over HTTP/1.1")
@@ -129,7 +129,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"how long calls in flight may take when the gateway stops")
 	f.BoolVar(&o.openapi, "openapi", true,
 		"serve the OpenAPI documents of the hooks on the HTTPS address, at "+openapi.DocumentPath+" and "+
-			openapi.PathOf("<group>")+", and pages to read them and to try hooks, at "+openapi.Prefix)
+			openapi.PathOf("<group>")+"; at "+openapi.Prefix+", also serve pages to read the documents and to try hooks")
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "lowest level to log: debug, info, warn or error")
 	o.diagnostics.addFlags(f)

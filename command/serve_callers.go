@@ -35,7 +35,8 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 			"call; reloaded when it changes")
 	f.StringSliceVar(&o.names, "allowed-client-names", nil,
 		"names of client certificates that may call every hook: a common name, or a DNS name or URI of the subject "+
-			"alternative names; by default, without --callers, all certificates that ca.crt in --cert-dir has signed")
+			"alternative names; by default, if --callers is not given, all names in certificates that ca.crt in "+
+			"--cert-dir has signed")
 	f.BoolVar(&o.tokens, "kubernetes-tokens", false,
 		"accept bearer tokens, such as service account tokens, of the cluster that has the ExtensionConfigs, if "+
 			"that cluster allows the token's user to post to the path of the hook")
@@ -59,10 +60,10 @@ func (o *callersOptions) check(noCluster bool) error {
 		return cmdline.Usagef("--max-calls-per-second and --max-calls-in-flight: want 0 or more, got %d and %d",
 			o.limits.Rate, o.limits.InFlight)
 	case o.tokens && noCluster:
-		return cmdline.Usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with " +
+		return cmdline.Usagef("--kubernetes-tokens: without a cluster, no API server can check tokens; list callers with " +
 			"--callers")
 	case len(o.audiences) > 0 && !o.tokens:
-		return cmdline.Usagef("--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only; give both")
+		return cmdline.Usagef("--kubernetes-token-audiences: tokens are checked only with --kubernetes-tokens; give both")
 	case slices.Contains(o.audiences, ""):
 		return cmdline.Usagef("--kubernetes-token-audiences: an audience is empty")
 	}
@@ -110,8 +111,8 @@ func (o *serveOptions) checkCallers(gate *auth.Gate) error {
 	} {
 		if a.address != "" && !cmdline.IsLoopback(a.address) {
 			return cmdline.Usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
-				"their certificates into --cert-dir, list them in a file with --callers, or check tokens of the cluster "+
-				"with --kubernetes-tokens; or use --allow-anonymous-callers, and everyone who can connect may call "+
+				"their certificates into --cert-dir, list the callers in a file with --callers, or check tokens of the "+
+				"cluster with --kubernetes-tokens; with --allow-anonymous-callers, everyone who can connect may call "+
 				"every hook", a.flag, a.address)
 		}
 	}

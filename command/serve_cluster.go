@@ -140,7 +140,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+", or "+controllers.HookgateGroup+
 			" for ExtensionConfigs that Cluster API core must not call")
 	f.BoolVar(&o.readOnly, "read-only", false,
-		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
+		"serve the handlers that another program, such as Cluster API core, has discovered, and write nothing to the "+
+			"cluster")
 	f.StringVar(&o.namespace, "namespace", "",
 		"namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; by default, all "+
 			"namespaces")
@@ -318,7 +319,7 @@ func (o *serveOptions) checkSource() error {
 			"flag out, or give --kubeconfig")
 	case o.stateDir != "" && o.extensionConfigs == "":
 		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the status of the " +
-			"ExtensionConfigs is the state, and with --sidecar the gateway waits for its extension; leave it out")
+			"ExtensionConfigs is the state, and with --sidecar the gateway waits for its extension; leave the flag out")
 	case o.sidecar != "" && o.extensionConfigs != "":
 		return cmdline.Usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
 			"or for those of a directory; leave one of them out")

@@ -43,11 +43,13 @@ func (o *devOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.enabled, "dev", false,
 		"for development: make the certificates, listen on loopback only, and print commands to call hooks with. The "+
 			"certificates are in --cert-dir, by default hookgate/dev in the user's cache directory, and the next "+
-			"start uses them again; gRPC is then on "+devGRPCAddress+" by default, and --resync is "+devResync.String())
+			"start uses them again; --dev also changes defaults: --grpc-address is "+devGRPCAddress+", and --resync is "+
+			devResync.String())
 	f.StringArrayVar(&o.extensions, "extension", nil,
 		"URL of an extension to serve with --dev, instead of a directory: https://HOST:PORT for REST; "+
-			"grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL names it, as "+
-			"an ExtensionConfig would; with TLS, its certificate must be signed by "+devcert.CAFile+
+			"grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL also names the "+
+			"extension, as an ExtensionConfig would; with TLS, "+
+			"the extension's certificate must be signed by "+devcert.CAFile+
 			" in --cert-dir; may be given several times")
 }
 

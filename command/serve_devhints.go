@@ -91,8 +91,9 @@ The certificates are in %s; the next start uses them again. Commands to copy:
 	if call != "" {
 		_, _ = fmt.Fprintf(d.out, "  %s\n", call)
 	} else {
-		_, _ = fmt.Fprintf(d.out, "\nNo handler is known yet. A call to copy follows as soon as there is one. "+
-			"Until then,\n\n  hookgate get extensions --diagnostics http://%s\n\nsays why there is none.\n", diagnostics)
+		_, _ = fmt.Fprintf(d.out, "\nNo handler is known yet. To see why:\n\n"+
+			"  hookgate get extensions --diagnostics http://%s\n\n"+
+			"As soon as there is a handler, a command that calls it is printed here.\n", diagnostics)
 	}
 	if d.options.diagnostics.ui {
 		_, _ = fmt.Fprintf(d.out, "\nThe page about the extensions is at http://%s/.\n", diagnostics)

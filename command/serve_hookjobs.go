@@ -21,8 +21,8 @@ type hookJobOptions struct {
 func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.namespaces, "hook-jobs-namespace", nil,
 		"namespace in which Jobs of HookJobs may run; the word "+hookjob.BesideCluster+" allows the namespace of each "+
-			"Cluster; may be repeated, and the first is the default; without it, calls fail that a "+
-			"HookJob should answer")
+			"Cluster; may be repeated, and the first is the default; without this flag, a call fails if a "+
+			"HookJob should answer it")
 	f.StringSliceVar(&o.serviceAccounts, "hook-jobs-service-account", nil,
 		"service account that Jobs of HookJobs may use; may be repeated; without it, Jobs have no credentials "+
 			"for the cluster")
@@ -33,7 +33,7 @@ func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 // check returns an error of usage unless the flags are right.
 func (o *hookJobOptions) check(readOnly bool) error {
 	if readOnly && len(o.namespaces) > 0 {
-		return cmdline.Usagef("--read-only and --hook-jobs-namespace: Jobs are written to the cluster; leave one of them out")
+		return cmdline.Usagef("--read-only and --hook-jobs-namespace: Jobs are written to the cluster; leave one flag out")
 	}
 	for _, namespace := range o.namespaces {
 		if err := hookjob.CheckNamespace(namespace); err != nil {

@@ -57,15 +57,15 @@ func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
 	if o.bytes > 0 {
 		if available := memory.Available(); o.bytes > available/100*limits.LargestBudgetShare {
 			logger.Warn("--memory-budget is most of the memory that the process may use, so calls may exceed the limit: "+
-				"lower it, or raise the limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
+				"lower --memory-budget, or raise the limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
 		}
 		return budget.New(o.bytes)
 	}
 	bytes, limited := memory.Budget()
 	b := budget.New(bytes)
 	if bytes < budget.MinLimit {
-		logger.Warn("The process may use little memory, so the largest calls are refused: raise the limit of its container, "+
-			"or GOMEMLIMIT", "memoryBudget", mib(bytes), "memory", mib(memory.Available()),
+		logger.Warn("The process has too little memory for the largest calls, which are refused: raise the limit of its "+
+			"container, or GOMEMLIMIT", "memoryBudget", mib(bytes), "memory", mib(memory.Available()),
 			"wanted", mib(budget.MinLimit*100/limits.BudgetShare))
 	}
 	if !limited {

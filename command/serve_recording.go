@@ -42,7 +42,7 @@ func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 			limits.LeastRecordBytes>>20))
 	f.StringArrayVar(&o.redact, "record-redact", nil,
 		"JSON pointer, such as /items/*/object/spec/**/pin, to values that recordings leave out in addition to "+
-			"what looks like a secret; * stands for any one token, ** for any number of tokens; may be given "+
+			"values that look like secrets; * stands for any one token, ** for any number of tokens; may be given "+
 			"several times")
 }
 
@@ -87,8 +87,8 @@ func (o *diagnosticsOptions) recordings(
 ) (http.Handler, error) {
 	if o.insecure && !cmdline.IsLoopback(o.address) {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "calls are not recorded on request, because everyone could read them: the gateway "+
-				"runs with --insecure-diagnostics", http.StatusForbidden)
+			http.Error(w, "the gateway runs with --insecure-diagnostics, so it does not record calls on "+
+				"request: everyone could read the calls", http.StatusForbidden)
 		}), nil
 	}
 	return guard(r)

@@ -165,7 +165,7 @@ var brokenExtensions = []broken{
 				out.Status = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
 			}
 		}
-	}, "Discovery answered before, and does not now"},
+	}, "Discovery answered before, but does not now"},
 	{"discovery.content", "has less patience at times", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			if n%4 == 0 {
@@ -334,14 +334,14 @@ var brokenExtensions = []broken{
 	{"plan.workers", "leaves workers behind", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.0")), "workersUpgrades ends with v1.32.0, not with v1.33.4"},
 
 	{"envelope.settings", "throws at settings that it does not know", "", throws(func(settings map[string]string) bool { return len(settings) >= 100 }),
-		"with settings that it does not know there is no answer of the hook"},
+		"with settings that the handler does not know, there is no answer of the hook"},
 	{"envelope.settings", "throws without settings", "", throws(func(settings map[string]string) bool { return len(settings) == 0 }),
-		"without settings there is no answer of the hook"},
+		"without settings, there is no answer of the hook"},
 	{"envelope.unknown-members", "refuses members that it does not know", "", unless(func(in proto.Message) bool {
 		return len(in.(interface {
 			GetUnknownMembers() map[string]*hooksv1alpha1.JSON
 		}).GetUnknownMembers()) == 0
-	}, "unknown member"), `with members that it does not know the status is "Failure"`},
+	}, "unknown member"), `with members that the handler does not know, the status is "Failure"`},
 
 	{"idempotence.again", "has created it already", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
@@ -411,8 +411,8 @@ var brokenExtensions = []broken{
 		}
 	}, `after wrong requests: the status is "Failure", although the realistic request got Success`},
 
-	{"load.large", "has gRPC's default limit", "", sizeLimit(4 << 20), "with a request of 6 MiB there is no answer of the hook"},
-	{"load.limit", "has a limit of 10 MiB", "", sizeLimit(10 << 20), "with a request of nearly 20 MiB there is no answer of the hook"},
+	{"load.large", "has gRPC's default limit", "", sizeLimit(4 << 20), "with a request of 6 MiB, there is no answer of the hook"},
+	{"load.limit", "has a limit of 10 MiB", "", sizeLimit(10 << 20), "with a request of nearly 20 MiB, there is no answer of the hook"},
 	{"load.over", "has no limit", "", sizeLimit(1 << 30), "a request of 22 MiB was taken"},
 	{"load.concurrent", "takes one call at a time", "", func(s *stub) {
 		var inFlight atomic.Int32
@@ -450,7 +450,7 @@ var brokenExtensions = []broken{
 			stuck.Store(true)
 			return nil, nil
 		}
-	}, `after callers that left early the status is "Failure"`},
+	}, `after callers that left early, the status is "Failure"`},
 
 	{"protocol.unknown-hook", "answers any path", REST, func(s *stub) {
 		s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {

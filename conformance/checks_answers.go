@@ -44,8 +44,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.quick", Level: Should,
-		Rule: "A handler answers within two seconds, because callers wait for it, and within half of its " +
-			"timeoutSeconds, because answers take longer when it is busy.",
+		Rule: "A handler answers within two seconds, because callers wait for the answer, and within half of its " +
+			"timeoutSeconds, because a busy handler takes longer.",
 		Source: guidelines + "Timeouts: typically in milliseconds",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachBase(func(h *handler, x *exchange) string {
@@ -84,7 +84,7 @@ var answerChecks = []Check{
 	{
 		ID: "answers.members", Level: Must,
 		Rule: "No answer, of a hook or of Discovery, has a misspelt member. Callers ignore such members: " +
-			"with retry_after_seconds, for example, the caller does not wait.",
+			"an answer with retry_after_seconds, for example, does not make the caller wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
@@ -107,8 +107,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.success", Level: Should,
-		Rule: "A realistic request is answered with Success, without retryAfterSeconds, which makes the " +
-			"caller wait.",
+		Rule: "A realistic request is answered with Success, and without retryAfterSeconds, because that would make " +
+			"the caller wait.",
 		Source: guidelines + "Blocking Hooks",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure {

@@ -42,7 +42,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.some", Level: Must,
-		Rule:   "Discovery announces a handler, unless DiscoverInfrastructure does.",
+		Rule:   "Discovery announces at least one handler, unless DiscoverInfrastructure announces one.",
 		Source: contract + "discovery.proto",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if s.discovered(v) && len(s.announced) == 0 && len(s.provider.handlers) == 0 {
@@ -80,7 +80,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.hooks", Level: Must,
-		Rule:   "A handler's requestHook is a hook of Cluster API, with group and version, and not Discovery.",
+		Rule:   "The requestHook of a handler is a hook of Cluster API other than Discovery, with group and version.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachAnnounced(func(a announced) string {
@@ -94,7 +94,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.timeouts", Level: Must,
-		Rule:   "timeoutSeconds is absent, which means 10, or from 0 to 30.",
+		Rule:   "timeoutSeconds is from 0 to 30, or absent, which means 10.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
 		run: eachAnnounced(func(a announced) string {
 			if a.TimeoutSeconds != nil &&
@@ -140,7 +140,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.sole", Level: Must,
-		Rule: "There is at most one handler of each of CanUpdateMachine, CanUpdateMachineSet and " +
+		Rule: "There is at most one handler for each of the hooks CanUpdateMachine, CanUpdateMachineSet and " +
 			"UpdateMachine.",
 		Source: "Cluster API, core/reconcilers/machine/machine_controller_inplace_update.go, callUpdateMachineHook",
 		run: func(ctx context.Context, s *session, v *verdict) {
@@ -217,7 +217,7 @@ func (s *session) rediscover(ctx context.Context, v *verdict, check func([]annou
 	for range 10 {
 		x := s.askDiscovery(ctx)
 		if x.status() != success {
-			v.failf(x, "Discovery answered before, and does not now")
+			v.failf(x, "Discovery answered before, but does not now")
 			return
 		}
 		if problem := check(x.parsed.Handlers); problem != "" {

@@ -14,8 +14,8 @@ import (
 var envelopeChecks = []Check{
 	{
 		ID: "envelope.settings", Level: Must,
-		Rule: "A request without settings, or with unknown ones, is answered (with Failure if the handler needs " +
-			"other settings), or refused as the caller's mistake (HTTP 4xx, INVALID_ARGUMENT).",
+		Rule: "A handler answers a request without settings or with unknown settings (with Failure if it needs " +
+			"other settings), or refuses the request as the caller's mistake (HTTP 4xx, INVALID_ARGUMENT).",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unusual := map[string]string{
@@ -27,10 +27,10 @@ var envelopeChecks = []Check{
 			for _, h := range s.working(ctx, v) {
 				req := s.request(h)
 				if x := s.ask(ctx, h, withSettings(req, nil)); x.outcome != refused && !x.isAnswer() {
-					v.failf(x, "without settings there is no answer of the hook")
+					v.failf(x, "without settings, there is no answer of the hook")
 				}
 				if x := s.ask(ctx, h, withSettings(req, unusual)); x.outcome != refused && !x.isAnswer() {
-					v.failf(x, "with settings that it does not know there is no answer of the hook")
+					v.failf(x, "with settings that the handler does not know, there is no answer of the hook")
 				}
 			}
 		},
@@ -41,7 +41,7 @@ var envelopeChecks = []Check{
 		Source: "docs/contract.md: v1.12 added controlPlaneUpgrades to v1alpha1",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
-				s.sameStatus(ctx, v, h, withUnknown(s.request(h)), "with members that it does not know")
+				s.sameStatus(ctx, v, h, withUnknown(s.request(h)), "with members that the handler does not know")
 			}
 		},
 	},
@@ -52,7 +52,7 @@ var envelopeChecks = []Check{
 func (s *session) sameStatus(ctx context.Context, v *verdict, h *handler, req proto.Message, what string) {
 	x := s.ask(ctx, h, req)
 	if problem := s.differs(ctx, h, x); problem != "" {
-		v.failf(x, "%s %s", what, problem)
+		v.failf(x, "%s, %s", what, problem)
 	}
 }
 

@@ -79,8 +79,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.pairs", Level: Must,
-		Rule: "An extension that makes clusters, machines or pools also has handlers to delete them. It has handlers of " +
-			"machines or of pools.",
+		Rule: "An extension that makes clusters, machines or pools also has handlers to delete them. It has handlers for " +
+			"machines, for pools, or for both.",
 		Source: infrastructureContract + "machine.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
 			for _, kind := range []string{"Cluster", "Machine", "MachinePool"} {
@@ -142,8 +142,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
-		Rule: "Each announced capacity matches some machines: the schema of machines allows its parameters. All " +
-			"earlier capacities have parameters, which are different from the parameters of this capacity.",
+		Rule: "Each announced capacity can match a machine: the schema of machines allows the parameters of the " +
+			"capacity. No earlier capacity is without parameters, or has the same parameters.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {
@@ -222,7 +222,7 @@ func (s *session) wrongHandler(a announced, of hook.GroupVersionHook, seen map[s
 	case len(errs) > 0:
 		return fmt.Sprintf("name %q is not a DNS-1123 label: %s", a.Name, errs[0])
 	case seen[a.Name]:
-		return fmt.Sprintf("name %q is the name of another handler, too", a.Name)
+		return fmt.Sprintf("name %q is also the name of another handler", a.Name)
 	case err != nil, !known, h.Group != of.Group, h.Singleton():
 		return fmt.Sprintf("there is no hook %q that can have handlers in apiVersion %q; want apiVersion %s",
 			a.RequestHook.Hook, a.RequestHook.APIVersion, of.APIVersion())

@@ -28,7 +28,7 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.apply", Level: Must,
-		Rule:   "Patches decode, and apply to the current objects.",
+		Rule:   "Patches can be decoded, and can be applied to the current objects.",
 		Source: "Cluster API, internal/util/patch/patch.go, ApplyPatchToObject",
 		run: eachInPlacePatch(func(p inPlacePatch) string {
 			if p.known() && p.err != nil {

@@ -19,8 +19,8 @@ const concurrentCalls = 16
 var loadChecks = []Check{
 	{
 		ID: "load.large", Level: Must,
-		Rule: "A request of 6 MiB is answered like a small one if the hook can have requests of that size, " +
-			"for example with many templates: gRPC's default limit is 4 MiB.",
+		Rule: "A request of 6 MiB, which exceeds gRPC's default limit of 4 MiB, is answered like a small one " +
+			"if the hook can have requests of that size, for example with many templates.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 3, 6<<20) {

@@ -60,7 +60,7 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.apply", Level: Must,
-		Rule:   "Patches apply to the templates that they are for, one after the other.",
+		Rule:   "Patches can be applied to their templates, one after the other.",
 		Source: patchEngine + "applyPatchToRequest",
 		run: eachPatch(func(p appliedPatch) string {
 			if p.err != nil {
@@ -71,7 +71,7 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.scope", Level: Must,
-		Rule: "A patch changes only spec.template.spec, and labels and annotations in metadata and " +
+		Rule: "A patch changes only spec.template.spec, and the labels and annotations in metadata and in " +
 			"spec.template.metadata.",
 		Source: topologyBook + "GeneratePatches; " + patchHelper + "patchTemplate",
 		run: eachPatch(func(p appliedPatch) string {

@@ -26,8 +26,8 @@ var planChecks = []Check{
 	},
 	{
 		ID: "plan.workers", Level: Must,
-		Rule: "workersUpgrades is empty, or rises to the wanted version. Each step is at most three minor versions, " +
-			"to a version that the control plane has.",
+		Rule: "workersUpgrades is empty, or rises to the wanted version. Each step spans at most three " +
+			"minor versions, and ends at a version that the control plane has.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 			if len(d.WorkersUpgrades) == 0 {

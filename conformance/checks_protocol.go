@@ -26,7 +26,7 @@ const (
 var protocolChecks = []Check{
 	{
 		ID: "protocol.unknown-hook", Level: Should,
-		Rule:   "A hook that the extension does not have is answered 404, or UNIMPLEMENTED over gRPC.",
+		Rule:   "A hook that the extension does not have is answered with 404, or over gRPC with UNIMPLEMENTED.",
 		Source: runtimeServer + "Start; gRPC, doc/statuscodes.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			want := "HTTP 404"
@@ -40,7 +40,7 @@ var protocolChecks = []Check{
 	},
 	{
 		ID: "protocol.unknown-handler", Level: Should, Protocol: REST,
-		Rule:   "A handler that the extension does not have is answered 404.",
+		Rule:   "A handler that the extension does not have is answered with 404.",
 		Source: runtimeServer + "Start",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, 0) {
@@ -55,8 +55,8 @@ var protocolChecks = []Check{
 	},
 	{
 		ID: "protocol.health", Level: Should, Protocol: GRPC,
-		Rule: "The standard health service reports that the server is serving: the gateway skips all " +
-			"other servers.",
+		Rule: "The standard health service reports that the server is serving: the gateway skips a server that " +
+			"does not report this.",
 		Source: "gRPC, health-checking.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			t, ok := s.transport.(*clientTransport)
@@ -75,7 +75,7 @@ var protocolChecks = []Check{
 					"the health service does not answer"
 			case answer.GetStatus() != healthv1.HealthCheckResponse_SERVING:
 				f.Got, f.Problem = answer.GetStatus().String(),
-					"the server says that it is not serving, and the gateway does not call it"
+					"the server says that it is not serving, so the gateway does not call it"
 			default:
 				return
 			}

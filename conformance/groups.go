@@ -93,8 +93,8 @@ var groupChecks = []Check{
 	{
 		ID: "groups.discovery", Level: Must,
 		Rule: "The discovery of an additional group of hooks answers with status Success. It lists at most 512 " +
-			"handlers, which belong to this group, and have names that no other handler has and timeouts from 0 " +
-			"to 30.",
+			"handlers. They belong to this group, have timeouts from 0 to 30, and have names that no other handler " +
+			"has.",
 		Source: contract + "discovery.proto",
 		run: eachAdded(func(_ context.Context, s *session, v *verdict, g *addedGroup) {
 			if !g.answers() {
@@ -131,7 +131,7 @@ var groupChecks = []Check{
 			for range 10 {
 				x := s.askAdded(ctx, g.discovery)
 				if x.status() != success {
-					v.failf(x, "%s answered before, and does not now", g.discovery.Hook)
+					v.failf(x, "%s answered before, but does not now", g.discovery.Hook)
 					return
 				}
 				if problem := otherHandlers(g.first.parsed.Handlers, x.parsed.Handlers); problem != "" {

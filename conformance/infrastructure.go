@@ -142,16 +142,16 @@ func (t *trial) inspect(x *exchange) {
 		GetReason() string
 	}:
 		if x.status() == success && a.GetPhase() == infrastructurev1alpha1.Phase_PHASE_UNSPECIFIED {
-			t.failf(checkStates, x, "the status is Success, and there is no phase")
+			t.failf(checkStates, x, "the status is Success, but there is no phase")
 		}
 		if a.GetPhase() == infrastructurev1alpha1.Phase_PHASE_FAILED && a.GetReason() == "" {
-			t.failf(checkStates, x, "the phase is Failed, and there is no reason")
+			t.failf(checkStates, x, "the phase is Failed, but there is no reason")
 		}
 	case interface {
 		GetState() infrastructurev1alpha1.DeletionState
 	}:
 		if x.status() == success && a.GetState() == infrastructurev1alpha1.DeletionState_DELETION_STATE_UNSPECIFIED {
-			t.failf(checkStates, x, "the status is Success, and there is no state")
+			t.failf(checkStates, x, "the status is Success, but there is no state")
 		}
 	}
 	t.listed(x)

@@ -389,10 +389,10 @@ var brokenProviders = []struct {
 }{
 	{"infrastructure.discovery", "fails", announcing(func(out discoverResponse) { out.Status = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE }), "there is no answer with status Success"},
 	{"infrastructure.discovery", "lists a hook of Cluster API", announcing(func(out discoverResponse) { out.Handlers[0].RequestHook = announce("BeforeClusterCreate").RequestHook }), `there is no hook "BeforeClusterCreate"`},
-	{"infrastructure.discovery", "has a name that another handler has", announcing(func(out discoverResponse) { out.Handlers[0].Name = "beforeclustercreate" }), "is the name of another handler, too"},
+	{"infrastructure.discovery", "has a name that another handler has", announcing(func(out discoverResponse) { out.Handlers[0].Name = "beforeclustercreate" }), "is also the name of another handler"},
 	{"infrastructure.discovery", "wants 31 seconds", announcing(func(out discoverResponse) { out.Handlers[0].TimeoutSeconds = proto.Int32(31) }), "timeoutSeconds is 31"},
 	{"infrastructure.discovery", "wants less than none", announcing(func(out discoverResponse) { out.Handlers[0].TimeoutSeconds = proto.Int32(-1) }), "timeoutSeconds is -1"},
-	{"infrastructure.discovery", "has a name twice", announcing(func(out discoverResponse) { out.Handlers[1].Name = out.Handlers[0].GetName() }), "is the name of another handler, too"},
+	{"infrastructure.discovery", "has a name twice", announcing(func(out discoverResponse) { out.Handlers[1].Name = out.Handlers[0].GetName() }), "is also the name of another handler"},
 	{"infrastructure.discovery", "has too many", announcing(func(out discoverResponse) {
 		for i := range limits.Handlers {
 			h := proto.CloneOf(out.GetHandlers()[0])
@@ -451,7 +451,7 @@ var brokenProviders = []struct {
 			n++
 			out.ControlPlaneEndpoint = &infrastructurev1alpha1.Endpoint{Host: "a", Port: n}
 		})(b)
-	}, "the answer differs from the one before, to the same request"},
+	}, "the answer to the same request differs from the one before"},
 	{"infrastructure.same", "has another address of a machine each time", func(b *backend) {
 		n := 0
 		altering(func(out machineResponse) {
@@ -460,7 +460,7 @@ var brokenProviders = []struct {
 				a.Address = fmt.Sprint("10.0.0.", n)
 			}
 		})(b)
-	}, "the answer differs from the one before, to the same request"},
+	}, "the answer to the same request differs from the one before"},
 	{"infrastructure.same", "moves the machines of a pool each time", func(b *backend) {
 		n := 0
 		altering(func(out poolResponse) {
@@ -469,7 +469,7 @@ var brokenProviders = []struct {
 				i.FailureDomain = strconv.Itoa(n)
 			}
 		})(b)
-	}, "the answer differs from the one before, to the same request"},
+	}, "the answer to the same request differs from the one before"},
 	{"infrastructure.sole", "makes a machine for each request", func(b *backend) { b.forgets = true }, "requests with one external ID made two machines"},
 	{"infrastructure.provider-ids", "has no provider ID", altering(func(out machineResponse) { out.ProviderId = "" }), "has no provider ID"},
 	{"infrastructure.provider-ids", "has a prefix alone", altering(func(out machineResponse) { out.ProviderId = "acme://" }), "is the prefix alone"},
@@ -492,9 +492,9 @@ var brokenProviders = []struct {
 	{"infrastructure.lists", "is ready with half of its machines", altering(func(out poolResponse) {
 		out.Instances = out.Instances[:min(1, len(out.Instances))]
 		out.InstanceCount = new(int32(len(out.GetInstances())))
-	}), "the pool is Ready, and has 1 machines with a provider ID, not 2"},
+	}), "the pool is Ready, but has 1 machines with a provider ID, not 2"},
 	{"infrastructure.lists", "leaves out the count", altering(func(out poolResponse) { out.InstanceCount = nil }), "there is no instanceCount"},
-	{"infrastructure.lists", "cuts the list", altering(func(out poolResponse) { out.Instances = out.Instances[:min(1, len(out.Instances))] }), "instanceCount is 2, and there are 1 instances"},
+	{"infrastructure.lists", "cuts the list", altering(func(out poolResponse) { out.Instances = out.Instances[:min(1, len(out.Instances))] }), "instanceCount is 2, but there are 1 instances"},
 	{"infrastructure.lists", "lists a machine twice", altering(func(out poolResponse) {
 		for _, i := range out.GetInstances() {
 			i.ProviderId = "acme://vm-1"
@@ -517,7 +517,7 @@ var brokenProviders = []struct {
 				a.Instances, a.InstanceCount = nil, new(int32(0))
 			}
 		}
-	}, "was to be removed, and the machines are now []"},
+	}, "was to be removed, but the machines are now []"},
 	{"infrastructure.secrets", "repeats them when it deletes", altering(func(out deleteResponse) { out.Message = "login with " + secret }), `the answer has the value of the credential "token"`},
 	{"infrastructure.secrets", "repeats its credentials in a message", altering(func(out machineResponse) { out.Message = "login with " + secret + " failed" }), `the answer has the value of the credential "token"`},
 	{"infrastructure.secrets", "puts its credentials into outputs", altering(func(out clusterResponse) {
@@ -540,7 +540,7 @@ var brokenProviders = []struct {
 			}
 		})(b)
 	}, "an object that was Gone exists again"},
-	{"infrastructure.deleted", "says Gone and deletes nothing", func(b *backend) { b.keeps = true }, "is said to be Gone, and is still Ready"},
+	{"infrastructure.deleted", "says Gone and deletes nothing", func(b *backend) { b.keeps = true }, "is said to be Gone, but is still Ready"},
 	{"infrastructure.again", "makes a machine again that is gone", func(b *backend) { b.remakes = true }, "is gone, but is not Failed with the reason InstanceGone"},
 	{"infrastructure.deleted", "is never gone", func(b *backend) {
 		altering(func(out *infrastructurev1alpha1.DeleteClusterResponse) { out.State = deleting })(b)

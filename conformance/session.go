@@ -294,9 +294,9 @@ func (s *session) wrongProtocol(ctx context.Context, x *exchange) error {
 	switch {
 	case e.protocol == REST && (x.isGRPC || x.outcome == lost && !e.HasTLS() && s.speaksHTTP2(ctx)):
 		scheme := map[bool]string{true: endpoint.GRPCS, false: endpoint.GRPC}[e.HasTLS()]
-		return fatal("it speaks gRPC", "That is "+scheme+"://"+e.Authority+".")
+		return fatal("it speaks gRPC", "Use "+scheme+"://"+e.Authority+".")
 	case e.protocol == REST && !e.HasTLS() && strings.Contains(x.text, "HTTP request to an HTTPS server"):
-		return fatal("it speaks HTTPS", "That is https://"+e.Authority+".")
+		return fatal("it speaks HTTPS", "Use https://"+e.Authority+".")
 	case x.failure != nil && (x.outcome == lost || x.failure.Reason == connect.NotGRPC):
 		return e.connectError(x.failure)
 	case x.outcome == lost:

@@ -87,7 +87,7 @@ func (t *trial) checkID(x *exchange, id string) {
 	t.try(checkProviderIDs)
 	switch prefix := t.provider.prefix(); {
 	case id == "":
-		t.failf(checkProviderIDs, x, "the machine is Ready, and has no provider ID")
+		t.failf(checkProviderIDs, x, "the machine is Ready, but has no provider ID")
 	case prefix != "" && !strings.HasPrefix(id, prefix):
 		t.failf(checkProviderIDs, x, "the provider ID %q does not begin with %q, which was announced", id, prefix)
 	case id == prefix, strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f }):
@@ -111,7 +111,7 @@ func (t *trial) makePool(ctx context.Context) {
 	t.same(ctx, x, "ReconcileMachinePool", t.pool, sized(2))
 	ids := t.idsOf(x)
 	if len(ids) != 2 {
-		t.failf(checkLists, x, "the pool is Ready, and has %d machines with a provider ID, not 2", len(ids))
+		t.failf(checkLists, x, "the pool is Ready, but has %d machines with a provider ID, not 2", len(ids))
 		return
 	}
 	t.try(checkRemove)
@@ -124,7 +124,7 @@ func (t *trial) makePool(ctx context.Context) {
 	case !ok:
 		t.failf(checkRemove, y, "the machine %s, which was to be removed, is still there", ids[0])
 	case !slices.Equal(t.idsOf(y), want):
-		t.failf(checkRemove, y, "%s was to be removed, and the machines are now %v", ids[0], providerIDs(y.message))
+		t.failf(checkRemove, y, "%s was to be removed, but the machines are now %v", ids[0], providerIDs(y.message))
 	}
 }
 
@@ -159,7 +159,7 @@ func (t *trial) listed(x *exchange) {
 	if n := len(a.GetInstances()); a.InstanceCount == nil {
 		t.failf(checkLists, x, "there is no instanceCount")
 	} else if int(a.GetInstanceCount()) != n {
-		t.failf(checkLists, x, "instanceCount is %d, and there are %d instances", a.GetInstanceCount(), n)
+		t.failf(checkLists, x, "instanceCount is %d, but there are %d instances", a.GetInstanceCount(), n)
 	}
 	seen := map[string]bool{}
 	for _, i := range a.GetInstances() {
@@ -196,7 +196,7 @@ func (t *trial) same(ctx context.Context, x *exchange, name, id string, change f
 	if ctx.Err() == nil && !ok {
 		t.failf(checkSame, again, "the same request again is not answered")
 	} else if ctx.Err() == nil && !proto.Equal(lasting(x.message), lasting(again.message)) {
-		t.failf(checkSame, again, "the answer differs from the one before, to the same request: "+
+		t.failf(checkSame, again, "the answer to the same request differs from the one before: "+
 			"%s", excerpt(t.masked(x).body))
 	}
 }
@@ -237,7 +237,7 @@ func (t *trial) remakeMachine(ctx context.Context, id string) {
 	}
 	a, ok := x.message.(*infrastructurev1alpha1.ReconcileMachineResponse)
 	if ok && ready(a) && a.GetProviderId() == id {
-		t.failf(checkDeleted, x, "the machine %s is said to be Gone, and is still Ready", id)
+		t.failf(checkDeleted, x, "the machine %s is said to be Gone, but is still Ready", id)
 		return
 	}
 	if ctx.Err() == nil && x.status() == success &&

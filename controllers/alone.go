@@ -71,8 +71,8 @@ func (s *Source) lookForConversion(ctx context.Context) {
 		s.alone.mu.Unlock()
 		if first {
 			s.config.Logger.Warn("the API server cannot convert ExtensionConfigs that it has in an older version", "error", err,
-				"advice", "if no gateway was ready before, this one is now, and the API server can reach its "+
-					"webhook; otherwise, check that the API server can call the webhook")
+				"advice", "if no gateway was ready before, this one is ready now, and the API server can reach "+
+					"its webhook; otherwise, check that the API server can call the webhook")
 		}
 	}
 }

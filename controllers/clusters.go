@@ -159,8 +159,8 @@ func (s *clusters) watchFailed(_ context.Context, _ *toolscache.Reflector, err e
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		reason = "refused"
 		advice = "allow the gateway's service account to list and watch clusters of " + owner.ClusterKind.Group +
-			", and install Cluster API; until then, calls of " + registry.ChainKind + "s with an objectSelector " +
-			"for a step of an in-place hook fail, and " + registry.RolloutKind + "s know only the Clusters that " +
+			", and install Cluster API; until then, calls of " + registry.ChainKind + "s fail if an objectSelector " +
+			"applies to a step of an in-place hook, and " + registry.RolloutKind + "s know only the Clusters that " +
 			"calls are about"
 		s.onceRefused.Do(func() { close(s.refused) })
 	}

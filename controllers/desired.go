@@ -254,8 +254,8 @@ func remarks(skipped []extension.Skipped, sharing []string) string {
 	}
 	if len(sharing) > 0 {
 		names := text.Join(slices.Sorted(slices.Values(sharing)), ", ", maxListed)
-		all = append(all, "the same URL is registered by ExtensionConfig "+names+
-			", too: its handlers are called once for each registration; delete those that are not wanted")
+		all = append(all, "the same URL is also registered by ExtensionConfig "+names+
+			": the handlers are called once for each registration; delete the registrations that are not wanted")
 	}
 	return strings.Join(all, "; ")
 }

@@ -143,7 +143,7 @@ func TestDesired(t *testing.T) {
 				Handlers: found.Handlers, Skipped: []extension.Skipped{{Name: "new", Reason: "hook is not known"}},
 			}},
 			[]string{stated, handlerA, handlerB, notPaused, `Discovered True of 4 since 10: Discovered handler "new" is left out: hook is not known; ` +
-				"the same URL is registered by ExtensionConfig x, y, too: its handlers are called once for each registration; delete those that are not wanted", served, oldTrue},
+				"the same URL is also registered by ExtensionConfig x, y: the handlers are called once for each registration; delete the registrations that are not wanted", served, oldTrue},
 		},
 		"failed": {
 			"the handlers and what they state stay",
@@ -283,7 +283,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	for i := range maxListed + 1 {
 		many = append(many, fmt.Sprintf("x%d", i))
 	}
-	if got := message(observation{found: skipped(0), sharing: many}); !strings.Contains(got, "x6, x7 and 1 more, too:") {
+	if got := message(observation{found: skipped(0), sharing: many}); !strings.Contains(got, "x6, x7 and 1 more: the handlers are called once for each registration") {
 		t.Errorf("message of %d ExtensionConfigs with one URL: %s", len(many)+1, got)
 	}
 	if got := message(

@@ -110,8 +110,8 @@ func (f *follower) unrecorded(item kinds.Object, known *compiled, leads bool) (p
 	record, err := newRecord(f.records.namespace, f.Name, item)
 	if err != nil {
 		known.unrecordable = true
-		f.logger.Warn("last valid spec cannot be recorded: after a restart, it would not stay in effect when the next one "+
-			"has a mistake", "kind", f.Name, "name", item.GetName(), "error", err)
+		f.logger.Warn("last valid spec cannot be recorded: after a restart, it would not stay in effect when the next "+
+			"spec has a mistake", "kind", f.Name, "name", item.GetName(), "error", err)
 		return p, false
 	}
 	p.ControllerRevision = record

@@ -232,7 +232,7 @@ func (r *reconciler) lastKnown(
 	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored",
 		problems.Join(slices.Concat(errs, more, wrong)))
 	handlers, _, errs = extensionconfig.LastKnownHandlers(config, r.hooks)
-	r.ignore(m, config, "status is ignored, the handlers come from discovery alone", problems.Join(errs))
+	r.ignore(m, config, "status is ignored; the handlers come from discovery alone", problems.Join(errs))
 	return handlers, at, len(errs) > 0
 }
 

@@ -391,8 +391,8 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	api.register("no-ca", func(c *runtimev1.ExtensionConfig) {
 		c.Annotations[runtimev1.InjectCAFromSecretAnnotation] = "system/none"
 	})
-	const shared = `handler "new" is left out: hook is not known; the same URL is registered by ExtensionConfig %s, too: ` +
-		"its handlers are called once for each registration; delete those that are not wanted"
+	const shared = `handler "new" is left out: hook is not known; the same URL is also registered by ExtensionConfig %s: ` +
+		"the handlers are called once for each registration; delete the registrations that are not wanted"
 	api.awaitDiscovered(t, "good")
 	api.awaitCondition(t, "odd", discovered, metav1.ConditionTrue, fmt.Sprintf(shared, "twin"))
 	api.awaitCondition(t, "twin", discovered, metav1.ConditionTrue, fmt.Sprintf(shared, "odd"))

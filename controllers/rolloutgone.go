@@ -118,7 +118,7 @@ func (r *rollouts) collect(ctx context.Context) {
 			default:
 				r.gone.queue.Forget(of)
 				r.logger.Error("record of a deleted Cluster cannot be deleted; trying again: a new Cluster of this name "+
-					"would be taken for it", "cluster", of.name.String(), "error", err)
+					"would be taken for the deleted one", "cluster", of.name.String(), "error", err)
 			}
 		}
 		r.gone.queue.Done(of)

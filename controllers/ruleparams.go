@@ -181,7 +181,7 @@ func (p *ruleParams) resourceOf(of hookrule.Reference) (*meta.RESTMapping, strin
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	switch {
 	case namespaced && of.Name != "" && of.Namespace == "":
-		return nil, of.String() + " has no namespace, which objects of the kind need"
+		return nil, of.String() + ": objects of the kind need a namespace"
 	case !namespaced && of.Namespace != "":
 		return nil, fmt.Sprintf("%s: objects of the kind have no namespace", of)
 	}

@@ -133,7 +133,7 @@ func (w *paramWatch) refuse(problem string) {
 	}
 	if problem != "" {
 		w.shared.logger.Warn("a param of HookRules cannot be read", "problem", problem,
-			"advice", "calls of these rules fail until it can")
+			"advice", "calls of these rules fail until the param can be read")
 	}
 	w.shared.changed()
 }

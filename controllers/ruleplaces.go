@@ -198,7 +198,7 @@ func (p *rulePlaces) write(ctx context.Context, rule, lock string, step func() (
 			return recordsFail(rule, err)
 		}
 	}
-	return recordsFail(rule, cmp.Or(err, errors.New("other writers change them all the time")))
+	return recordsFail(rule, cmp.Or(err, errors.New("other writers change the ClusterRecords all the time")))
 }
 
 // recordsFail returns the error of a call, which is err if that says itself what is wrong.
@@ -290,7 +290,7 @@ func (p *rulePlaces) placeCluster(
 		return nil, hook.Errorf(hook.NotReady,
 			"HookRule %q gives Cluster %q no place: the gateway's cluster has no such Cluster", rule, name)
 	case want.UID != "" && want.UID != string(cluster.GetUID()):
-		return nil, hook.Errorf(hook.NotReady, "HookRule %q gives Cluster %q no place: the request has uid %q, and the "+
+		return nil, hook.Errorf(hook.NotReady, "HookRule %q gives Cluster %q no place: the request has uid %q, but the "+
 			"Cluster has uid %q", rule, name, want.UID, cluster.GetUID())
 	}
 	return cluster, nil

@@ -58,7 +58,7 @@ func TestAudit(t *testing.T) {
 		"Condition": {"BeforeClusterUpgrade", `{matchConditions: [{name: c, expression: 'request.cluster.metadata.annotations["none"] == ""'}], hold: [{if: 'true', message: '""'}]}`,
 			`error: HookRule "r": match condition "c": the expression fails for this request: no such key: none`},
 		"Namespace": {"BeforeClusterUpgrade", `{namespaceSelector: {matchLabels: {tier: gold}}, hold: [{if: 'true', message: '""'}]}`,
-			`error: the labels of namespace "team-payments", on which the namespaceSelector of HookRule "r" depends, are not known: try again, or add the Namespace to the directory of manifests`},
+			`error: the namespaceSelector of HookRule "r" depends on the labels of namespace "team-payments", which are not known: try again, or add the Namespace to the directory of manifests`},
 		"Topology": {"ValidateTopology", `validations: [{if: 'true', message: '"too large"'}]`, "failure: too large"},
 		"Patches": {"GeneratePatches", `patches: [{selector: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: AWSClusterTemplate, ` +
 			`matchResources: {infrastructureCluster: true}}, mergePatch: '{"spec": {"template": {"spec": {"region": "x"}}}}'}]`, "patches: patches of templates: 1"},

@@ -53,8 +53,8 @@ func TestInPlaceStepsSelectByCluster(t *testing.T) {
 	}
 	const (
 		fails   = `NotReady: `
-		unknown = fails + `the labels of Cluster "n/c", on which the objectSelector of ExtensionPolicy "p" for step "b.e" of HandlerChain "chain" depends, are not known: try again; the gateway has to be allowed to list and watch clusters of cluster.x-k8s.io`
-		none    = fails + `HandlerChain "chain" cannot be called: the objectSelector of ExtensionPolicy "p" selects Clusters for its step "b.e", but a gateway without a cluster does not know their labels: use matchConditions or a namespaceSelector`
+		unknown = fails + `the objectSelector of ExtensionPolicy "p" for step "b.e" of HandlerChain "chain" depends on the labels of Cluster "n/c", which are not known: try again; the gateway has to be allowed to list and watch clusters of cluster.x-k8s.io`
+		none    = fails + `HandlerChain "chain" cannot be called: the objectSelector of ExtensionPolicy "p" for step "b.e" selects Clusters, but a gateway without a cluster does not know the labels of Clusters: use matchConditions or a namespaceSelector`
 	)
 	for hookName, request := range map[string]func(labels, spec string) proto.Message{
 		"CanUpdateMachine": machine, "CanUpdateMachineSet": machineSet, "UpdateMachine": update,

@@ -30,8 +30,8 @@ func convertVersions(c *hookversion.Converter) extension.Link {
 			to, ok := from.In(implemented.Version)
 			if !ok {
 				return extension.Result{}, hook.Errorf(hook.Conversion,
-					"convert request: the handler implements %s, which the gateway does not serve: "+
-						"it has to implement %s", implemented, from.Hub())
+					"convert request: the handler implements %s, which the gateway does not serve; "+
+						"the handler must implement %s", implemented, from.Hub())
 			}
 			if to == from {
 				return next(ctx, call)

@@ -317,7 +317,7 @@ func (e *explainer) fails(h *registry.Entry, v selection.Verdict) string {
 func (e *explainer) chain(c *registry.Chain) ExplainedHandler {
 	x := ExplainedHandler{Name: c.Name, Kind: registry.ChainKind, Turn: e.chosen[c.Name]}
 	if taken := e.snapshot.Taken(c); taken != "" {
-		x.Excluded = excludedBy("name", "its name is "+taken+", too")
+		x.Excluded = excludedBy("name", "its name is also "+taken)
 		return x
 	}
 	x.FailurePolicy = string(hook.Fail)

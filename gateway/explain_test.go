@@ -109,11 +109,11 @@ func TestExplain(t *testing.T) {
 	d.config.Objects = convert.NewObjects(convert.NewReferences())
 	request := &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: labelled(`{"tier":"iron","a":"b"}`)}
 	const others = `
-0 away namespaceSelector: namespaceSelector of ExtensionConfig "away", team=blue, does not match namespace "n" with the labels team=red
+0 away namespaceSelector: namespaceSelector of ExtensionConfig "away" (team=blue) does not match namespace "n" with the labels team=red
 0 ignored onUndiscovered: its handlers are not known yet, and calls are answered without them
 0 other hooks: spec.hooks of ExtensionPolicy "o" does not list the hook BeforeClusterDelete
-0 v.a namespaceSelector: namespaceSelector of ExtensionConfig "a", team=blue, does not match namespace "n" with the labels team=red
-0 v.b objectSelector: objectSelector of ExtensionPolicy "p", tier in (gold,silver), does not match the labels a=b,tier=iron
+0 v.a namespaceSelector: namespaceSelector of ExtensionConfig "a" (team=blue) does not match namespace "n" with the labels team=red
+0 v.b objectSelector: objectSelector of ExtensionPolicy "p" (tier in (gold,silver)) does not match the labels a=b,tier=iron
 0 v.c matchCondition: match condition "c1" of ExtensionPolicy "p" is false: request.cluster .metadata.name == 'd'
 0 v.withheld hooks: spec.hooks of ExtensionPolicy "w" does not list the hook BeforeClusterDelete
 `
@@ -135,7 +135,7 @@ func TestExplain(t *testing.T) {
 
 	explains(t, "by name", d, "BeforeClusterDelete", "v--a", request, `
 UnknownHandler: handler "v.a" is not for namespace "n": the namespaceSelector of ExtensionConfig "a" does not match
-0 v.a namespaceSelector: namespaceSelector of ExtensionConfig "a", team=blue, does not match namespace "n" with the labels team=red
+0 v.a namespaceSelector: namespaceSelector of ExtensionConfig "a" (team=blue) does not match namespace "n" with the labels team=red
 `)
 	explains(t, "nobody", d, "BeforeClusterDelete", "x", request, `
 UnknownHandler: no handler "x": the handlers of BeforeClusterDelete are v.a, v.b, v.c, v.d, v.e, v.f, v.g
@@ -144,7 +144,7 @@ UnknownHandler: no handler "x": the handlers of BeforeClusterDelete are v.a, v.b
 	explains(t, "Ambiguous", d, "UpdateMachine", "u.b", machine, "1 u.b\n")
 	explains(t, "unknown namespace", newDispatcher(r, fixedNamespaces{}, answers{}), "BeforeClusterDelete", "v.a", request, `
 UnknownHandler: handler "v.a" is not for namespace "n": the namespaceSelector of ExtensionConfig "a" does not match
-0 v.a namespaceSelector: namespaceSelector of ExtensionConfig "a", team=blue, depends on labels of namespace "n", which are not known
+0 v.a namespaceSelector: namespaceSelector of ExtensionConfig "a" (team=blue) depends on labels of namespace "n", which are not known
 `)
 }
 
@@ -159,7 +159,7 @@ Ambiguous: GeneratePatches needs one handler, but 2 match; name one of: v.a, v.b
 `)
 	r.SetUndiscovered([]registry.Undiscovered{{Name: "new", Default: hook.Fail}})
 	explains(t, "not discovered", d, "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}, `
-NotReady: some handlers are not known yet, those of ExtensionConfig "new": "hookgate get extensions" says why; fix or delete each, or set onUndiscovered: Ignore in its ExtensionPolicy
+NotReady: the handlers of ExtensionConfig "new" are not known yet: "hookgate get extensions" says why; fix or delete each, or set onUndiscovered: Ignore in its ExtensionPolicy
 0 new undiscovered: its handlers are not known yet, and calls wait for them
 `)
 	for reason, tc := range map[string]struct {
@@ -187,7 +187,7 @@ func TestExplainChain(t *testing.T) {
 	builtin := templatesOf(`{}`)
 	builtin.Variables = []*hooksv1alpha1.Variable{{Name: "builtin", Value: &hooksv1alpha1.JSON{Raw: []byte(`{"cluster":{"name":"c","namespace":"n"}}`)}}}
 	const steps = `
-  0 a.e objectSelector: objectSelector of ExtensionPolicy "p", tier=gold, does not match the labels (none)
+  0 a.e objectSelector: objectSelector of ExtensionPolicy "p" (tier=gold) does not match the labels (none)
   1 b.e
   0 z.gone optional: no handler of this name is registered, and the step is optional
 `

@@ -25,7 +25,7 @@ func (f *REST) route(path string) (h *catalog.Hook, asked, handler string, err e
 	v, asked := f.versionInPath(path)
 	switch {
 	case v != nil && v.Removed():
-		err = hook.Errorf(hook.UnknownHook, "no hooks of %s any more: %s of the gateway has removed them: call %s",
+		err = hook.Errorf(hook.UnknownHook, "the hooks of %s were removed in %s of the gateway: call %s",
 			v.APIVersion(), v.Lifetime.Removed, v.Instead())
 	case asked != "":
 		err = noHook(asked, v)

@@ -177,7 +177,7 @@ func TestDiscoveryOfOneselfIsRefused(t *testing.T) {
 			f.registry.SetReady()
 			_, err := f.transport.Discover(t.Context(), f.address(t, south))
 			const want = "discover handlers: the request has come back to the gateway that sent it: " +
-				"let the ExtensionConfig name the extension itself"
+				"the ExtensionConfig must have the address of the extension itself"
 			if hook.KindOf(err) != hook.Loop || err.Error() != want {
 				t.Errorf("got  %v (%s)\nwant %s", err, hook.KindOf(err), want)
 			}

@@ -73,7 +73,7 @@ func (m marshaler) Marshal(v any) ([]byte, error) {
 
 // answerTooLarge returns the error of an answer that has outgrown the limit on its way to the caller.
 func answerTooLarge() *hook.Error {
-	return hook.Errorf(hook.BadResponse, "answer is larger than %d MiB as the caller would get it", BodyBytes>>20)
+	return hook.Errorf(hook.BadResponse, "answer, encoded for the caller, is larger than %d MiB", BodyBytes>>20)
 }
 
 // ContentType returns application/json.

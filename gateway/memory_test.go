@@ -283,7 +283,7 @@ func TestAnswersThatGrow(t *testing.T) {
 			Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{name: {Raw: []byte(raw)}},
 		}, nil
 	}})
-	const refusal = "answer is larger than 20 MiB as the caller would get it"
+	const refusal = "answer, encoded for the caller, is larger than 20 MiB"
 	unknown = func(int64) (string, string) { return "x", "1" }
 	overhead := len(f.post(t, createPath+"/v.acme", createBody).body) - 1
 	for n, allowed := range map[int]bool{BodyBytes - overhead: true, BodyBytes - overhead + 1: false} {

@@ -118,15 +118,15 @@ func (c *namesake) refuses(caller string, of subject.Identity, now time.Time) (w
 	case slices.Contains(c.former, of.UID):
 		return "the UID was replaced"
 	case isOther:
-		return "the caller is another one"
+		return "the caller is a different one"
 	case of.Created == "":
 		if quiet < limits.NamesakeSkew {
-			return "both UIDs are called about at the same time"
+			return "calls about both UIDs arrive at the same time"
 		}
 	default:
 		created, err := time.Parse(time.RFC3339, of.Created)
 		if err != nil || created.Before(c.heard.Add(-limits.NamesakeSkew)) {
-			return "it was created before the last call about the other"
+			return "the Cluster was created before the last call about the other one"
 		}
 	}
 	return ""

@@ -237,15 +237,15 @@ func TestRolloutWithoutMember(t *testing.T) {
 	}{
 		"candidate is missing": {
 			reason: "only those that have moved need it", regs: []registry.Registration{registrationOf("v6", create)},
-			stays: "v6", moved: `some handlers are not known yet, those of ExtensionConfig "v7" of ExtensionRollout "acme"`,
+			stays: "v6", moved: `the handlers of ExtensionConfig "v7" of ExtensionRollout "acme" are not known yet`,
 		},
 		"candidate is not discovered": {
 			reason: "its server is down", regs: []registry.Registration{registrationOf("v6", create)}, undiscovered: "v7",
-			stays: "v6", moved: `some handlers are not known yet, those of ExtensionConfig "v7"`,
+			stays: "v6", moved: `the handlers of ExtensionConfig "v7" are not known yet`,
 		},
 		"stable is missing": {
 			reason: "whoever has not moved needs it", regs: []registry.Registration{registrationOf("v7", create)},
-			stays: `some handlers are not known yet, those of ExtensionConfig "v6" of ExtensionRollout "acme"`, moved: "v7",
+			stays: `the handlers of ExtensionConfig "v6" of ExtensionRollout "acme" are not known yet`, moved: "v7",
 		},
 		"handler of the candidate alone": {
 			reason: "v6 has none, and was asked", moved: "v7", stays: "",
@@ -350,8 +350,8 @@ func TestExplainRollout(t *testing.T) {
 			Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster),
 		}}
 	}
-	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6", which answers for it ` +
-		`in ExtensionRollout "acme", does not have this handler`
+	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6" answers ` +
+		`in ExtensionRollout "acme", but does not have this handler`
 	for _, tc := range []struct {
 		hook    string
 		request proto.Message

@@ -74,9 +74,9 @@ func TestStatusOfCertificates(t *testing.T) {
 		var notices []status.Notice
 		switch {
 		case tt.acme != "":
-			notices = []status.Notice{{Name: "certificates", Text: "expired or near their end: those of acme, down"}}
+			notices = []status.Notice{{Name: "certificates", Text: "those of acme, down have expired or are near their end"}}
 		case tt.down != "":
-			notices = []status.Notice{{Name: "certificates", Text: "expired or near their end: those of down"}}
+			notices = []status.Notice{{Name: "certificates", Text: "those of down have expired or are near their end"}}
 		}
 		if diff := cmp.Diff(notices, g.Notices); diff != "" {
 			t.Errorf("%s: notices (-want +got):\n%s", name, diff)

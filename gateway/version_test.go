@@ -88,13 +88,13 @@ func TestLinkRefuses(t *testing.T) {
 	}{
 		"UnknownVersion": {
 			version: "v2", req: &v1.BeforeNodeDrainRequest{},
-			want: "convert request: the handler implements " + group + "/v2/BeforeNodeDrain, which the gateway does not serve: " +
-				"it has to implement " + group + "/v1/BeforeNodeDrain",
+			want: "convert request: the handler implements " + group + "/v2/BeforeNodeDrain, which the gateway does not serve; " +
+				"the handler must implement " + group + "/v1/BeforeNodeDrain",
 		},
 		"RemovedVersion": {
 			version: "v0alpha1", req: &v1.BeforeNodeDrainRequest{},
-			want: "convert request: the handler implements " + group + "/v0alpha1/BeforeNodeDrain, which the gateway does not serve: " +
-				"it has to implement " + group + "/v1/BeforeNodeDrain",
+			want: "convert request: the handler implements " + group + "/v0alpha1/BeforeNodeDrain, which the gateway does not serve; " +
+				"the handler must implement " + group + "/v1/BeforeNodeDrain",
 		},
 		"Request": {
 			version: "v1beta1", req: &v1.PlanDrainsRequest{},

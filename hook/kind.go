@@ -70,8 +70,8 @@ var kinds = [...]struct {
 		"The decompressed request is larger than 20 MiB, or has more elements or longer names than the limits " +
 			"allow. The text names the limit."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
-		"The gateway cannot answer yet: try again. Either it has just started, and has not read its " +
-			"ExtensionConfigs yet, or the extension beside it has not answered yet. Or the call is for all " +
+		"The gateway cannot answer yet: try again. Either the gateway has just started, and has not read its " +
+			"ExtensionConfigs yet. Or it is a sidecar, and its extension has not answered yet. Or the call is for all " +
 			"handlers of a hook, but not all of them are known. Or the call is for a handler of an ExtensionConfig " +
 			"that has not been discovered: the text names the ExtensionConfig and the reason. Or the API server " +
 			"did not check the caller's token in time."},

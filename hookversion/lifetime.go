@@ -208,10 +208,10 @@ func (v lifetime) checkSuccessor(versions []lifetime, table map[string]release) 
 	}
 	if missing != "" {
 		return fmt.Errorf(
-			"rule #3: deprecated in %s, although no newer version that is at least as stable had the hook %s then",
+			"rule #3: deprecated in %s, but in that release, no newer version that was at least as stable had the hook %s",
 			v.Deprecated, missing)
 	}
 	return fmt.Errorf(
-		"rule #3: deprecated in %s, although at that time, no newer version was at least as stable", v.Deprecated,
+		"rule #3: deprecated in %s, but in that release, no newer version was at least as stable", v.Deprecated,
 	)
 }

@@ -74,7 +74,7 @@ func TestLifetimesOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "version other.example/v1: rule #3: deprecated in v7.1.0, although at that time, no newer version was at least as stable"
+	const want = "version other.example/v1: rule #3: deprecated in v7.1.0, but in that release, no newer version was at least as stable"
 	if err := CheckLifetimes(hooks, time.Now()); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -144,7 +144,7 @@ func TestCheckLifetimes(t *testing.T) {
 		"Rule3NoNewer": {
 			reason:   "there is nothing else",
 			versions: []lifetime{versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H")},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, although at that time, " +
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, " +
 				"no newer version was at least as stable",
 		},
 		"Rule3BetaForGA": {
@@ -190,8 +190,8 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H", "Lost"),
 				versionOf("v1alpha2", first, "H"),
 			},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, although no newer " +
-				"version that is at least as stable had the hook Lost then",
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, no newer " +
+				"version that was at least as stable had the hook Lost",
 		},
 		"Rule3AnotherGroup": {
 			reason: "another group is no replacement",
@@ -268,8 +268,8 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1beta1", first, "H"),
 				versionOf("v1", first, "I"),
 			},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, although no newer " +
-				"version that is at least as stable had the hook H then",
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, no newer " +
+				"version that was at least as stable had the hook H",
 		},
 		"Rule3SameTrack": {
 			reason: "a beta replaces a beta, and a GA version a GA version",

@@ -93,7 +93,7 @@ func (r *identities) adopt(ctx context.Context, i *infrav1.HookgateClusterIdenti
 	if err != nil {
 		return "", fmt.Errorf("own Secret %s: %w", name, err)
 	}
-	stays, err := r.secrets.mark(ctx, *name, patch, "make the identity its owner: make it the owner yourself")
+	stays, err := r.secrets.mark(ctx, *name, patch, "make the identity an owner of the Secret: make it an owner yourself")
 	return stays, client.IgnoreNotFound(err)
 }
 

@@ -57,5 +57,5 @@ func earlier(a, b client.Object) bool {
 // releaseDuplicate removes the finalizer of an object without a call: what exists belongs to another object.
 func (r *base) releaseDuplicate(ctx context.Context, o client.Object, finalizer string) error {
 	return r.unfinalize(ctx, o, finalizer, notice{corev1.EventTypeNormal, deletedEvent, "Delete",
-		"what exists in the backend with the externalID belongs to another object, and stays"})
+		"whatever exists in the backend with the externalID belongs to another object, and stays there"})
 }

@@ -71,7 +71,7 @@ func notices(before, after object, now time.Time) []notice {
 	case is.Status == metav1.ConditionFalse && differs(was, is) && !slices.Contains(calm, is.Reason):
 		add(corev1.EventTypeWarning, is.Reason, "Reconcile", is.Message)
 	case is.Status == metav1.ConditionTrue && was != nil && differs(was, is) && wasProvisioned(before):
-		add(corev1.EventTypeNormal, is.Reason, "Reconcile", "it is as it should be again")
+		add(corev1.EventTypeNormal, is.Reason, "Reconcile", "the object is ready again")
 	}
 	synced := func(o object) *metav1.Condition {
 		return meta.FindStatusCondition(o.GetConditions(), infrav1.SyncedCondition)

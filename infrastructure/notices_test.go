@@ -50,7 +50,7 @@ func TestNotices(t *testing.T) {
 		{"failed", "Ready=False:Provisioning", "Ready=False:QuotaExceeded", 0, []string{"Warning QuotaExceeded why QuotaExceeded"}},
 		{"failed otherwise", "Ready=False:QuotaExceeded", "Ready=False:InstanceGone", 0, []string{"Warning InstanceGone why InstanceGone"}},
 		{"in the course of things", "Ready=True:Ready", "Ready=False:Scaling", 0, nil},
-		{"mended", "provisioned Ready=False:Failed", "provisioned Ready=True:Ready", 0, []string{"Normal Ready it is as it should be again"}},
+		{"mended", "provisioned Ready=False:Failed", "provisioned Ready=True:Ready", 0, []string{"Normal Ready the object is ready again"}},
 		{"deleted", "provisioned Ready=True:Ready", "provisioned Ready=False:Deleting", 0, []string{"Normal Deleting why Deleting"}},
 		{"not called", "Synced=True:Synced", "Synced=False:CallFailed", 0, []string{"Warning CallFailed why CallFailed"}},
 		{"called again", "Synced=False:CallFailed", "Synced=True:Synced", 0, []string{"Normal Synced the extension answers again"}},

@@ -127,7 +127,7 @@ func (s *secrets) carry(ctx context.Context, name types.NamespacedName) (string,
 		return staysWith(name, c.owner), nil
 	}
 	stays, err := s.mark(ctx, name, []byte(`{"metadata":{"labels":{"`+moveLabel+`":""}}}`),
-		"label it: label it yourself with "+moveLabel)
+		"label the Secret: label it yourself with "+moveLabel)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil // the next read says so

@@ -59,7 +59,7 @@ func TestCredentialsGoAlong(t *testing.T) {
 		{
 			reason: "the controllers may not", err: apierrors.NewForbidden(secrets, "creds", nil), patched: true,
 			want: "clusterctl move leaves the Secret team/creds behind, and the API server does not let the controllers label " +
-				"it: label it yourself with clusterctl.cluster.x-k8s.io/move",
+				"the Secret: label it yourself with clusterctl.cluster.x-k8s.io/move",
 		},
 		{reason: "it was deleted meanwhile", err: apierrors.NewNotFound(secrets, "creds"), patched: true},
 	} {

@@ -129,8 +129,8 @@ func (e *clusterEnds) isFor(ctx context.Context, wanted *v1alpha1.ClusterRecord)
 		return false
 	case e.metrics.count() >= limits.ClusterEndRecords:
 		e.metrics.unknown.WithLabelValues("limit").Inc()
-		e.config.Logger.Error("AfterClusterDelete will not be called for a Cluster: the maximum number of Clusters is "+
-			"remembered", "namespace", wanted.Spec.AfterDelete.Namespace, "cluster", wanted.Spec.ClusterName,
+		e.config.Logger.Error("AfterClusterDelete will not be called for a Cluster: the gateway already remembers the "+
+			"maximum number of Clusters", "namespace", wanted.Spec.AfterDelete.Namespace, "cluster", wanted.Spec.ClusterName,
 			"limit", limits.ClusterEndRecords)
 		return false
 	}

@@ -54,7 +54,7 @@ func (b *base) setUpRemediation(mgr manager.Manager) error {
 	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
-		b.config.Logger.Info("there are no HookgateRemediations, whose kinds are not installed",
+		b.config.Logger.Info("there are no HookgateRemediations, because their kinds are not installed",
 			"advice", "to remediate Machines by hooks, install deploy/crd/machines")
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			tick := time.NewTicker(lookForKinds)

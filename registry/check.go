@@ -92,7 +92,7 @@ func isLabel(name string) bool {
 // SameName returns the error of two handlers of one extension whose names, in lower case, are the same path.
 func SameName(first, second string) error {
 	if first == second {
-		return fmt.Errorf("%q is the name of another handler, too", second)
+		return fmt.Errorf("another handler is also named %q", second)
 	}
 	return fmt.Errorf("%q and %q differ only in case: in paths, upper and lower case are the same", first, second)
 }

@@ -160,7 +160,7 @@ func TestSameNames(t *testing.T) {
 		handlers []string
 		want     string
 	}{
-		"Same":      {[]string{"a", "b", "a"}, `handlers[2].name: "a" is the name of another handler, too`},
+		"Same":      {[]string{"a", "b", "a"}, `handlers[2].name: another handler is also named "a"`},
 		"UpperLast": {[]string{"a", "b", "B"}, `handlers[2].name: "b" and "B" differ only in case: in paths, upper and lower case are the same`},
 		"UpperFirst": {
 			[]string{"B", "b"}, `handlers[0].name: "B" must be in lower case: in paths, upper and lower case are the same` + "\n" +
@@ -168,7 +168,7 @@ func TestSameNames(t *testing.T) {
 		},
 		"Thrice": {
 			[]string{"a", "A", "a"}, `handlers[1].name: "a" and "A" differ only in case: in paths, upper and lower case are the same` + "\n" +
-				`ExtensionConfig "x": handlers[2].name: "a" is the name of another handler, too`,
+				`ExtensionConfig "x": handlers[2].name: another handler is also named "a"`,
 		},
 	} {
 		err := New().Apply(registration("x", tc.handlers...))

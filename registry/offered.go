@@ -47,7 +47,7 @@ func (s *Snapshot) setOffered() {
 	for name, entries := range claims {
 		for i, e := range entries {
 			if other := s.otherMeaning(name, entries, i); other != "" {
-				s.collisions[e] = fmt.Sprintf("handler %q is offered as %q, because %q is %s, too", e.Name, e.Label, name, other)
+				s.collisions[e] = fmt.Sprintf("handler %q is offered as %q, because %q is also %s", e.Name, e.Label, name, other)
 			} else {
 				s.byOwnName[name] = e
 			}

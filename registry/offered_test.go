@@ -99,17 +99,17 @@ func TestNamesThatMeanSomethingElseStayQualified(t *testing.T) {
 	}{
 		"OtherExtension": {
 			patching("acme", "p"), patching("other", "p"), asThey(), map[string]string{"p.other": "p--other"},
-			`handler "p.acme" is offered as "p--acme", because "p" is the name of handler "p.other", too`,
+			`handler "p.acme" is offered as "p--acme", because "p" is also the name of handler "p.other"`,
 		},
 		"Label": {
 			patching("acme", "p--other"), patching("other", "p"), Policies{}, map[string]string{"p.other": "p--other"},
-			fmt.Sprintf(`handler "p--other.acme" is offered as %q, because "p--other" is the label of handler "p.other", too`,
+			fmt.Sprintf(`handler "p--other.acme" is offered as %q, because "p--other" is also the label of handler "p.other"`,
 				Label("p--other.acme")),
 		},
 		"HashedLabel": {
 			patching("acme", Label(hidden+".other")), patching("other", hidden), Policies{},
 			map[string]string{hidden + ".other": Label(hidden + ".other")},
-			fmt.Sprintf(`because %q is the label of handler %q, too`, Label(hidden+".other"), hidden+".other"),
+			fmt.Sprintf(`because %q is also the label of handler %q`, Label(hidden+".other"), hidden+".other"),
 		},
 	} {
 		for _, acmeFirst := range []bool{true, false} {
@@ -164,7 +164,7 @@ func TestTheGatewaysOwnNamesAreNotGiven(t *testing.T) {
 	if diff := cmp.Diff(want, offered(r)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	const why = `because "beforeclusterdelete" is the gateway's own handler of BeforeClusterDelete, too`
+	const why = `because "beforeclusterdelete" is also the gateway's own handler of BeforeClusterDelete`
 	if got := r.Snapshot().Collisions("acme"); len(got) != 1 || !strings.Contains(got[0], why) {
 		t.Errorf("Collisions = %q, want %s", got, why)
 	}

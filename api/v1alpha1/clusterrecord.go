@@ -7,16 +7,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterRecord is what Hookgate knows about one Cluster, and could not determine again. Hookgate writes it. It is in
-// the namespace of the Cluster, which owns it: it is deleted with the Cluster, and clusterctl moves it along. A
-// record for AfterClusterDelete outlives the Cluster: it is in the namespace of the gateway, which owns it.
+// ClusterRecord is what Hookgate knows about one Cluster, and could not determine again. Hookgate writes it. The record
+// is in the namespace of the Cluster, and the Cluster owns it: the record is deleted with the Cluster, and clusterctl
+// moves it along. A record for AfterClusterDelete outlives the Cluster: it is in the namespace of the gateway, and this
+// namespace owns it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterrecords,scope=Namespaced,shortName=clrec,categories={hookgate}
 // +kubebuilder:metadata:labels="clusterctl.cluster.x-k8s.io="
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.clusterName",description="The Cluster"
-// +kubebuilder:printcolumn:name="Rule",type="string",JSONPath=".spec.place.rule",description="The HookRule that the Cluster has a place of"
-// +kubebuilder:printcolumn:name="Since",type="date",JSONPath=".spec.place.since",description="When it took the place"
+// +kubebuilder:printcolumn:name="Rule",type="string",JSONPath=".spec.place.rule",description="The HookRule in which the Cluster has a place"
+// +kubebuilder:printcolumn:name="Since",type="date",JSONPath=".spec.place.since",description="When the Cluster took the place"
 // +kubebuilder:printcolumn:name="Admitted by",type="string",JSONPath=".spec.admission.rule",description="The HookRule that has let the Cluster pass"
 // +kubebuilder:printcolumn:name="Job",type="string",JSONPath=".spec.job.hookJob",description="The HookJob that has made Jobs for the Cluster"
 // +kubebuilder:printcolumn:name="Runs",type="string",JSONPath=".metadata.annotations.clusterctl\\.cluster\\.x-k8s\\.io/block-move",description="A Job that has not ended, for which clusterctl move waits"
@@ -36,13 +37,14 @@ type ClusterRecord struct {
 
 // ClusterRecordSpec is what Hookgate knows about one Cluster.
 type ClusterRecordSpec struct {
-	// clusterName is the name of the Cluster. Unless afterDelete says otherwise, it is in the namespace of the record.
+	// clusterName is the name of the Cluster. Unless afterDelete says otherwise, the Cluster is in the namespace of the
+	// record.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// place is a place of a HookRule with concurrency: the Cluster is past its hook.
+	// place is a place of a HookRule with concurrency: the Cluster is past the hook of the rule.
 	// +optional
 	Place *ClusterPlace `json:"place,omitempty"`
 
@@ -60,9 +62,9 @@ type ClusterRecordSpec struct {
 	AfterDelete *ClusterAfterDelete `json:"afterDelete,omitempty"`
 }
 
-// ClusterAfterDelete is what handlers of AfterClusterDelete are told once a Cluster is gone. With a namespace, the
-// record is in the namespace of the gateway. Without one, it is in the namespace of the Cluster, and says only that
-// there is another record: it makes clusterctl wait until the gateway knows that the Cluster may move.
+// ClusterAfterDelete is what handlers of AfterClusterDelete are told once a Cluster is gone. If it has a namespace, the
+// record is in the namespace of the gateway. If it has none, the record is in the namespace of the Cluster, and says
+// only that there is another record. It then makes clusterctl wait until the gateway knows that the Cluster may move.
 type ClusterAfterDelete struct {
 	// uid is the UID of the Cluster.
 	// +kubebuilder:validation:MinLength=1
@@ -85,35 +87,35 @@ type ClusterAfterDelete struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// namespaceLabels are the labels of its namespace: the first 100 by name.
+	// namespaceLabels are the labels of the Cluster's namespace: the first 100 by name.
 	// +kubebuilder:validation:MaxProperties=100
 	// +optional
 	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
 
-	// class is the name of its ClusterClass.
+	// class is the name of the Cluster's ClusterClass.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Class string `json:"class,omitempty"`
 
-	// classNamespace is the namespace of its ClusterClass, if the Cluster names one.
+	// classNamespace is the namespace of the ClusterClass, if the Cluster names a namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClassNamespace string `json:"classNamespace,omitempty"`
 
-	// version is the version of Kubernetes in its topology.
+	// version is the version of Kubernetes in the Cluster's topology.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// mayMove is true while the Cluster is paused, which clusterctl does before it moves a Cluster, or has the
-	// annotation of a move. If the Cluster disappears in that time, and no gateway watches, it counts as moved.
+	// mayMove is true while the Cluster has the annotation of a move, or is paused: clusterctl pauses a Cluster before it
+	// moves it. If the Cluster disappears in that time, and no gateway watches, the Cluster counts as moved.
 	// +optional
 	MayMove *bool `json:"mayMove,omitempty"`
 
-	// goneSince is when the gateway found the Cluster gone. Handlers are called from then on.
+	// goneSince is when the gateway found that the Cluster is gone. Handlers are called from then on.
 	// +optional
 	GoneSince metav1.Time `json:"goneSince,omitzero"`
 }
@@ -139,8 +141,8 @@ type ClusterPlace struct {
 	// +optional
 	TopologyVersion string `json:"topologyVersion,omitempty"`
 
-	// since is when the Cluster took the place. Without it, a gateway is about to give the place out, if no other has been
-	// faster.
+	// since is when the Cluster took the place. If it is not set, a gateway is about to give the Cluster the place, unless
+	// another gateway has been faster.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 }
@@ -153,8 +155,8 @@ type ClusterAdmission struct {
 	// +required
 	Rule string `json:"rule,omitempty"`
 
-	// since is when the rule has let the Cluster pass. Without it, a gateway is about to do so, if no other has been
-	// faster.
+	// since is when the rule let the Cluster pass. If it is not set, a gateway is about to let the Cluster pass, unless
+	// another gateway has been faster.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 }
@@ -167,8 +169,8 @@ type ClusterJobs struct {
 	// +required
 	HookJob string `json:"hookJob,omitempty"`
 
-	// succeeded are the newest Jobs that have succeeded, by digests of once in which names stand for the UIDs that a move
-	// changes.
+	// succeeded are the newest Jobs that have succeeded. Each entry is a digest of the value of once, with names in place
+	// of the UIDs that a move changes.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16

@@ -28,7 +28,7 @@ type ExtensionPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// metadata is the metadata of the object. Of several policies for the same target, the oldest one is in effect. If
-	// they are of the same age, the one whose name sorts first is.
+	// they are of the same age, the one whose name sorts first is in effect.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
@@ -57,22 +57,23 @@ type ExtensionPolicySpec struct {
 	// +required
 	TargetRef TargetReference `json:"targetRef,omitzero"`
 
-	// protocol is the protocol of the extension. REST, the default, is the JSON over HTTPS of Cluster API. GRPC means
-	// the services of the contract, with TLS, at the same address. It applies to the whole extension, so a policy for
+	// protocol is the protocol of the extension. REST, the default, is the JSON over HTTPS of Cluster API. GRPC means the
+	// services of the contract, with TLS, at the same address. This field applies to the whole extension, so a policy for
 	// one handler cannot set it.
 	// +optional
 	Protocol Protocol `json:"protocol,omitempty"`
 
-	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, that the handlers
-	// understand in requests. Objects of the other version are converted for them, and their answers are converted
-	// back. It overrides the version that a gRPC extension states. If neither is set, objects are not converted.
+	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, that the handlers understand
+	// in requests. Objects of the other version are converted for the handlers, and the answers of the handlers are
+	// converted back. This field overrides the version that a gRPC extension states. If there is neither, objects are not
+	// converted.
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
-	// clusterAPIRelease is the minor release of Cluster API whose requests the handlers understand, such as v1.12.
-	// What later releases have added is removed from requests, and the patches in answers are applied to the complete
-	// objects. Cluster API objects have the version that the release sent for the hook, unless clusterAPIVersion
-	// names another. Nothing is added for a release that is newer than the caller.
+	// clusterAPIRelease is the minor release of Cluster API whose requests the handlers understand, such as v1.12. What
+	// later releases have added is removed from requests, and the patches in answers are applied to the complete objects.
+	// Cluster API objects have the version that the release sent for the hook, unless clusterAPIVersion names another
+	// version. Nothing is added for a release that is newer than the caller.
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,2}$`
 	// +kubebuilder:validation:MaxLength=5
 	// +optional
@@ -90,16 +91,16 @@ type ExtensionPolicySpec struct {
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// order is the position of the handlers in a sequence, for hooks that several handlers answer. Handlers with an
-	// order are called one after the other, lowest order first; handlers with the same order, by name. Handlers
-	// without an order are then called at the same time. An error or a Failure ends the sequence, and later handlers
-	// are not called. A handler that only holds the caller (retryAfterSeconds) does not end it.
+	// order is the position of the handlers in a sequence, for hooks that several handlers answer. Handlers with an order
+	// are called one after the other, lowest order first, and sorted by name if their order is the same. After them, all
+	// handlers without an order are called at the same time. An error or a Failure ends the sequence, and later handlers
+	// are not called. A handler that only holds the caller (retryAfterSeconds) does not end the sequence.
 	// +optional
 	Order *int32 `json:"order,omitempty"`
 
-	// objectSelector restricts calls to requests about objects with matching labels: the Cluster, Machine or MachineSet
-	// of the request. For GeneratePatches and ValidateTopology these are the labels of the Cluster. Requests about no
-	// object, those of DiscoverVariables, always match.
+	// objectSelector restricts calls to requests about objects with matching labels: the Cluster, Machine or MachineSet of
+	// the request. For GeneratePatches and ValidateTopology, the labels of the Cluster count. Requests of
+	// DiscoverVariables are about no object, and always match.
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
@@ -112,25 +113,26 @@ type ExtensionPolicySpec struct {
 	// +optional
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
 
-	// limits bounds the calls to the extension that are in flight or wait. It applies to the whole extension, so a
+	// limits bounds the calls to the extension that are in flight or wait. This field applies to the whole extension, so a
 	// policy for one handler cannot set it.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// circuit decides when calls to a failing handler or extension stop, and how soon it is tried again. It
+	// circuit decides when calls to a failing handler or extension stop, and how soon it is tried again. This field
 	// applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	Circuit *Circuit `json:"circuit,omitempty"`
 
-	// cache keeps answers to GeneratePatches, ValidateTopology and DiscoverVariables, which are deterministic by their
-	// contract, and answers equal requests with them. Without it, nothing is kept. It applies to the whole extension, so
-	// a policy for one handler cannot set it.
+	// cache keeps answers to GeneratePatches, ValidateTopology and DiscoverVariables, and answers equal requests with the
+	// kept answers. By contract, these hooks are deterministic. Without cache, no answers are kept. This field applies to
+	// the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	Cache *Cache `json:"cache,omitempty"`
 
-	// hooks are the names of the only hooks whose handlers the extension may register, such as BeforeClusterDelete.
-	// Handlers of other hooks wait: they are neither called nor offered to callers. Without it, the extension may
-	// register handlers of all hooks. It applies to the whole extension, so a policy for one handler cannot set it.
+	// hooks are the names of hooks, such as BeforeClusterDelete. The extension may register only handlers of these hooks.
+	// Handlers of other hooks wait: they are neither called nor offered to callers. Without hooks, the extension may
+	// register handlers of all hooks. This field applies to the whole extension, so a policy for one handler cannot set
+	// it.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -139,25 +141,25 @@ type ExtensionPolicySpec struct {
 	// +optional
 	Hooks []string `json:"hooks,omitempty"`
 
-	// onUndiscovered decides the result of calls that go to all handlers of a hook while the handlers of the
-	// extension are not known: Fail fails them, Ignore answers without the extension. The default is Fail for an
-	// extension that was discovered before and, if the gateway reads a directory and records no state, for an
-	// extension that it finds when it starts. Otherwise, it is Ignore. It applies to the whole extension, so a policy
-	// for one handler cannot set it.
+	// onUndiscovered decides the result of calls that go to all handlers of a hook while the handlers of the extension are
+	// not known: Fail fails them, Ignore answers without the extension. The default is Fail for an extension that was
+	// discovered before and, if the gateway reads a directory and records no state, for an extension that it finds when it
+	// starts. Otherwise, it is Ignore. This field applies to the whole extension, so a policy for one handler cannot set
+	// it.
 	// +optional
 	OnUndiscovered FailurePolicy `json:"onUndiscovered,omitempty"`
 
 	// offerAs says under which names the gateway offers the handlers of hooks that are called by name, such as
 	// GeneratePatches. Qualified, the default, adds the name of the ExtensionConfig: <handler>--<ExtensionConfig>.
-	// Original leaves the names as the extension has them; a name that means something else, too, stays qualified, and
-	// the condition Accepted says so. It applies to the whole extension, so a policy for one handler cannot set it.
+	// Original leaves the names as the extension has them; a name that also means something else stays qualified, and the
+	// condition Accepted says so. This field applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	OfferAs OfferAs `json:"offerAs,omitempty"`
 
-	// messages says what becomes of the messages of answers, which callers put into conditions. Verbatim, the
-	// default, passes them on. Steady puts placeholders, such as <time>, in the place of times, durations,
-	// identifiers, counters of calls and ports of clients, so that a message changes only if its meaning does.
-	// Progress, such as 3 of 10, stays.
+	// messages says what becomes of the messages of answers, which callers put into conditions. Verbatim, the default,
+	// passes them on. Steady replaces times, durations, identifiers, counters of calls and ports of clients with
+	// placeholders, such as <time>, so that a message changes only if its meaning changes. Progress, such as 3 of 10,
+	// stays.
 	// +optional
 	Messages Messages `json:"messages,omitempty"`
 
@@ -172,10 +174,10 @@ type ExtensionPolicySpec struct {
 	LiftedHolds []LiftedHold `json:"liftedHolds,omitempty"`
 }
 
-// LiftedHold is a hold that is lifted: that of one Cluster by one handler at one hook.
+// LiftedHold is a hold that is lifted: one handler holds one Cluster at one hook.
 type LiftedHold struct {
-	// handler is the name of the handler that holds, as handler.extension, such as before-delete.acme. It is one of
-	// targetRef.
+	// handler is the name of the handler that holds, as handler.extension, such as before-delete.acme. targetRef must
+	// select this handler.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=127
 	// +required
@@ -199,15 +201,15 @@ type LiftedHold struct {
 	// +required
 	UID string `json:"uid,omitempty"`
 
-	// version is the version of Kubernetes that the upgrade is to, as the hook has it in toKubernetesVersion or
-	// kubernetesVersion, such as v1.35.0. For hooks that have neither, version must be absent.
+	// version is the Kubernetes version of the upgrade, such as v1.35.0: the value of toKubernetesVersion or
+	// kubernetesVersion in the request. For hooks that have neither field, version must be absent.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Version string `json:"version,omitempty"`
 }
 
-// Limits bounds the calls to an extension. Each replica of the gateway counts its own.
+// Limits bounds the calls to an extension. Each replica of the gateway counts its own calls.
 //
 // +kubebuilder:validation:MinProperties=1
 type Limits struct {
@@ -226,8 +228,8 @@ type Limits struct {
 	MaxWaiting *int32 `json:"maxWaiting,omitempty"`
 }
 
-// Cache configures which answers of an extension are kept. Each replica of the gateway keeps its own, in a small part
-// of its memory; those that were used least recently make room for others.
+// Cache configures which answers of an extension are kept. Each replica of the gateway keeps its own answers, in a
+// small part of its memory. The answers that were used least recently make room for new ones.
 type Cache struct {
 	// ttlSeconds is how long an answer is kept. After an extension is replaced by another version at the same URL,
 	// answers of the old version may be used for that time.
@@ -237,15 +239,15 @@ type Cache struct {
 	TTLSeconds int32 `json:"ttlSeconds,omitempty"`
 }
 
-// Circuit configures the circuits of an extension: one for each handler, which errors of the handler open, and one
-// for the server, which opens if the server is gone. While a circuit is open, calls fail at once, like calls to an
+// Circuit configures the circuits of an extension: one for each handler, which opens after errors of the handler, and
+// one for the server, which opens if the server is gone. While a circuit is open, calls fail at once, like calls to an
 // extension that cannot be reached, except for one call at a time that probes whether calls succeed again. A Failure
-// that a handler answers never opens one. Each replica of the gateway has its own.
+// that a handler answers never opens a circuit. Each replica of the gateway has its own circuits.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.minOpenSeconds) || !has(self.maxOpenSeconds) || self.minOpenSeconds <= self.maxOpenSeconds",message="maxOpenSeconds must not be less than minOpenSeconds"
 type Circuit struct {
-	// mode is Enabled, the default, or Disabled, with which the extension is always called.
+	// mode is Enabled, the default, or Disabled. With Disabled, the extension is always called.
 	// +optional
 	Mode CircuitMode `json:"mode,omitempty"`
 
@@ -296,9 +298,9 @@ type TargetReference struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// handler is the name of one handler as the extension's discovery returns it, without the name of the
-	// ExtensionConfig. If it is empty, the policy applies to all handlers of the ExtensionConfig. If a handler has a
-	// policy of its own, such a policy supplies the fields that its own policy omits.
+	// handler is the name of one handler as the extension's discovery returns it, without the name of the ExtensionConfig.
+	// If it is empty, the policy applies to all handlers of the ExtensionConfig. If a handler also has a policy of its
+	// own, the policy for all handlers supplies the fields that the handler's own policy omits.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"
@@ -370,9 +372,9 @@ type MatchCondition struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// expression is a CEL expression (https://cel.dev) that is true for the requests that the handler is called for.
-	// Its variable request is the JSON of the request, as in request.cluster.metadata.name. Test for optional members
-	// with has(…) first: if an expression fails, the call could not be completed, and failurePolicy decides.
+	// expression is a CEL expression (https://cel.dev) that is true for the requests that the handler is called for. Its
+	// variable request is the JSON of the request, as in request.cluster.metadata.name. Test for optional members with
+	// has(…) first: if an expression fails, the call counts as not completed, and failurePolicy decides its result.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
@@ -402,7 +404,7 @@ const (
 	// a handler that does not exist yet. A policy takes effect as soon as its target appears.
 	TargetNotFoundReason = "TargetNotFound"
 	// NameCollisionReason means that the policy is in effect, except that handlers are not offered under their own names,
-	// because these mean something else, too.
+	// because these names also mean something else.
 	NameCollisionReason = "NameCollision"
 	// ConflictedReason means that another policy is in effect for the target.
 	ConflictedReason = "Conflicted"

@@ -48,7 +48,7 @@ type NewClusters string
 
 // The versions for new Clusters.
 const (
-	// NewClustersStable is the stable one.
+	// NewClustersStable is the stable version.
 	NewClustersStable NewClusters = "Stable"
 	// NewClustersCandidate is the candidate.
 	NewClustersCandidate NewClusters = "Candidate"
@@ -61,9 +61,9 @@ type OnDifference string
 
 // What happens to a Cluster for which the versions answer differently.
 const (
-	// OnDifferenceHold lets it stay until it is approved.
+	// OnDifferenceHold lets the Cluster stay until it is approved.
 	OnDifferenceHold OnDifference = "Hold"
-	// OnDifferenceMove lets it move.
+	// OnDifferenceMove lets the Cluster move.
 	OnDifferenceMove OnDifference = "Move"
 )
 
@@ -85,7 +85,7 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	Candidate string `json:"candidate,omitempty"`
 
-	// candidateFor says which Clusters may move. Without it, only those that are approved do.
+	// candidateFor says which Clusters may move. Without it, only approved Clusters may move.
 	// +optional
 	CandidateFor *RolloutClusters `json:"candidateFor,omitempty"`
 
@@ -93,14 +93,14 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	NewClusters NewClusters `json:"newClusters,omitempty"`
 
-	// compare calls the candidate, too, for Clusters that may not move. Its answers are not used: they show for which
-	// Clusters the versions differ. Clusters that may move are always compared first.
+	// compare also calls the candidate for Clusters that may not move. These answers of the candidate are not used: they
+	// show for which Clusters the versions differ. For Clusters that may move, the versions are always compared first.
 	// +optional
 	Compare bool `json:"compare,omitempty"`
 
-	// notCompared are the names of handlers, without the name of an ExtensionConfig, whose answers are not compared,
-	// such as a handler that writes Secrets: the candidate is not called in addition to stable. A Cluster whose calls
-	// reach such a handler moves only when it is approved, even with onDifference: Move.
+	// notCompared are the names, without the name of an ExtensionConfig, of handlers whose answers are not compared, such
+	// as a handler that writes Secrets. For these handlers, the candidate is not called in addition to stable. A Cluster
+	// whose calls reach such a handler moves only when it is approved, even with onDifference: Move.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -109,14 +109,14 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	NotCompared []string `json:"notCompared,omitempty"`
 
-	// onDifference says what happens to a Cluster that may move and for which the versions answer differently: with Hold,
-	// the default, it moves when it is approved. Move lets it move.
+	// onDifference says what happens to a Cluster that may move and for which the versions answer differently. With Hold,
+	// the default, the Cluster moves when it is approved. With Move, it moves without approval.
 	// +optional
 	OnDifference OnDifference `json:"onDifference,omitempty"`
 
 	// approved are Clusters, as namespace/name, that may move although the versions answer differently for them. The
 	// annotation hookgate.dev/approve-rollout of a Cluster, with the name of the candidate, does the same. "*" approves
-	// all, and "/" calls about no Cluster, such as those of DiscoverVariables.
+	// all Clusters. "/" approves calls about no Cluster, such as those of DiscoverVariables.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
@@ -128,7 +128,7 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	Abort *RolloutAbort `json:"abort,omitempty"`
 
-	// paused keeps Clusters from moving. Those that have moved stay.
+	// paused keeps Clusters from moving. Clusters that have moved stay with the candidate.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
@@ -136,23 +136,24 @@ type ExtensionRolloutSpec struct {
 // ApproveRolloutAnnotation is the annotation of a Cluster that approves its move to the ExtensionConfig that it names.
 const ApproveRolloutAnnotation = "hookgate.dev/approve-rollout"
 
-// RolloutClusters says which Clusters may move: those that match all fields.
+// RolloutClusters says which Clusters may move: the Clusters that match all fields.
 type RolloutClusters struct {
-	// percent is how many of the Clusters may move, chosen by a hash of their namespaces and names. The default is 100.
+	// percent is the percentage of Clusters that may move. A hash of their namespaces and names chooses them. The default
+	// is 100.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Percent *int32 `json:"percent,omitempty"`
 
-	// clusterSelector selects Clusters by their labels. The default is all.
+	// clusterSelector selects Clusters by their labels. The default is all Clusters.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
 // RolloutAbort says when no more Clusters move.
 type RolloutAbort struct {
-	// errorPercent is how many of the last 100 calls of the candidate, comparisons included, may fail. If more do, no
-	// Cluster moves until the ExtensionRollout is resumed.
+	// errorPercent is how many of the last 100 calls to the candidate, comparisons included, may fail. If more calls fail,
+	// no Cluster moves until the ExtensionRollout is resumed.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +required
@@ -164,7 +165,7 @@ type RolloutAbort struct {
 const MemberMissingReason = "MemberMissing"
 
 // AbortedReason is the reason of the condition Ready of an ExtensionRollout, which is true, if no more Clusters move
-// because too many calls of the candidate have failed.
+// because too many calls to the candidate have failed.
 const AbortedReason = "Aborted"
 
 // RecordsMissingReason is the reason of the condition Ready of an ExtensionRollout if its records have not been read.

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ExtensionRolloutRecord is what an ExtensionRollout knows about one Cluster. Hookgate writes it. While it says that a
-// Cluster has moved, the candidate answers for it, whatever else changes: deleting it moves the Cluster back. It
-// is in the namespace of the Cluster, which owns it, so that clusterctl moves it along; one about no Cluster is in the
-// namespace of the gateway.
+// ExtensionRolloutRecord is what an ExtensionRollout knows about one Cluster. Hookgate writes it. While the record says
+// that a Cluster has moved, the candidate answers for the Cluster, whatever else changes. Deleting the record moves the
+// Cluster back. The record is in the namespace of the Cluster, and the Cluster owns it, so that clusterctl moves it
+// along. A record about no Cluster is in the namespace of the gateway.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=extensionrolloutrecords,scope=Namespaced,shortName=extrollrec,categories={hookgate}
@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.cluster.name",description="The name of the Cluster"
 // +kubebuilder:printcolumn:name="Candidate",type="string",JSONPath=".spec.candidate",description="The ExtensionConfig that was compared, or to which the Cluster has moved"
 // +kubebuilder:printcolumn:name="State",type="string",JSONPath=".spec.state",description="What is known of the Cluster"
-// +kubebuilder:printcolumn:name="Since",type="date",JSONPath=".spec.since",description="Since when it is so"
+// +kubebuilder:printcolumn:name="Since",type="date",JSONPath=".spec.since",description="Since when the Cluster has this state"
 type ExtensionRolloutRecord struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -42,11 +42,12 @@ type RolloutState string
 const (
 	// RolloutStateEqual means that both versions have answered alike.
 	RolloutStateEqual RolloutState = "Equal"
-	// RolloutStateDifferent means that they have not, or that their answers prove nothing, such as two Failures.
+	// RolloutStateDifferent means that the versions have answered differently, or that their answers, such as two
+	// Failures, prove nothing.
 	RolloutStateDifferent RolloutState = "Different"
 	// RolloutStateMoved means that the candidate answers for the Cluster.
 	RolloutStateMoved RolloutState = "Moved"
-	// RolloutStateAborted is of a record without a Cluster, and means that no more Clusters move.
+	// RolloutStateAborted is the state of a record without a Cluster, and means that no more Clusters move.
 	RolloutStateAborted RolloutState = "Aborted"
 )
 
@@ -58,7 +59,7 @@ type ExtensionRolloutRecordSpec struct {
 	// +required
 	Rollout string `json:"rollout,omitempty"`
 
-	// cluster is the Cluster. It is absent for what is about none, such as variables.
+	// cluster is the Cluster. It is absent in a record about no Cluster, such as one about variables.
 	// +optional
 	Cluster *RolloutCluster `json:"cluster,omitempty"`
 
@@ -76,7 +77,7 @@ type ExtensionRolloutRecordSpec struct {
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 
-	// message says why the state is so.
+	// message says why the record has this state.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
@@ -117,7 +118,7 @@ type RolloutDifference struct {
 	// +required
 	Handler string `json:"handler,omitempty"`
 
-	// question is the hook and a digest of the settings and the objects that it was called with. Old records lack it.
+	// question is the hook, and a digest of the settings and the objects of the call. Old records lack it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

@@ -44,16 +44,17 @@ type HandlerChain struct {
 // +kubebuilder:validation:XValidation:rule="!(self.hook in ['CanUpdateMachine', 'CanUpdateMachineSet', 'UpdateMachine']) || !self.steps.exists(s, has(s.optional) && s.optional)",message="a step of an in-place hook cannot be optional: Machines would be updated, or replaced, without it"
 // +kubebuilder:validation:XValidation:rule="!(self.hook in ['AfterClusterDelete', 'AfterControlPlaneInitialized', 'AfterMachineProvisioned', 'CanUpdateMachine', 'CanUpdateMachineSet', 'DiscoverVariables', 'GeneratePatches', 'GenerateUpgradePlan', 'UpdateMachine', 'ValidateTopology']) || !self.steps.exists(s, has(s.onHold))",message="onHold is for steps of lifecycle hooks that can hold; a chain of UpdateMachine always stops at a step that is not done"
 type HandlerChainSpec struct {
-	// hook is the name of the hook that the chain answers, such as GeneratePatches. All steps are handlers of it.
+	// hook is the name of the hook that the chain answers, such as GeneratePatches. All steps are handlers of this hook.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Hook string `json:"hook,omitempty"`
 
 	// steps are the handlers that are called. For GeneratePatches, CanUpdateMachine, CanUpdateMachineSet, UpdateMachine,
-	// GenerateUpgradePlan and lifecycle hooks they are called in this order; each step of the first three sees what those
-	// before it have patched. A step that holds ends the call with onHold: Stop, or by itself for UpdateMachine. Those of
-	// ValidateTopology and DiscoverVariables are called at the same time.
+	// GenerateUpgradePlan and lifecycle hooks, they are called in this order. For the first three of these hooks, each
+	// step sees the objects as the steps before it have patched them. A step that holds ends the call if it has onHold:
+	// Stop, and always ends the call for UpdateMachine. For ValidateTopology and DiscoverVariables, all steps are called
+	// at the same time.
 	// +listType=map
 	// +listMapKey=handler
 	// +kubebuilder:validation:MinItems=1
@@ -61,17 +62,18 @@ type HandlerChainSpec struct {
 	// +required
 	Steps []HandlerChainStep `json:"steps,omitempty"`
 
-	// onPartialCoverage decides the answer to CanUpdateMachine and CanUpdateMachineSet if the steps do not cover all that
-	// differs between the current and the desired objects. Replace, the default, is what Cluster API does with such an
-	// answer: it replaces the Machines. Block answers Failure with what is not covered, so that Cluster API waits.
+	// onPartialCoverage decides the answer to CanUpdateMachine and CanUpdateMachineSet if the steps do not cover every
+	// difference between the current and the desired objects. With Replace, the default, Cluster API gets such an answer,
+	// and replaces the Machines. With Block, the answer is a Failure that names the differences that are not covered, so
+	// that Cluster API waits.
 	// +optional
 	OnPartialCoverage OnPartialCoverage `json:"onPartialCoverage,omitempty"`
 }
 
-// HandlerChainStep is one handler of a chain. Its ExtensionPolicy applies as if it were called alone: a step whose
-// objectSelector or matchConditions do not match is skipped. In chains of CanUpdateMachine, CanUpdateMachineSet and
-// UpdateMachine, objectSelector matches the labels of the Cluster, so that a Machine and its MachineSet choose the
-// same steps; matchConditions read the request, whose objects differ from hook to hook.
+// HandlerChainStep is one handler of a chain. The ExtensionPolicy of the handler applies as if the handler were called
+// alone: a step whose objectSelector or matchConditions do not match is skipped. In chains of CanUpdateMachine,
+// CanUpdateMachineSet and UpdateMachine, objectSelector matches the labels of the Cluster, so that a Machine and its
+// MachineSet choose the same steps; matchConditions read the request, whose objects differ from hook to hook.
 type HandlerChainStep struct {
 	// handler is the registered name of the handler: <handler>.<ExtensionConfig>.
 	// +kubebuilder:validation:MinLength=3
@@ -80,14 +82,14 @@ type HandlerChainStep struct {
 	// +required
 	Handler string `json:"handler,omitempty"`
 
-	// settings are added to the requests of the step, over those of its ExtensionConfig.
+	// settings are added to the requests of the step. They take precedence over the settings of the ExtensionConfig.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Settings map[string]string `json:"settings,omitempty"`
 
-	// optional says that the step is skipped while its handler is not registered. The chain still waits for a handler
-	// that is registered but not known yet, because its extension was not discovered. It cannot be set for in-place
+	// optional says that the step is skipped while its handler is not registered. The chain still waits for a handler that
+	// is registered but not known yet, because its extension was not discovered. optional cannot be set for in-place
 	// hooks.
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
@@ -106,9 +108,9 @@ type HandlerChainStep struct {
 	// +optional
 	Allow []string `json:"allow,omitempty"`
 
-	// onHold decides whether the steps after this one are called while it holds the caller, with retryAfterSeconds in a
-	// Success. Continue, the default, calls them. Stop does not, until the step lets the caller go on, or its hold is
-	// lifted. It is for lifecycle hooks whose callers wait, such as BeforeClusterUpgrade.
+	// onHold decides whether the later steps are called while this step holds the caller, with retryAfterSeconds in a
+	// Success. With Continue, the default, they are called. With Stop, they are not called until this step lets the caller
+	// go on, or its hold is lifted. onHold is for lifecycle hooks whose callers wait, such as BeforeClusterUpgrade.
 	// +optional
 	OnHold OnHold `json:"onHold,omitempty"`
 }
@@ -155,8 +157,8 @@ const (
 	// StepMissingReason means that a step cannot be called: its handler is not registered, not known yet, or of another
 	// hook. Calls of the chain fail.
 	StepMissingReason = "StepMissing"
-	// SeveralOfferedReason means that the chain can be called, but that the gateway offers more than one handler of a hook
-	// for which Cluster API takes one in all.
+	// SeveralOfferedReason means that the chain can be called, but that the gateway offers several handlers of a hook for
+	// which Cluster API allows one handler in all.
 	SeveralOfferedReason = "SeveralOffered"
 )
 

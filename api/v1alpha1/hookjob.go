@@ -47,7 +47,7 @@ type WorkloadCluster string
 
 // The ways to reach the workload cluster.
 const (
-	// WorkloadClusterNone is none.
+	// WorkloadClusterNone means that the Job does not reach the workload cluster.
 	WorkloadClusterNone WorkloadCluster = "None"
 	// WorkloadClusterKubeconfig mounts a copy of the Cluster's kubeconfig.
 	WorkloadClusterKubeconfig WorkloadCluster = "Kubeconfig"
@@ -60,7 +60,7 @@ type OnJobFailure string
 
 // What a Job that has failed means.
 const (
-	// OnJobFailureHold makes the caller wait until the Job is deleted; the next call makes it again.
+	// OnJobFailureHold makes the caller wait until the Job is deleted; the next call makes a new Job.
 	OnJobFailureHold OnJobFailure = "Hold"
 	// OnJobFailureFail makes the call fail.
 	OnJobFailureFail OnJobFailure = "Fail"
@@ -68,8 +68,8 @@ const (
 
 // HookJobSpec says when a Job runs, and which Job.
 type HookJobSpec struct {
-	// hook is the name of a lifecycle hook, such as BeforeClusterUpgrade or BeforeMachineTerminate, or
-	// UpdateMachine or RemediateMachine.
+	// hook is the name of the hook: UpdateMachine, RemediateMachine, or a lifecycle hook, such as BeforeClusterUpgrade or
+	// BeforeMachineTerminate.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -86,7 +86,7 @@ type HookJobSpec struct {
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
 	// matchConditions restricts the HookJob to requests for which all conditions are true. They are evaluated after
-	// namespaceSelector and objectSelector. If one fails, the call of the HookJob fails.
+	// namespaceSelector and objectSelector. If the evaluation of a condition fails, the call of the HookJob fails.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -95,14 +95,14 @@ type HookJobSpec struct {
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
 
 	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, in which the container and
-	// the expressions see the objects of requests. Without it, they see them as the caller sent them.
+	// the expressions see the objects of requests. Without it, these objects are as the caller sent them.
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
 	// once is an expression in CEL (https://cel.dev) whose value is a text: one Job runs for each value. Its variable is
 	// request, the JSON of the request. The default is the UID of the Cluster, with the version of Kubernetes that the
-	// request is about, if it has one; for UpdateMachine, it is the UID of the Machine, with the desired
-	// state, and for the other hooks of Machines its UID, with the remediation and the attempt.
+	// request is about, if it has one. For UpdateMachine, the default is the UID of the Machine, with the desired state.
+	// For the other hooks of Machines, it is the UID of the Machine, with the remediation and the attempt.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -113,27 +113,27 @@ type HookJobSpec struct {
 	// +optional
 	WorkloadCluster WorkloadCluster `json:"workloadCluster,omitempty"`
 
-	// namespace is the namespace of the Jobs, one of those that the gateway was started with, or Cluster, which is the
-	// namespace of the Cluster. The default is the first that the gateway was started with.
+	// namespace is the namespace of the Jobs. It is one of the namespaces that the gateway was started with, or Cluster,
+	// which means the namespace of the Cluster. The default is the first namespace that the gateway was started with.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// retryAfterSeconds is how soon the caller should call again while the Job runs. The default is 30. It is for hooks
-	// that wait.
+	// retryAfterSeconds is how soon the caller should call again while the Job runs. The default is 30. The field is for
+	// hooks whose callers wait.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
 	RetryAfterSeconds *int32 `json:"retryAfterSeconds,omitempty"`
 
-	// deadline is how long the Job may take, with all its attempts, such as 1h. After that, it has failed. The default is
-	// 1h, and at most it is 168h.
+	// deadline is how long the Job may take, with all its attempts, such as 1h. After that time, the Job has failed. The
+	// default is 1h, and the maximum is 168h.
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// onFailure says what a Job that has failed means: Hold makes the caller wait until the Job is deleted, and the
-	// next call makes it again; Fail makes the call fail. The default is Hold. It is for hooks that wait.
+	// onFailure says what a Job that has failed means. Hold, the default, makes the caller wait until the Job is deleted;
+	// the next call makes a new Job. Fail makes the call fail. The field is for hooks whose callers wait.
 	// +optional
 	OnFailure OnJobFailure `json:"onFailure,omitempty"`
 

@@ -46,10 +46,10 @@ const (
 	HookRuleAudit   HookRuleAction = "Audit"
 )
 
-// HookRuleSpec is the desired rule. What it may have depends on the hook: hold, fail, windows and concurrency are for
-// lifecycle hooks, allow for CanUpdateMachine and CanUpdateMachineSet, patches for GeneratePatches, variables for
-// DiscoverVariables and validations for ValidateTopology.
-// +kubebuilder:validation:XValidation:rule="self.hook == oldSelf.hook || !has(self.concurrency) || !has(oldSelf.concurrency)",message="hook of a rule with concurrency cannot change: the Clusters that have places are past the other one"
+// HookRuleSpec is the desired rule. The hook decides which fields the rule may have: hold, fail, windows and
+// concurrency are for lifecycle hooks, allow for CanUpdateMachine and CanUpdateMachineSet, patches for GeneratePatches,
+// variables for DiscoverVariables and validations for ValidateTopology.
+// +kubebuilder:validation:XValidation:rule="self.hook == oldSelf.hook || !has(self.concurrency) || !has(oldSelf.concurrency)",message="hook of a rule with concurrency cannot change: Clusters that have places are past the previous hook"
 type HookRuleSpec struct {
 	// hook is the name of the hook that the rule answers, such as BeforeClusterUpgrade.
 	// +kubebuilder:validation:MinLength=1
@@ -68,14 +68,14 @@ type HookRuleSpec struct {
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// objectSelector restricts the rule to requests about objects with matching labels: the Cluster, Machine or
-	// MachineSet of the request. For GeneratePatches and ValidateTopology these are the labels of the Cluster. Requests
-	// about no object, those of DiscoverVariables, always match.
+	// objectSelector restricts the rule to requests about objects with matching labels: the Cluster, Machine or MachineSet
+	// of the request. For GeneratePatches and ValidateTopology, the labels of the Cluster count. Requests of
+	// DiscoverVariables are about no object, and always match.
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
 	// matchConditions restricts the rule to requests for which all conditions are true. They are evaluated after
-	// namespaceSelector and objectSelector. If one fails, the call of the rule fails.
+	// namespaceSelector and objectSelector. If the evaluation of a condition fails, the call of the rule fails.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -83,16 +83,16 @@ type HookRuleSpec struct {
 	// +optional
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
 
-	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, in which expressions see
-	// the objects of requests. Objects of the other version are converted for the rule. Without it, expressions see
-	// them as the caller sent them.
+	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, in which expressions see the
+	// objects of requests. Objects of the other version are converted for the rule. Without it, the objects are as the
+	// caller sent them.
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
-	// params are what expressions read besides the request, as params.<name>. The gateway watches the objects that
-	// its rules name, so that no call waits for the API server; its copies may be a moment old. It needs the right to
-	// list and watch these objects: "hookgate rule rbac" prints the manifests. Until the gateway knows the objects,
-	// calls of the rule fail with NotReady. Rules in a directory cannot have params.
+	// params are objects that expressions read besides the request, as params.<name>. The gateway watches these objects,
+	// so that no call waits for the API server; the gateway's copies may be a moment old. The gateway needs the right to
+	// list and watch these objects: "hookgate rule rbac" prints the manifests. Until the gateway knows the objects, calls
+	// of the rule fail with NotReady. Rules in a directory cannot have params.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -100,34 +100,34 @@ type HookRuleSpec struct {
 	// +optional
 	Params []HookRuleParam `json:"params,omitempty"`
 
-	// concurrency bounds the number of Clusters that are past a blocking lifecycle hook at the same time. A Cluster
-	// takes a place when nothing else in the rule holds it or fails, whatever other handlers say. It keeps the place
-	// until the hook that follows is called: AfterControlPlaneInitialized for BeforeClusterCreate; the After… hook of
-	// the same name for BeforeClusterUpgrade, BeforeControlPlaneUpgrade and BeforeWorkersUpgrade. The place is free
-	// earlier if the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory
-	// cannot have it.
+	// concurrency bounds the number of Clusters that are past a blocking lifecycle hook at the same time. A Cluster takes
+	// a place when nothing else in the rule holds the Cluster or fails, whatever other handlers say. It keeps the place
+	// until the hook that follows is called: AfterControlPlaneInitialized for BeforeClusterCreate; the After… hook of the
+	// same name for BeforeClusterUpgrade, BeforeControlPlaneUpgrade and BeforeWorkersUpgrade. The place is free earlier if
+	// the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory cannot have
+	// concurrency.
 	// +optional
 	Concurrency *HookRuleConcurrency `json:"concurrency,omitempty"`
 
-	// hold makes a blocking lifecycle hook wait: the answer is Success with retryAfterSeconds while one of them applies.
-	// The message is that of the first.
+	// hold makes a blocking lifecycle hook wait: the answer is Success with retryAfterSeconds while one of the entries
+	// applies. The message is that of the first entry that applies.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Hold []HookRuleHold `json:"hold,omitempty"`
 
-	// fail makes a lifecycle hook fail: the answer is Failure while one of them applies, whatever hold says. The message
-	// is that of the first.
+	// fail makes a lifecycle hook fail: the answer is Failure while one of the entries applies, whatever hold says. The
+	// message is that of the first entry that applies.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Fail []HookRuleFailure `json:"fail,omitempty"`
 
-	// allow lists what may change in place. It is for CanUpdateMachine and CanUpdateMachineSet, whose paths differ,
-	// so each of the two needs a rule. The answer has patches that change these paths of the current objects to the
-	// values of the desired objects, and nothing else. The extension that answers UpdateMachine makes the change.
+	// allow lists what may change in place. It is for CanUpdateMachine and CanUpdateMachineSet, whose paths differ, so
+	// each of the two hooks needs its own rule. The answer has patches that change these paths of the current objects to
+	// the values of the desired objects, and nothing else. The extension that answers UpdateMachine makes the change.
 	// +listType=map
 	// +listMapKey=path
 	// +kubebuilder:validation:MinItems=1
@@ -135,16 +135,16 @@ type HookRuleSpec struct {
 	// +optional
 	Allow []HookRuleAllow `json:"allow,omitempty"`
 
-	// windows makes a blocking lifecycle hook wait while none of them is open, whatever hold says. The message says when
-	// the next one opens. What fail says comes first.
+	// windows makes a blocking lifecycle hook wait while no window is open, whatever hold says. The message says when the
+	// next window opens. fail takes precedence over windows.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Windows []HookRuleWindow `json:"windows,omitempty"`
 
-	// patches are the answer to GeneratePatches. For each template they are made in this order, and each sees what those
-	// before it did.
+	// patches are the answer to GeneratePatches. For each template, they are made in this order, and each patch sees the
+	// template as the patches before it have changed it.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -159,8 +159,8 @@ type HookRuleSpec struct {
 	// +optional
 	Variables []HookRuleVariable `json:"variables,omitempty"`
 
-	// validations make ValidateTopology fail: the answer is Failure if one of them applies. The message has the
-	// messages of all that apply, in their order.
+	// validations make ValidateTopology fail: the answer is Failure if one of the entries applies. The message has the
+	// messages of all entries that apply, in their order.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -188,16 +188,16 @@ type HookRuleFailure struct {
 	HookRuleDecision `json:",inline"`
 }
 
-// HookRuleDecision says when something applies, and what the answer says then. Its expressions have the variables
-// request, which is the JSON of the request, params, and, for lifecycle hooks, now, the time of the call.
+// HookRuleDecision says when an entry applies, and which message the answer then has. Its expressions have the
+// variables request (the JSON of the request), params and, for lifecycle hooks, now (the time of the call).
 type HookRuleDecision struct {
-	// if is an expression that is true if this applies.
+	// if is an expression that is true if the entry applies.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	If string `json:"if,omitempty"`
 
-	// unless is an expression that is false if this applies.
+	// unless is an expression that is false if the entry applies.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

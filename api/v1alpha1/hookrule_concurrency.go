@@ -3,9 +3,9 @@
 
 package v1alpha1
 
-// SkipHoldAnnotation of a Cluster names HookRules, separated by commas, that do not hold it: whatever they wait for,
-// the Cluster goes on. A rule with concurrency counts it beyond the limit. Whoever may annotate the Cluster may do
-// so. It counts as long as it is there.
+// SkipHoldAnnotation of a Cluster names HookRules, separated by commas, that do not hold the Cluster: whatever the
+// rules wait for, the Cluster goes on. A rule with concurrency counts the Cluster even beyond the limit. Whoever may
+// annotate the Cluster may set this annotation. It has its effect as long as the Cluster has it.
 const SkipHoldAnnotation = "hookgate.dev/skip-hold"
 
 // HookRuleConcurrency bounds the number of Clusters that are past a blocking hook at the same time.

@@ -15,9 +15,9 @@ type HookRuleAllow struct {
 	// +required
 	Path string `json:"path,omitempty"`
 
-	// affectsAvailability says whether a Machine may be unavailable while this changes. If so, Cluster API (since
-	// v1.15) first adds another Machine. The default is true. The answer is false if affectsAvailability is false for
-	// every path that changes.
+	// affectsAvailability says whether a Machine may be unavailable while the value at this path changes. If so, Cluster
+	// API (since v1.15) first adds another Machine. The default is true. The affectsAvailability of the answer is false if
+	// this field is false for every path that changes.
 	// +optional
 	AffectsAvailability *bool `json:"affectsAvailability,omitempty"`
 }

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ParamsNotReadyReason is the reason of a condition Ready that is not true because the gateway does not know what the
-// params of the rule name, or may not read it. Calls of the rule fail meanwhile.
+// ParamsNotReadyReason is the reason of a condition Ready that is not true because the gateway does not know the
+// objects that the params of the rule name, or may not read them. Calls of the rule fail meanwhile.
 const ParamsNotReadyReason = "ParamsNotReady"
 
 // HookRuleParam is something that the expressions of a rule read besides the request.
@@ -21,18 +21,18 @@ type HookRuleParam struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// self is true for the object that the request is about, as it is now, with its status: the Cluster or, for
+	// self makes the param the object that the request is about, as it is now, with its status: the Cluster or, for
 	// in-place hooks, the Machine or the MachineSet. Cluster API removes the status from the objects of lifecycle
 	// requests. The version of the API is clusterAPIVersion, or v1beta2 without it.
 	// +optional
 	Self bool `json:"self,omitempty"` //nolint:kubeapilinter // false says nothing
 
-	// admitted is true for a list, by name, of the Clusters of the request's namespace that are past
-	// BeforeClusterCreate, and of the Cluster of the request, as they are now, without their status. Those that are
-	// past it have an infrastructureRef or a controlPlaneRef, or the rule has let them pass before. If calls for
-	// several Clusters come at the same time, each sees the Clusters that were let pass before it, whichever replica
-	// of the gateway is called, so a quota is never exceeded. The version of the API is clusterAPIVersion, or v1beta2
-	// without it.
+	// admitted makes the param a list, ordered by name, of Clusters in the namespace of the request: the Cluster of the
+	// request, and the Clusters that are past BeforeClusterCreate. They are as they are now, without their status. A
+	// Cluster is past BeforeClusterCreate if it has an infrastructureRef or a controlPlaneRef, or if the rule has let it
+	// pass before. If calls for several Clusters come at the same time, each call sees the Clusters that the rule let pass
+	// before this call, whichever replica of the gateway is called. So a quota is never exceeded. The version of the API
+	// is clusterAPIVersion, or v1beta2 without it.
 	// +optional
 	Admitted bool `json:"admitted,omitempty"` //nolint:kubeapilinter // false says nothing
 

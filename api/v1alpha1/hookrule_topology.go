@@ -11,11 +11,11 @@ import (
 // jsonPatches or mergePatch. Each value is one expression, instead of the value, valueFrom or text template of a
 // patch in a ClusterClass.
 //
-// Expressions have these variables besides request and params: item is the item of the request; object is its
-// template, as the entries before this one have patched it; settings are those of the request, with texts as values;
-// and variables are the variables of the topology by name, as in variables.imageRepository. A variable of the item
-// takes precedence over one of the request. The variable builtin has the members of both; those of the item take
-// precedence, too.
+// Expressions have these variables besides request and params: item is the item of the request; object is its template,
+// as the entries before this one have patched it; settings are the settings of the request, with texts as values; and
+// variables are the variables of the topology by name, as in variables.imageRepository. A variable of the item takes
+// precedence over one of the request. The variable builtin has the members of both; here too, the members of the item
+// take precedence.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.jsonPatches) != has(self.mergePatch)",message="must have one of jsonPatches and mergePatch"
 type HookRulePatch struct {
@@ -23,7 +23,8 @@ type HookRulePatch struct {
 	// +required
 	Selector HookRuleItemSelector `json:"selector,omitzero"`
 
-	// enabledIf is an expression that is true for the selected templates that are patched. Without it, all of them are.
+	// enabledIf is an expression that is true for the selected templates that are patched. Without it, all selected
+	// templates are patched.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -47,7 +48,7 @@ type HookRulePatch struct {
 
 // HookRuleJSONPatch is an operation of a JSON patch.
 //
-// +kubebuilder:validation:XValidation:rule="(self.op != 'remove') == has(self.value)",message="add and replace must have a value, and remove none"
+// +kubebuilder:validation:XValidation:rule="(self.op != 'remove') == has(self.value)",message="add and replace must have a value, and remove must not have one"
 type HookRuleJSONPatch struct {
 	// op is add, replace or remove.
 	// +kubebuilder:validation:Enum=add;replace;remove
@@ -55,8 +56,8 @@ type HookRuleJSONPatch struct {
 	Op string `json:"op,omitempty"`
 
 	// path is a JSON pointer to what is changed: /spec, /metadata/labels or /metadata/annotations of the template, or
-	// something in them, because Cluster API drops other changes. An element is added to the end of a list at -. The
-	// object or list to which something is added must exist; mergePatch makes what is missing.
+	// something in them, because Cluster API drops other changes. A path that ends in /- adds an element to the end of a
+	// list. The object or list to which something is added must exist; mergePatch makes what is missing.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
@@ -84,17 +85,18 @@ type HookRuleItemSelector struct {
 	// +required
 	Kind string `json:"kind,omitempty"`
 
-	// matchResources restricts the selector to templates by what uses them. Without it, all templates of the kind are
-	// selected. Finer distinctions can be made with item.holderReference in an expression.
+	// matchResources restricts the selector to the templates that certain objects use. Without it, all templates of the
+	// kind are selected. Finer distinctions can be made with item.holderReference in an expression.
 	// +optional
 	MatchResources *HookRuleMatchResources `json:"matchResources,omitempty"`
 }
 
-// HookRuleMatchResources selects templates by what uses them, in any of the ways that it lists.
+// HookRuleMatchResources selects templates by the objects that use them. A template needs to match only one of the
+// fields.
 //
 // +kubebuilder:validation:MinProperties=1
 type HookRuleMatchResources struct {
-	// controlPlane selects the template of the control plane and that of its machines.
+	// controlPlane selects the template of the control plane and the template of its machines.
 	// +optional
 	ControlPlane bool `json:"controlPlane,omitempty"`
 
@@ -143,15 +145,15 @@ type HookRuleVariable struct {
 
 // HookRuleVariableSchema is the schema of the values of a variable.
 type HookRuleVariableSchema struct {
-	// openAPIV3Schema is a schema as variables of a ClusterClass have it, with at most 64 KiB.
+	// openAPIV3Schema is a schema of at most 64 KiB, in the form that variables of a ClusterClass have.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=64
 	// +required
 	OpenAPIV3Schema *apiextensionsv1.JSON `json:"openAPIV3Schema,omitempty"`
 }
 
-// HookRuleValidation refuses topologies. Its expressions have these variables besides request and params:
-// settings and variables as those of patches, and with a selector also item and object, the template of the item.
+// HookRuleValidation refuses topologies. Its expressions have these variables besides request and params: settings and
+// variables, as in patches; and, with a selector, item and object, which is the template of the item.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.if) != has(self.unless)",message="must have one of if and unless"
 type HookRuleValidation struct {

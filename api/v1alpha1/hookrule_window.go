@@ -16,8 +16,8 @@ type HookRuleWindow struct {
 	// +required
 	Cron string `json:"cron,omitempty"`
 
-	// duration is how long the window stays open, such as 4h or 1h30m: from one minute to 744 hours. It is elapsed
-	// time, whatever clocks show meanwhile.
+	// duration is how long the window stays open, such as 4h or 1h30m: from one minute to 744 hours. It is elapsed time,
+	// even if clocks are changed meanwhile.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+[hms])+$`

@@ -76,7 +76,7 @@ Where the documents of the contract and the code of Cluster API v1.14 differ, th
 - For a pool, Cluster API reads ` + "`status.ready`" + `, not ` + "`status.initialization.provisioned`" + `. Both are set.
 - No kind has ` + "`status.failureReason`" + ` and ` + "`status.failureMessage`" + `: Cluster API's controller panics if a pool has them.
 - ` + "`status.failureDomains`" + ` is a list, as in v1beta2. In the contract of v1beta1, it is a map.
-- ` + "`spec.controlPlaneEndpoint`" + ` may be absent and may change: users and hosted control planes set it, too.
+- ` + "`spec.controlPlaneEndpoint`" + ` may be absent and may change: users and hosted control planes also set it.
 - In a template, ` + "`spec.template.spec`" + ` is immutable, but ` + "`spec.template.metadata`" + ` is not, as in Cluster API's own providers.
 `
 

@@ -1,7 +1,8 @@
 # Copyright The Hookgate Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""The handlers. The annotation of a handler's parameter says which hook it is for, and its name is the function's."""
+"""The handlers. The type of a handler's parameter says which hook the handler is for. The name of the function is the
+name of the handler."""
 
 import json
 import re

@@ -76,7 +76,7 @@ func (o *Options) addFlags(f *pflag.FlagSet) {
 		"credentials; $KUBECONFIG has no effect")
 	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose objects are watched; all by default")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
-		"watch only objects, classes and identities among them, whose label cluster.x-k8s.io/watch-filter has this value")
+		"watch only objects, including classes and identities, whose label cluster.x-k8s.io/watch-filter has this value")
 	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
 	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
 	f.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled, at least")

@@ -32,9 +32,9 @@ var Descriptions = [...]Description{
 	{"hookgate_infrastructure_instances", "Instances of Clusters. source is Backend (instances that exist, according to " +
 		"the extension's last answers) or Objects (the objects that represent instances).",
 		[]string{"infrastructure_class", "source"}},
-	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time since when the instances in " +
-		"the backend differ from the objects, as seen by this process: of all Clusters or pools, the earliest. " +
-		"Paused objects do not count.", []string{"kind", "infrastructure_class"}},
+	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time at which the instances in " +
+		"the backend began to differ from the objects, as seen by this process. Of all Clusters or pools, the earliest " +
+		"time counts. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 }
 
 // other is the class of the objects of all classes for which there is no room.

@@ -9,11 +9,11 @@ import (
 
 // The types of conditions.
 const (
-	// ReadyCondition says what was last seen of the infrastructure. Cluster API mirrors it as InfrastructureReady. A call
-	// that fails does not change it. Of an InfrastructureClass it says whether the class can be used.
+	// ReadyCondition says in which state the infrastructure was last seen. Cluster API mirrors it as InfrastructureReady.
+	// A call that fails does not change it. For an InfrastructureClass, it says whether the class can be used.
 	ReadyCondition = clusterv1.ReadyCondition
-	// SyncedCondition says how the last call to the extension went. It is apart from Ready, so that an extension that is
-	// down does not make health checks replace machines that run.
+	// SyncedCondition says how the last call to the extension went. It is separate from Ready, so that health checks do
+	// not replace running machines because an extension is down.
 	SyncedCondition = "Synced"
 	// ParametersValidCondition says whether the parameters match the schema that the extension announces.
 	ParametersValidCondition = "ParametersValid"
@@ -90,7 +90,8 @@ const (
 	ProviderIDConflictReason = "ProviderIDConflict"
 	// DuplicateProviderIDReason means that the extension answered the same provider ID for two things.
 	DuplicateProviderIDReason = "DuplicateProviderID"
-	// DuplicateExternalIDReason means that another object had the externalID first. This one is never called about.
+	// DuplicateExternalIDReason means that another object had the externalID first. The extension is never called about
+	// the second object.
 	DuplicateExternalIDReason = "DuplicateExternalID"
 	// IncompleteListReason means that the number of instances in an answer is not the one that it states.
 	IncompleteListReason = "IncompleteList"

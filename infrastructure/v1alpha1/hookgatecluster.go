@@ -80,10 +80,10 @@ type HookgateClusterSpec struct {
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitzero"`
 
-	// externalID names everything in the backend that belongs to the Cluster. The controller sets it before the first
-	// call to the extension; with the annotation cluster.x-k8s.io/managed-by, the tool that manages the
-	// HookgateCluster sets it. It must not change, and is kept when the object is moved to another management cluster
-	// or restored from a backup.
+	// externalID names everything in the backend that belongs to the Cluster. The controller sets it before the first call
+	// to the extension. If the HookgateCluster has the annotation cluster.x-k8s.io/managed-by, the tool that manages the
+	// HookgateCluster sets it instead. externalID must not change, and is kept when the object is moved to another
+	// management cluster or restored from a backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"

@@ -7,9 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HookgateClusterIdentity is an identity of the extension at its backend, such as a tenant: credentials, and the
-// namespaces whose HookgateClusters may use them. It belongs to the administrators of a management cluster, and
-// clusterctl move also moves it and its Secret. It is kept until no object uses it.
+// HookgateClusterIdentity is an identity, such as a tenant, that the extension uses at its backend. It holds
+// credentials, and says in which namespaces HookgateClusters may use them. It belongs to the administrators of a
+// management cluster. clusterctl move also moves the identity and its Secret. The identity is kept until no object uses
+// it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgateclusteridentities,scope=Cluster,shortName=hgci,categories=cluster-api
@@ -30,7 +31,7 @@ type HookgateClusterIdentity struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is the credentials and who may use them.
+	// spec is the credentials, and the namespaces that may use them.
 	// +required
 	Spec HookgateClusterIdentitySpec `json:"spec,omitzero"`
 
@@ -39,7 +40,7 @@ type HookgateClusterIdentity struct {
 	Status HookgateClusterIdentityStatus `json:"status,omitzero"`
 }
 
-// HookgateClusterIdentitySpec is the credentials of an identity and who may use them.
+// HookgateClusterIdentitySpec is the credentials of an identity, and the namespaces that may use them.
 type HookgateClusterIdentitySpec struct {
 	// credentialsRef names a Secret in the namespace of the controllers. The data of the Secret is sent to the extension
 	// with every call for the Clusters of the identity. A change of the Secret reaches the extension within seconds. The

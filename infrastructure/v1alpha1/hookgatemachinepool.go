@@ -113,11 +113,12 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// initialization holds what Cluster API waits for, according to the contract. Cluster API v1.14 reads ready instead.
+	// initialization holds what Cluster API waits for, according to the contract. Cluster API v1.14 reads the field ready
+	// instead.
 	// +optional
 	Initialization Initialization `json:"initialization,omitzero"`
 
-	// ready is true once the pool has been provisioned. It then stays true: without it, Cluster API does not read
+	// ready is true once the pool has been provisioned. It then stays true: if it is not true, Cluster API does not read
 	// providerIDList.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`

@@ -10,8 +10,8 @@ import (
 )
 
 // InfrastructureClass is a kind of infrastructure for Clusters: the extension that provides it, the namespaces that may
-// use it, and the default parameters and credentials that it needs. It belongs to the administrators of a management
-// cluster, as StorageClass and GatewayClass do, and is not moved with Clusters.
+// use it, and the default parameters and credentials that it needs. Like a StorageClass or a GatewayClass, it belongs
+// to the administrators of a management cluster, and is not moved with Clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=infrastructureclasses,scope=Cluster,shortName=infraclass,categories=cluster-api
@@ -138,7 +138,7 @@ type AllowedNamespaces struct {
 }
 
 // DefaultParameters are default parameters for each kind. An object's own parameters are merged into them as a JSON
-// merge patch (RFC 7386): objects are merged member by member, any other value replaces the default.
+// merge patch (RFC 7386): objects are merged member by member, and any other value replaces the default.
 //
 // +kubebuilder:validation:MinProperties=1
 type DefaultParameters struct {
@@ -186,15 +186,16 @@ type InfrastructureClassStatus struct {
 	// +optional
 	Schemas ParameterSchemas `json:"schemas,omitzero"`
 
-	// machineCapacities says what machines with certain parameters have. The first element that matches counts: the
-	// controller writes it to the status of HookgateMachineTemplates, for an autoscaler that scales from zero.
+	// machineCapacities holds the capacities of machines, by the parameters of the machines. The first element that
+	// matches counts: the controller writes its capacity to the status of HookgateMachineTemplates, for an autoscaler that
+	// scales from zero.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500
 	// +optional
 	MachineCapacities []MachineCapacity `json:"machineCapacities,omitempty"`
 }
 
-// MachineCapacity is what machines with certain parameters have.
+// MachineCapacity is the capacity (CPU, memory and so on) of machines with certain parameters.
 type MachineCapacity struct {
 	// parameters selects machines whose parameters have these members with these values. If there are no members,
 	// all machines match.
@@ -238,8 +239,8 @@ type ParameterSchemas struct {
 func (c *InfrastructureClass) Announced() bool { return c.Status.ProviderIDPrefix != "" }
 
 // ParametersOf returns the schema of the parameters of a kind, HookgateCluster, HookgateMachine or HookgateMachinePool,
-// which is nil if there is none, and their defaults. pool is the one that is meant, and nil for the other kinds: pools
-// that are made of machines have the parameters of machines.
+// and the defaults of the parameters. The schema is nil if there is none. pool is the pool in question, and nil for the
+// other kinds: pools that are made of machines have the parameters of machines.
 func (c *InfrastructureClass) ParametersOf(
 	kind string, pool *HookgateMachinePool,
 ) (schema, defaults *apiextensionsv1.JSON) {

@@ -75,7 +75,7 @@ func NoHook(path *field.Path, name, can string, known []string) *field.Error {
 // handler answers its hook.
 func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog.Catalog) Verdict {
 	if taken := s.TakenLocal(reg.InProcess.Kind(), reg.Name); taken != "" {
-		return Verdictf(v1alpha1.NameCollisionReason, "Not served: %q is %s, too: rename one of the two",
+		return Verdictf(v1alpha1.NameCollisionReason, "Not served: %q is also %s: rename one of the two",
 			reg.Name, taken)
 	}
 	if withheld := s.Withheld(reg.Name); len(withheld) > 0 {
@@ -90,8 +90,8 @@ func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog
 		}
 	}
 	if reg.Audit {
-		return Verdictf(v1alpha1.AuditReason, "Answers %s as handler %s.%s as if nothing applied: what it would "+
-			"have answered is logged and counted", h.Hook.Hook, h.Name, reg.Name)
+		return Verdictf(v1alpha1.AuditReason, "Answers %s as handler %s.%s as if the rule did not apply: the "+
+			"answer that it would have given is logged and counted", h.Hook.Hook, h.Name, reg.Name)
 	}
 	return Verdictf(v1alpha1.ReadyReason, "Answers %s as handler %s.%s", h.Hook.Hook, h.Name, reg.Name)
 }
@@ -128,11 +128,11 @@ func AdmitLocal(
 		}
 		if taken != "" && before == nil {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), o.GetName(),
-				"is "+taken+", too: choose another name"))
+				"is "+taken+": choose another name"))
 		}
 		_, more := compile(o)
 		if errs = append(errs, more...); len(errs) == 0 && taken != "" {
-			warnings = append(warnings, "metadata.name: is "+taken+", too: one of the two is not served")
+			warnings = append(warnings, "metadata.name: is "+taken+", so one of the two is not served")
 		}
 		return warnings, errs
 	}

@@ -169,7 +169,7 @@ func (s *Judged[C, S]) List(g *status.Gateway) {
 func SaysReady(v Verdict) (slog.Level, string) {
 	switch {
 	case v.Reason == v1alpha1.SeveralOfferedReason:
-		return slog.LevelWarn, "is offered beside others"
+		return slog.LevelWarn, "is offered together with other handlers of its hook"
 	case !v.Ready():
 		return slog.LevelWarn, "is not ready"
 	}

@@ -35,7 +35,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 		"call AfterClusterDelete, of hooks.machines.hookgate.dev, for each deleted Cluster until the handlers "+
 			"have answered Success; if there are several replicas, only one calls the hook at a time")
 	f.StringVar(&o.namespace, "machines-namespace", "",
-		"namespace in which the hooks of Machines and, with --clusters, of Clusters are called; * means all "+
+		"namespace of the Machines and, with --clusters, of the Clusters for which hooks are called; * means all "+
 			"namespaces; by default the value of --namespace")
 	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
 		"during a deletion, how long handlers may hold the Machine before it is drained, and again before it "+

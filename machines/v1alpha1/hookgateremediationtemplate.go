@@ -5,8 +5,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// HookgateRemediationTemplate is what a MachineHealthCheck makes HookgateRemediations from. It names it in
-// spec.remediation.templateRef.
+// HookgateRemediationTemplate is a template from which a MachineHealthCheck makes HookgateRemediations. The
+// MachineHealthCheck names the template in spec.remediation.templateRef.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgateremediationtemplates,scope=Namespaced,shortName=hgrt,categories=cluster-api
@@ -38,7 +38,7 @@ type HookgateRemediationTemplateSpec struct {
 // HookgateRemediationTemplateResource is what HookgateRemediations are made from.
 type HookgateRemediationTemplateResource struct {
 	// spec is the spec of the HookgateRemediations. It may be empty.
-	// +kubebuilder:validation:XValidation:rule="!has(self.progress)",message="a template has no progress, which is that of one remediation"
+	// +kubebuilder:validation:XValidation:rule="!has(self.progress)",message="progress must not be set in a template: it belongs to one remediation"
 	// +required
 	Spec HookgateRemediationSpec `json:"spec"`
 }

@@ -82,7 +82,7 @@ spec:
 		{"get rollouts", "acme-v1"},
 		{"rollout approve acme-v1 --all --yes", "Approved."},
 		{"rollout pause acme-v1", "No more Clusters move"},
-		{"rollout resume acme-v1", "Clusters that may move do so again"},
+		{"rollout resume acme-v1", "Clusters that are allowed to move will move again"},
 		{"rollout undo acme-v1 --yes", "No Cluster has moved."},
 		{"rollout promote acme-v1 --yes --force", "acme-v2 is stable"},
 	} {

@@ -283,7 +283,7 @@ func TestErrorsNameTheVersion(t *testing.T) {
 				)
 			},
 			kind: "Conversion",
-			text: `handler "drain.future": convert request: the handler implements ` + Group + `/v2/BeforeNodeDrain, which the gateway does not serve: it has to implement ` + Group + `/v1/BeforeNodeDrain`,
+			text: `handler "drain.future": convert request: the handler implements ` + Group + `/v2/BeforeNodeDrain, which the gateway does not serve; the handler must implement ` + Group + `/v1/BeforeNodeDrain`,
 		},
 		"ObjectMissing": {
 			reason: "a fault of a request is reported in any version",
@@ -303,7 +303,7 @@ func TestErrorsNameTheVersion(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/" + Group + "/v0alpha1/beforenodedrain": "no hooks of " + Group + "/v0alpha1 any more: v0.3.0 of the gateway has removed them: call " + Group + "/v1",
+		"/" + Group + "/v0alpha1/beforenodedrain": "the hooks of " + Group + "/v0alpha1 were removed in v0.3.0 of the gateway: call " + Group + "/v1",
 		"/" + Group + "/v2/beforenodedrain":       `no hook at path "/` + Group + `/v2/beforenodedrain": want /` + Group + `/v1/<hook>[/<handler>], or v1beta1, or v1alpha1`,
 		"/" + Group + "/v1/BeforeNodeDrain":       `no hook at path "/` + Group + `/v1/BeforeNodeDrain": want /` + Group + `/v1/beforenodedrain[/<handler>]`,
 		"/" + Group + "/v1/beforenothing":         `no hook "beforenothing": see "hookgate call --help" for their names`,

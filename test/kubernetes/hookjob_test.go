@@ -798,9 +798,9 @@ func testRefused(t *testing.T, s *jobServer) {
 		"no-uid": {"", func(r *hooksv1alpha1.BeforeClusterUpgradeRequest) {
 			r.Cluster.Raw = []byte(`{"metadata":{"name":"a"}}`)
 		}, "FAILURE: the Cluster of the request has no metadata.uid: the HookJob must have spec.once"},
-		"empty":    {"once: '\"\"'\n", nil, `FAILURE: HookJob "empty": spec.once is an empty text: it must tell Jobs apart`},
+		"empty":    {"once: '\"\"'\n", nil, `FAILURE: HookJob "empty": the value of spec.once is empty, but must tell Jobs apart`},
 		"long":     {"once: request.toKubernetesVersion\n", func(r *hooksv1alpha1.BeforeClusterUpgradeRequest) { r.ToKubernetesVersion = strings.Repeat("v", 1025) }, `FAILURE: HookJob "long": spec.once has 1025 bytes: at most 1024 are possible`},
-		"settings": {"", func(r *hooksv1alpha1.BeforeClusterUpgradeRequest) { r.Settings["bucket_name"] = "" }, `FAILURE: settings "bucket-name" and "bucket_name" are both variable HOOKGATE_SETTING_BUCKET_NAME: rename one of them`},
+		"settings": {"", func(r *hooksv1alpha1.BeforeClusterUpgradeRequest) { r.Settings["bucket_name"] = "" }, `FAILURE: settings "bucket-name" and "bucket_name" would both be variable HOOKGATE_SETTING_BUCKET_NAME: rename one of them`},
 		"many":     {"", func(r *hooksv1alpha1.BeforeClusterUpgradeRequest) { r.Settings["a"] = strings.Repeat("a", 32<<10) }, "FAILURE: the settings have more than 32768 bytes, which is too much for environment variables"},
 		"invalid":  {"matchConditions: [{name: a, expression: 'true'}]\n", nil, "spec.template.spec.containers[0].name: Invalid value: \"MAIN\""},
 	} {
@@ -910,7 +910,7 @@ func testReplicas(t *testing.T, s *jobServer) {
 	for name, want := range map[string]string{
 		"waits": "Ready: Answers BeforeClusterUpgrade as handler job.waits",
 		"wrong": "Invalid: spec.jobTemplate.spec.template.spec.restartPolicy: Required value: must be Never or OnFailure; " +
-			"calls to which it may apply fail with NotReady",
+			"calls fail with NotReady if it may apply to them",
 	} {
 		eventually(t, name+" is "+want, func() (string, bool) {
 			o := &v1alpha1.HookJob{}

@@ -124,7 +124,7 @@ func TestMistakesClose(t *testing.T) {
 				found, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 				said := fmt.Sprint(found)
 				return said, strings.Contains(said, "reason:Invalid") &&
-					strings.Contains(said, "calls to which it may apply fail with NotReady")
+					strings.Contains(said, "calls fail with NotReady if it may apply to them")
 			})
 			opens := func(what string) {
 				t.Helper()

@@ -144,7 +144,7 @@ func TestPreflight(t *testing.T) {
 		"v1beta2", "Cluster"), anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")}})
 	create(t, c, object(t, `{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: c, namespace: default}, spec: {
 		controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: c}, infrastructureRef: {apiGroup: infrastructure.acme.io, kind: AcmeCluster, name: c}}}`))
-	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   cannot-convert", `in use to v1beta1: the version of kind "AcmeCluster" of group "infrastructure.acme.io" is not known: the CustomResourceDefinition "acmeclusters.infrastructure.acme.io" has neither label`, "1 break, 0 degrade"}, nil)
+	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   cannot-convert", `in use to v1beta1: cannot look up the version of kind "AcmeCluster" in group "infrastructure.acme.io": the CustomResourceDefinition "acmeclusters.infrastructure.acme.io" has neither label`, "1 break, 0 degrade"}, nil)
 	labelled := anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")
 	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
 		t.Fatal(err)

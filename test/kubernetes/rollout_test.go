@@ -228,7 +228,7 @@ func (r *rolloutOf) now(t *testing.T, want string, gateways []*gateway, clusters
 func TestRollout(t *testing.T) {
 	r := newRollout(t)
 	both := []*gateway{r.run(), r.run()}
-	r.awaitReady(t, "acme-v6 answers, and acme-v7 for Clusters that have moved")
+	r.awaitReady(t, "acme-v6 answers calls; calls for Clusters that have moved go to acme-v7")
 	eventually(t, "15 have moved, and 5 are different", func() (string, bool) {
 		for i := range 20 {
 			for _, g := range both {

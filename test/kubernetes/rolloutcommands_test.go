@@ -176,7 +176,7 @@ func TestRolloutCommands(t *testing.T) {
 	r.wants(t, false, "", "undo acme --cluster team-a/prod-1 --yes", "Cluster team-a/prod-1 has not moved")
 	r.wants(t, false, "n\n", "undo acme", "1 Cluster goes back to acme", "Cluster team-a/dev: moved", "replaces 3 Machines of MachineDeployment dev")
 	r.spec(t, spec)
-	r.wants(t, true, "yes\n", "undo acme", "acme answers from their next calls on")
+	r.wants(t, true, "yes\n", "undo acme", "from their next calls on, acme answers")
 	spec.Paused = true
 	r.spec(t, spec)
 	records := &v1alpha1.ExtensionRolloutRecordList{}

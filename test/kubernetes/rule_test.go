@@ -88,7 +88,7 @@ func TestRuleThatAudits(t *testing.T) {
 	}
 	rule.Spec.Action = v1alpha1.HookRuleAudit
 	create(t, c, rule)
-	awaitRule(t, c, "audits", v1alpha1.AuditReason, "Answers BeforeClusterCreate as handler rule.audits as if nothing applied: ")
+	awaitRule(t, c, "audits", v1alpha1.AuditReason, "Answers BeforeClusterCreate as handler rule.audits as if the rule did not apply: ")
 	r.Audited("audits", "team", "a", "failure: no")
 	awaitEventOf(t, r, corev1.EventTypeNormal, "audits", "Audit", "failure: no")
 }
@@ -116,12 +116,12 @@ func (s *webhookServer) testRules(t *testing.T) {
 		"a message that is no text":      {"refused", spec + "fail: [{if: 'true', message: '1'}]", "spec.fail[0].message: Invalid value: must be a text, but is of type int"},
 		"two kinds of patches":           {"refused", patches + "{selector: {kind: A}, mergePatch: '{}', jsonPatches: [{op: remove, path: /spec/a}]}]", "spec.patches[0]: Invalid value: must have one of jsonPatches and mergePatch"},
 		"another operation":              {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: move, path: /spec/a}]}]", `spec.patches[0].jsonPatches[0].op: Unsupported value: "move": supported values: "add", "replace", "remove"`},
-		"a value of what is removed":     {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: remove, path: /spec/a, value: '1'}]}]", "spec.patches[0].jsonPatches[0]: Invalid value: add and replace must have a value, and remove none"},
+		"a value of what is removed":     {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: remove, path: /spec/a, value: '1'}]}]", "spec.patches[0].jsonPatches[0]: Invalid value: add and replace must have a value, and remove must not have one"},
 		"an unknown member of an item":   {"refused", patches + "{selector: {kind: A}, jsonPatches: [{op: add, path: /spec/a, value: item.objects}]}]", "spec.patches[0].jsonPatches[0].value: Invalid value: line 1, column 5: undefined field 'objects'"},
 		"a reserved variable":            {"refused", "hook: DiscoverVariables, variables: [{name: builtin, schema: {openAPIV3Schema: {type: string}}}]", `spec.variables[0].name: Invalid value: "builtin": must not be builtin, and must not have a dot`},
 		"a default of another type":      {"refused", "hook: DiscoverVariables, variables: [{name: a, schema: {openAPIV3Schema: {type: integer, default: x}}}]", `spec.variables[0].schema.openAPIV3Schema.default: Invalid value: "string"`},
 		"an item of a whole request":     {"refused", "hook: ValidateTopology, validations: [{if: item.uid == '', " + message + "}]", "spec.validations[0].if: Invalid value: line 1, column 1: undeclared reference to 'item'"},
-		"the name of an ExtensionConfig": {"rule-taken", spec + "fail: [{if: 'true', " + message + "}]", `metadata.name: Invalid value: "rule-taken": is the name of ExtensionConfig "rule-taken", too: choose another name`},
+		"the name of an ExtensionConfig": {"rule-taken", spec + "fail: [{if: 'true', " + message + "}]", `metadata.name: Invalid value: "rule-taken": is the name of ExtensionConfig "rule-taken": choose another name`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			eventually(t, "it is refused", func() (string, bool) { // once the gateway knows what is registered
@@ -151,7 +151,7 @@ func (s *webhookServer) testRules(t *testing.T) {
 				return "allowed", s.Delete(t.Context(), o) != nil
 			}
 			got := refusal(t, err)
-			return got, got == `metadata.name: Invalid value: "ruled": is the name of HookRule "ruled", too: choose another name`
+			return got, got == `metadata.name: Invalid value: "ruled": is the name of HookRule "ruled": choose another name`
 		})
 	}
 }

@@ -102,7 +102,7 @@ hold:
 	audited := rule.DeepCopy()
 	audited.Name, audited.Spec.Action = "params-audit", v1alpha1.HookRuleAudit
 	create(t, c, audited)
-	awaitRule(t, c, "params-audit", v1alpha1.ParamsNotReadyReason, "What it would answer is not known: the gateway is not allowed to ")
+	awaitRule(t, c, "params-audit", v1alpha1.ParamsNotReadyReason, "The answer that it would give is not known: the gateway is not allowed to ")
 	create(t, c, rule)
 	awaitRule(t, c, "params", v1alpha1.ParamsNotReadyReason,
 		`Calls fail with NotReady: the gateway is not allowed to list and watch configmaps, for ConfigMap "rule-params/freeze": apply what "hookgate rule rbac" prints`)

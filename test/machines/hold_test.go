@@ -165,7 +165,7 @@ func TestFailuresHold(t *testing.T) {
 	w.eventually("the condition says that nothing is known", func() (string, bool) {
 		for _, c := range w.get("m").Status.Conditions {
 			if c.Type == machines.HeldCondition {
-				return c.Message, strings.HasPrefix(c.Message, `some handlers are not known yet, those of ExtensionConfig "other"`)
+				return c.Message, strings.HasPrefix(c.Message, `the handlers of ExtensionConfig "other" are not known yet`)
 			}
 		}
 		return "", false

@@ -41,8 +41,8 @@ var (
 			"extension serves these paths; the gateway serves them for all extensions that it knows.\n",
 		"- The last segment of the path is the name of the handler, as DiscoverInfrastructure returns it. At the " +
 			"gateway, a path without that segment is answered by the only matching handler.",
-		"- A request says what should exist, the answer, within seconds, what does. The hook is called again until both " +
-			"agree, and from time to time afterwards. Name or tag whatever you make with subject.externalId.",
+		"- A request says what should exist, and the answer, within seconds, says what exists. The hook is called again " +
+			"until both agree, and from time to time afterwards. Name or tag whatever you make with subject.externalId.",
 		"- Members that a schema does not have are allowed everywhere, and the gateway passes them on. Ignore what you " +
 			"do not know. Members that are empty are left out, except for status and retryAfterSeconds.",
 		"- Objects of Kubernetes are open objects of Cluster API's version v1beta2, unless the extension is registered " +
@@ -56,7 +56,7 @@ var (
 		"- The last segment of the path is the name of the handler, as DiscoverMachineHooks returns it. At the gateway, " +
 			"all matching handlers answer a path without that segment, or the only one for RemediateMachine.",
 		"- A handler of a hook whose name begins with Before holds the Machine with retryAfterSeconds, and is called " +
-			"again until it lets the Machine go. RemediateMachine is called again while it has retryAfterSeconds.",
+			"again until it lets the Machine go on. RemediateMachine is called again while its answer has retryAfterSeconds.",
 		"- Members that a schema does not have are allowed everywhere, and the gateway passes them on. Ignore what you " +
 			"do not know. Members that are empty are left out, except for status and retryAfterSeconds.",
 		"- Objects of Kubernetes are open objects of Cluster API's version v1beta2, unless the extension is registered " +

@@ -114,8 +114,8 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 			return err
 		}
 		if ofCluster {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The request is made from the Cluster in %s, and has no other members; "+
-				"--example prints a whole one.\n", target.InputName(o.file))
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The command made the request from the Cluster in %s alone; "+
+				"--example prints a complete request.\n", target.InputName(o.file))
 		}
 	}
 	if err := infracommand.CheckParameters(cmd.Context(), hooks, h, o.handler, request, messageOf(server)); err != nil {
@@ -127,7 +127,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	}
 	called := o.handler
 	if a.Unhandled {
-		called = "(none is for this request)"
+		called = "(none matches this request)"
 	}
 	body := a.Body
 	if o.decode {
@@ -142,7 +142,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 		return fmt.Errorf("print answer: %w", err)
 	}
 	if a.Unhandled {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No handler is for this request, so the gateway answered it alone. "+
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No handler matches this request, so the gateway itself answered it. "+
 			"\"hookgate explain %s -f %s\" says\nwhy, and \"hookgate get handlers\" lists the handlers.\n",
 			h.Hook, cmdline.ShellWord(o.file))
 	}

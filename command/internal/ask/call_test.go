@@ -278,9 +278,9 @@ func TestCallThatMetNoHandler(t *testing.T) {
 		Body: commandtest.Reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0`), Unhandled: true,
 	}})
 	for transport, server := range f.Servers() {
-		for format, want := range map[string]string{"table": "\nHANDLER       (none is for this request)\n", "json": `"status": "Success"`} {
+		for format, want := range map[string]string{"table": "\nHANDLER       (none matches this request)\n", "json": `"status": "Success"`} {
 			got := commandtest.Hookgate(t, commandtest.ACluster, append([]string{"call", "BeforeClusterCreate", "-f", "-", "-o", format}, server...)...)
-			const said = `No handler is for this request, so the gateway answered it alone. "hookgate explain BeforeClusterCreate -f -" says`
+			const said = `No handler matches this request, so the gateway itself answered it. "hookgate explain BeforeClusterCreate -f -" says`
 			if got.Code != cmdline.ExitDone || !strings.Contains(got.Out, want) || !strings.HasPrefix(got.ErrOut, said) {
 				t.Errorf("%s, %s: %+v", transport, format, got)
 			}
@@ -298,7 +298,7 @@ func TestCallWithACluster(t *testing.T) {
 		got := commandtest.Hookgate(t, cluster, append([]string{"call", "BeforeClusterCreate", "-f", "-"}, server...)...)
 		_, _, body := f.Asked()
 		if got.Code != cmdline.ExitDone || !strings.Contains(body, `"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"team-a"}}`) ||
-			!strings.Contains(got.ErrOut, "The request is made from the Cluster in standard input, and has no other members") {
+			!strings.Contains(got.ErrOut, "The command made the request from the Cluster in standard input alone") {
 			t.Errorf("%s: %+v\n%s", transport, got, body)
 		}
 		got = commandtest.Hookgate(t, cluster, append([]string{"call", "UpdateMachine", "-f", "-"}, server...)...)

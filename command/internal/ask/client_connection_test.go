@@ -104,7 +104,7 @@ func TestClientCertificate(t *testing.T) {
 
 // noTLS returns the end of the message about a server without TLS.
 func noTLS(address string) string {
-	return "the server does not speak TLS\ngRPC without TLS is --server grpc://" + address + "; is it perhaps a port for metrics or health?"
+	return "the server does not speak TLS\nFor gRPC without TLS, use --server grpc://" + address + ". Or is the port for metrics or health?"
 }
 
 // TestWrongProtocol mixes up the addresses of protocols.
@@ -127,7 +127,7 @@ func TestWrongProtocol(t *testing.T) {
 		t.Errorf("HTTPS JSON to a gRPC server: got %s\nwant %s", got.ErrOut, want)
 	}
 	got = commandtest.Hookgate(t, "", "call", "Discovery", "--server", strings.Replace(f.HTTP.URL, "https", "grpcs", 1), "--ca", f.CAFile)
-	if want := ": the server does not speak gRPC\nDoes it speak JSON over HTTPS? That is --server " + f.HTTP.URL + ".\n"; !strings.Contains(got.ErrOut, want) {
+	if want := ": the server does not speak gRPC\nDoes it speak JSON over HTTPS? Then use --server " + f.HTTP.URL + ".\n"; !strings.Contains(got.ErrOut, want) {
 		t.Errorf("gRPC to a server of HTTPS JSON: got %s\nwant %s", got.ErrOut, want)
 	}
 }

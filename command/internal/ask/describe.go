@@ -29,7 +29,7 @@ func NewDescribeCommand() *cobra.Command {
 		Long: "Show whether an extension is up, since when, and its last error; its handlers with the settings in\n" +
 			"effect; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
 			"For an ExtensionRollout, show the Clusters that have moved, or for which the two versions answer\n" +
-			"differently: what differs, with the values of both versions, and what the differences do to Machines.\n" +
+			"differently. For each, show the differences, with the values of both versions, and their effects on Machines.\n" +
 			"For a HookRule or a HookJob, which has no server, show the same about its handler as for an extension, and\n" +
 			"whether the HookRule or HookJob is in effect. For a HandlerChain, show its steps in order, with the\n" +
 			"settings in effect, and what keeps the chain from being called.\n\n" +

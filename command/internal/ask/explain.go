@@ -47,7 +47,8 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"calls handlers only with --call.\n\n" +
 			"FILE is a request, as for \"hookgate call\". For lifecycle hooks, GenerateUpgradePlan,\n" +
 			"GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the command makes a\n" +
-			"request. Such a request has only what selectors need, so conditions about other members fail.\n\n" +
+			"request. Such a request has only the members that selectors need, so conditions about other\n" +
+			"members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
 			"The exit status is 0 if handlers would be called. For a hook that goes to all matching\n" +
@@ -109,7 +110,7 @@ func (o *explainOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name st
 		return err
 	}
 	if ofCluster && o.call {
-		return cmdline.Usagef("--call: handlers of %s are called with a whole request; -f has a Cluster", h.Hook)
+		return cmdline.Usagef("--call: handlers of %s need a complete request, but -f has only a Cluster", h.Hook)
 	}
 	var x *gateway.Explanation
 	if o.extensionConfigs != "" {

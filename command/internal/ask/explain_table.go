@@ -84,7 +84,8 @@ func (t *explanationTable) write(x *gateway.Explanation) error {
 			t.section("STOPS WHILE IT HOLDS", r.Name, "the steps after it are not called until it lets the Cluster go on")
 		}
 		if r.Messages != "" {
-			t.section("MASKED", r.Name, "times, durations and identifiers in its message, by messages: "+r.Messages)
+			t.section("MASKED", r.Name,
+				"messages: "+r.Messages+" masks times, durations and identifiers in the handler's message")
 		}
 		if r.Fails != "" {
 			t.section("FAILS AT ONCE", r.Name, r.Fails)

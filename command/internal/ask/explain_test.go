@@ -106,7 +106,7 @@ func TestExplainUsage(t *testing.T) {
 		"NoFile":        {[]string{"BeforeClusterCreate"}, cmdline.ExitUsage, "-f is required: a file with the request of BeforeClusterCreate, or with a Cluster"},
 		"Discovery":     {[]string{"Discovery", "-f", cluster}, cmdline.ExitUsage, "Discovery is answered by the gateway itself"},
 		"NoCluster":     {[]string{"UpdateMachine", "-f", cluster, "--extension-configs", dir}, cmdline.ExitUsage, "a Cluster is not enough for a request of UpdateMachine: give the request"},
-		"CallOfCluster": {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", dir, "--call"}, cmdline.ExitUsage, "handlers of GeneratePatches are called with a whole request"},
+		"CallOfCluster": {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", dir, "--call"}, cmdline.ExitUsage, "handlers of GeneratePatches need a complete request"},
 		"Acts":          {[]string{"UpdateMachine", "-f", commandtest.WriteFile(t, "r.yaml", "desired: {machine: {kind: Machine}}\n"), "--extension-configs", dir, "--call"}, cmdline.ExitFailed, "handlers of UpdateMachine have side effects"},
 		"Both":          {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", dir, "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
 		"NoDirectory":   {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", filepath.Join(dir, "none")}, cmdline.ExitFailed, "read directory"},

@@ -73,7 +73,7 @@ func TestDescribeChain(t *testing.T) {
 			{"STEP", "NOTE"},
 			{"1", "adds the settings mode, zone"},
 			{"1", "while it holds, the steps after it are not called"},
-			{"2", "it is not registered, and passed over"},
+			{"2", "it is not registered, so it is skipped"},
 			nil,
 			{"NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE"},
 			{"team-a", "c", "BeforeClusterUpgrade", "gate.acme", "60m", "60s ago", "retry after 30s", "not yet"},

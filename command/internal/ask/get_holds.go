@@ -109,7 +109,7 @@ func (o *holdsOptions) print(
 	for i := range g.Rules {
 		r := &g.Rules[i]
 		if r.MissedPlaces > 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are more: the gateway had no room for %d places of %s.\n",
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are more: the gateway had no room for %d places of HookRule %s.\n",
 				r.MissedPlaces, r.Name)
 		}
 		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool { return !o.means(p.Namespace, p.Cluster) })

@@ -46,7 +46,7 @@ func TestGetPlaces(t *testing.T) {
 		{"n", "a", "BeforeClusterUpgrade", "rule.two", "60s", "north"},
 		{"m", "b", "BeforeClusterUpgrade", "rule.two", "60m", "south"},
 	}
-	const more = "There are more: the gateway had no room for 3 places of two.\n"
+	const more = "There are more: the gateway had no room for 3 places of HookRule two.\n"
 	for name, tt := range map[string]struct {
 		holds  []status.Hold
 		args   []string

@@ -63,7 +63,7 @@ func TestGetRollouts(t *testing.T) {
 		"stopped", "s", "c", "False", "0", "0", "0", "0", "c is not known; aborted, no more Clusters move: more than 5 % " +
 			"of the last calls of c have failed; paused, no more Clusters move",
 	}
-	first := []string{"patches", "acme", "acme-v7", "True", "30", "2", "1", "1", "variables differ, which keeps it from being promoted"}
+	first := []string{"patches", "acme", "acme-v7", "True", "30", "2", "1", "1", "the candidate cannot be promoted, because variables differ"}
 	for format, want := range map[string][][]string{
 		"table": {columnsOf, first, stopped},
 		"name":  {{"patches"}, {"stopped"}},
@@ -84,7 +84,7 @@ func TestDescribeRollout(t *testing.T) {
 		{"Stable:", "acme"},
 		{"Candidate:", "acme-v7"},
 		{"Ready:", "True, Ready"},
-		{"Message:", "variables differ, which keeps it from being promoted"},
+		{"Message:", "the candidate cannot be promoted, because variables differ"},
 		{"Clusters:", "30 equal, 2 different, 1 moved"},
 		{"Failing:", "the last call of acme-v7 failed for 1 Cluster"},
 		nil,

@@ -22,8 +22,8 @@ const decodedPatch = "decodedPatch"
 // addDecodePatches adds --decode-patches.
 func addDecodePatches(f *pflag.FlagSet, decode *bool) {
 	f.BoolVar(decode, "decode-patches", false,
-		"with -o json or -o yaml, print each patch as JSON in the member "+decodedPatch+" instead of as base64 in "+
-			"patch")
+		"with -o json or -o yaml, print each patch as JSON in the member "+decodedPatch+", not as base64 in the "+
+			"member patch")
 }
 
 // checkDecodePatches returns an error unless a format has patches to decode.

@@ -68,7 +68,7 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.handler, "handler", "",
 		"replay only the calls of this handler: its registered name, such as patch.acme; the name of a version in a "+
-			"rollout, such as patch.acme-v7; or the extension's own name for it")
+			"rollout, such as patch.acme-v7; or the extension's own name for the handler")
 	f.StringVar(&o.as, "as", "",
 		"name of the handler to call instead; needs --handler; by default, the same name if the server is a "+
 			"gateway, or the extension's own name for the handler if the server is an extension")

@@ -101,7 +101,7 @@ func TestDescribe(t *testing.T) {
 		{"Protocol:", "REST"},
 		{"Pending:", "called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: it has not been discovered at https://new.example"},
 		{"Namespaces:", "those with tier=gold"},
-		{"Discovery:", "fails for 60s: connection refused; its last known 1 handler is still served"},
+		{"Discovery:", "failing for 60s: connection refused; its last known 1 handler is still served"},
 		{"Server circuit:", "half-open, because calls failed with Unreachable, for 60s, opened 2 times"},
 		{"Calls now:", "3 in flight (limit 256), 1 waiting (limit 1024)"},
 		{"Calls:", "100 in 5m, 7 failed, p50 1.2ms, p99 1.2s, 1 near the timeout"},

@@ -83,8 +83,8 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 		_, _ = fmt.Fprintln(out, filepath.Join(dir, filepath.FromSlash(f.Path)))
 	}
 	if steps := values.Steps(kind); len(steps) > 0 {
-		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is no release: no registry has its packages. With a clone of it\n"+
-			"at ../hookgate, beside the project, run in the project before anything else:\n\n  %s\n",
+		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is no release, so no registry has its packages. Clone Hookgate\n"+
+			"into ../hookgate, beside the project. Then, before anything else, run in the project:\n\n  %s\n",
 			strings.Join(steps, "\n  "))
 	}
 	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  cd %s && %s\n",

@@ -200,10 +200,10 @@ func TestLintExtensions(t *testing.T) {
 	service := func(metadata, spec string) string {
 		return "apiVersion: v1\nkind: Service\nmetadata: {name: acme" + metadata + "}\nspec: {" + spec + "}\n"
 	}
-	const of, annotation = `0.yaml:3: %s: ExtensionConfig "acme": annotation cert-manager.io/inject-ca-from does nothing here: ` +
+	const of, annotation = `0.yaml:3: %s: ExtensionConfig "acme": annotation cert-manager.io/inject-ca-from has no effect here; ` +
 		"runtime.cluster.x-k8s.io/inject-ca-from-secret: NAMESPACE/SECRET makes Cluster API and Hookgate take ca.crt of a Secret", "cert-manager.io/inject-ca-from: s/c"
 	const client, offered = "service: {name: acme, namespace: s}", `0.yaml:6: warning: ExtensionConfig "acme": status.handlers: handler "%s.acme" is offered to ` +
-		"Cluster API as %s, because its name with -- for the dot would be ambiguous or have more than 63 characters: use the " +
+		"Cluster API as %s, because its name, with -- in place of the dot, would be ambiguous or longer than 63 characters: use the " +
 		"offered name in a ClusterClass"
 	for reason, tt := range map[string]struct {
 		files []string

@@ -54,12 +54,12 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		Use:   "preflight --for TARGET [--kubeconfig FILE | --extension-configs DIR]",
 		Short: "Show what an upgrade means for the registered handlers",
 		Long: "For each registered handler, show whether an upgrade would break the handler, lose part of its\n" +
-			"requests, or need attention, and what to do, including the ExtensionPolicy to apply.\n" +
+			"requests, or need attention. Also show what to do, such as which ExtensionPolicy to apply.\n" +
 			"docs/upgrading.md explains the findings. preflight calls no hook, needs no gateway, and\n" +
 			"makes changes only with --record.\n\n" +
-			"TARGET is cluster-api=VERSION or hookgate=VERSION, or both if you give --for twice. What an upgrade of\n" +
-			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
-			"clusterctl has installed Cluster API, preflight finds the release itself.\n\n" +
+			"TARGET is cluster-api=VERSION or hookgate=VERSION, or both if you give --for twice. The effects of an\n" +
+			"upgrade of Cluster API depend on the release that runs now. --from names this release; in a cluster\n" +
+			"where clusterctl has installed Cluster API, preflight finds the release itself.\n\n" +
 			"The exit status is 0 if nothing breaks; 1 if something breaks, the handlers of an extension are not\n" +
 			"known, there is nothing to judge, or preflight cannot tell; and 2 for wrong usage.",
 		Example: "  hookgate preflight --for cluster-api=v1.14.0 --context management\n" +
@@ -90,8 +90,9 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
 		"lowest level of a finding for which the exit status is 1: break (includes unknown), degrade or warn")
 	f.BoolVar(&o.record, "record", false,
-		"record the verdict in the Deployment that would be upgraded; deploy/upgrade-guard refuses the upgrade "+
-			"unless the recorded verdict approves it; an approval expires after a day, or when a registration changes")
+		"record the verdict in the Deployment that would be upgraded; the upgrade guard (deploy/upgrade-guard/) "+
+			"refuses the upgrade unless the recorded verdict approves it; an approval expires after a day, or when a "+
+			"registration changes")
 	f.BoolVar(&o.allowEmpty, "allow-empty", false,
 		"accept that nothing is registered: the exit status is then 0, and --record approves the upgrade")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long the command may take")
@@ -132,11 +133,11 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 		return t, cmdline.Usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a " +
 			"directory or from a cluster; leave one of them out")
 	case o.record && (o.extensionConfigs != "" || o.group != "" || o.watchFilter != ""):
-		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster: leave out " +
+		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster; leave out " +
 			"--extension-configs, --extension-config-group and --watch-filter")
 	case o.record && t.ClusterAPI != nil && t.ClusterAPI.Announced:
-		return t, cmdline.Usagef("--record: this hookgate knows Cluster API %s only as it was announced: use a "+
-			"release of hookgate that is newer than it", t.ClusterAPI.Name)
+		return t, cmdline.Usagef("--record: this hookgate knows Cluster API %s only from announcements: use a "+
+			"hookgate that is newer than that release", t.ClusterAPI.Name)
 	case o.discover && o.extensionConfigs == "":
 		return t, cmdline.Usagef("--discover: in a cluster, the gateway discovers extensions; use it with " +
 			"--extension-configs")

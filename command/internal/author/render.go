@@ -30,7 +30,7 @@ func NewRenderCommand() *cobra.Command {
 		Use:   "render [cluster/NAME] [-f FILE]...",
 		Short: "Show the objects that Cluster API generates from a Cluster, with the patches of its extensions",
 		Long: renderflags.Long + "\n\n" +
-			"The command runs " + renderProgram + ", a program of the same release that must be beside hookgate or in $PATH.",
+			"The command runs " + renderProgram + ", a program of the same release, which must be beside hookgate or in $PATH.",
 		Example:            renderflags.Example,
 		DisableFlagParsing: true,
 		RunE:               runRender,

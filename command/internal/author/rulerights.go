@@ -45,8 +45,9 @@ func newRuleRightsCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac [FILE|DIR]...",
 		Short: "Print the rights that a gateway needs to read the params of rules",
-		Long: "Print the roles and bindings that allow the service account of a gateway to list and watch only\n" +
-			"what the params of HookRules read. The HookRules are in files or, without files, in a cluster.\n\n" +
+		Long: "Print the roles and bindings that allow the service account of a gateway to list and watch the\n" +
+			"objects that HookRules refer to in their params, and nothing else. The HookRules are in files or,\n" +
+			"without files, in a cluster.\n\n" +
 			"The names of resources come from the cluster. If you give files but neither --kubeconfig nor\n" +
 			"--context, the names are guessed from the kinds.",
 		Example: "  hookgate rule rbac | kubectl apply -f -\n" +

@@ -60,7 +60,8 @@ func (l *grpcLog) log(level slog.Level, text func() string) {
 func (l *grpcLog) error(text string) {
 	if strings.Contains(text, noHealthService) {
 		l.logger.Load().Info("the health of an extension is not checked, because its gRPC server has no health service: "+
-			"calls go to each of its addresses that can be connected to", "library", "grpc", "cause", strings.TrimSpace(text))
+			"calls go to every address of the server that accepts connections",
+			"library", "grpc", "cause", strings.TrimSpace(text))
 		return
 	}
 	level := slog.LevelWarn

@@ -153,7 +153,7 @@ func (o *clusterCallersOptions) give(
 	case container == nil:
 		return fmt.Errorf("patch Deployment %s: it has no container", name)
 	case manager.Labels[clusterv1.ProviderNameLabel] == controlPlane && isOlder(container.Image, hooksOfControlPlane):
-		say("Deployment", name, "left alone: it calls no hooks before v1.12")
+		say("Deployment", name, "left alone: before v1.12, it calls no hooks")
 		return nil
 	}
 	added, err := addCertificate(&manager.Spec.Template.Spec, container)

@@ -46,8 +46,8 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 		Long: "Let one Cluster go on although a handler holds it; \"hookgate get holds\" lists the holds. The\n" +
 			"command shows what it will change, and asks for confirmation. For the handler of an extension, it adds\n" +
 			"an entry to spec.liftedHolds of the ExtensionPolicy that applies, or of a new ExtensionPolicy. The entry\n" +
-			"is valid for one upgrade, creation or deletion. For a HookRule, rule.NAME, it adds an annotation to the\n" +
-			"Cluster; the annotation also lifts later holds of the rule.",
+			"is valid for one upgrade, creation or deletion. For a HookRule, named rule.NAME, the command adds an\n" +
+			"annotation to the Cluster; the annotation also lifts later holds of the rule.",
 		Example: "  hookgate lift before-delete.volumes --hook BeforeClusterDelete --cluster team-a/prod-1\n" +
 			"  hookgate lift rule.business-hours --cluster team-a/prod-1 --context management",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -184,8 +184,8 @@ func (w *liftWork) skipHold(ctx context.Context, rule string, key client.ObjectK
 	}
 	annotations[v1alpha1.SkipHoldAnnotation] = strings.TrimPrefix(skipped+","+rule, ",")
 	cluster.SetAnnotations(annotations)
-	w.sayf("Cluster %s gets the annotation\n  %s: %s\nRule %s no longer holds it, now or later, until the "+
-		"annotation is removed.", key, v1alpha1.SkipHoldAnnotation,
+	w.sayf("Cluster %s gets the annotation\n  %s: %s\nAs long as the annotation exists, rule %s does not "+
+		"hold the Cluster.", key, v1alpha1.SkipHoldAnnotation,
 		annotations[v1alpha1.SkipHoldAnnotation], rule)
 	if err := w.confirm("Lift this hold?"); err != nil {
 		return err

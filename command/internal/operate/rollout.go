@@ -99,8 +99,8 @@ func (o *rolloutOptions) inDirectory(
 	case o.dir == "" && o.dryRun:
 		return cmdline.Usagef("--dry-run is for --extension-configs: in a cluster, the command shows what changes, and asks")
 	case o.dir == "" || o.state == "":
-		return cmdline.Usagef("--extension-configs and --state-dir belong together: want the directories that hookgate " +
-			"serve has")
+		return cmdline.Usagef("--extension-configs and --state-dir belong together: give the directories that \"hookgate " +
+			"serve\" uses")
 	}
 	err := work(cmd.Context(), &rolloutWork{
 		objects: &directoryRollouts{dir: o.dir, state: o.state}, name: name, dryRun: o.dryRun,

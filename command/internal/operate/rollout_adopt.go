@@ -28,8 +28,8 @@ func newRolloutAdoptCommand() *cobra.Command {
 		Use:   "adopt NAME [--candidate EXTENSIONCONFIG]",
 		Short: "Make an ExtensionRollout from an ExtensionConfig that is in use",
 		Long: "Create an ExtensionRollout with the name of an ExtensionConfig that is in use. That\n" +
-			"ExtensionConfig becomes the stable version. The handlers keep their names, and no Cluster\n" +
-			"changes versions. With --candidate, the gateway also compares the answers of both versions\n" +
+			"ExtensionConfig becomes the stable version. The handlers keep their names, and each\n" +
+			"Cluster keeps its version. With --candidate, the gateway also compares the answers of both versions\n" +
 			"for each Cluster; no Cluster moves until spec.candidateFor or \"hookgate rollout approve\" allows\n" +
 			"it.",
 		Example: "  hookgate rollout adopt acme --dry-run\n" +
@@ -87,8 +87,8 @@ func (r *rolloutWork) adopt(ctx context.Context, of *v1alpha1.ExtensionRollout, 
 	if !found {
 		r.sayf("There is no ExtensionConfig %q yet: register it.", of.Spec.Candidate)
 	}
-	r.sayf("Clusters are compared as Cluster API calls the handlers for them, and none moves yet:\n"+
-		"hookgate describe rollout %s shows what differs; spec.candidateFor says which may move.", r.name)
+	r.sayf("Each Cluster is compared when Cluster API calls the handlers for it. No Cluster moves yet.\n"+
+		"\"hookgate describe rollout %s\" shows what differs; spec.candidateFor says which Clusters may move.", r.name)
 	return nil
 }
 

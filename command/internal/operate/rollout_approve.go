@@ -30,8 +30,8 @@ func newRolloutApproveCommand() *cobra.Command {
 	cmd := o.addDirectory(o.addYes(o.command(&cobra.Command{
 		Use:   "approve NAME --cluster NAMESPACE/NAME | --all | --variables",
 		Short: "Let Clusters move although the versions answer differently for them",
-		Long: "Show what differs for Clusters, ask for confirmation, and add them to spec.approved: they\n" +
-			"move to the candidate regardless of spec.candidateFor. --variables approves differences in the\n" +
+		Long: "Show what differs for Clusters, ask for confirmation, and add the Clusters to spec.approved:\n" +
+			"they move to the candidate regardless of spec.candidateFor. --variables approves differences in the\n" +
 			"answers to calls that do not concern a Cluster, such as DiscoverVariables: until they are\n" +
 			"approved, the candidate cannot be promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
@@ -88,8 +88,8 @@ func (a *approval) approve(ctx context.Context, r *rolloutWork) error {
 	}
 	r.sayf("Approved.")
 	if a.all || len(a.clusters) > 0 {
-		r.sayf("Each Cluster moves to %s once all handlers that are called for it have been compared, which takes until\n"+
-			"Cluster API has reconciled it. hookgate describe rollout %s shows it.", of.Spec.Candidate, r.name)
+		r.sayf("Each Cluster moves to %s once all handlers that are called for it have been compared, after\n"+
+			"Cluster API has reconciled the Cluster. \"hookgate describe rollout %s\" shows this.", of.Spec.Candidate, r.name)
 		r.sayStops(of, records)
 	}
 	return nil
@@ -174,6 +174,6 @@ func (a *approval) show(r *rolloutWork, records *rolloutRecords) {
 // sayStops says what keeps all Clusters from moving.
 func (r *rolloutWork) sayStops(of *v1alpha1.ExtensionRollout, records *rolloutRecords) {
 	if of.Spec.Paused || records.aborted != nil {
-		r.sayf("No Cluster moves now, because the rollout is paused or aborted: hookgate rollout resume %s", r.name)
+		r.sayf("No Cluster moves now, because the rollout is paused or aborted: run hookgate rollout resume %s", r.name)
 	}
 }

@@ -142,7 +142,7 @@ func TestApproveInADirectory(t *testing.T) {
 func TestPromoteInADirectory(t *testing.T) {
 	d := newRolloutDir(t, rolloutManifestText)
 	different := d.record("team-a/prod-1", v1alpha1.RolloutStateDifferent)
-	d.wants(d.run("", "promote acme --yes"), "whose number is not known", "the changes of 1 Cluster are not approved")
+	d.wants(d.run("", "promote acme --yes"), "their number is not known", "the changes of 1 Cluster are not approved")
 	if err := os.Remove(different); err != nil {
 		t.Fatal(err)
 	}

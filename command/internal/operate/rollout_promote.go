@@ -24,14 +24,15 @@ func newRolloutPromoteCommand() *cobra.Command {
 		Use:   "promote NAME",
 		Short: "Make the candidate stable, for all Clusters",
 		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the\n" +
-			"stable version: from then on, it answers the calls for all Clusters. spec.candidate,\n" +
-			"candidateFor, approved and paused are cleared. The command refuses if a Cluster that\n" +
-			"differs, or has not been compared, has neither moved nor been approved. It also refuses if\n" +
+			"stable version: from then on, this version answers the calls for all Clusters. spec.candidate,\n" +
+			"candidateFor, approved and paused are cleared. The command refuses if there are Clusters that\n" +
+			"differ, or have not been compared, unless they have moved or been approved. It also refuses if\n" +
 			"differences in variables are not approved.",
 		Example: "  hookgate rollout promote acme --context management\n" +
 			"  hookgate rollout promote acme --extension-configs manifests --state-dir state",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.promote(ctx, force) })))
-	cmd.Flags().BoolVar(&force, "force", false, "promote regardless of what differs for Clusters")
+	cmd.Flags().BoolVar(&force, "force", false, "promote even if Clusters have differences that are not approved, or "+
+		"have not been compared, or if the rollout is aborted")
 	return cmd
 }
 
@@ -66,7 +67,7 @@ func (r *rolloutWork) promote(ctx context.Context, force bool) error {
 	}
 	switch {
 	case p.uncounted != nil:
-		r.sayf("  and all that were not compared change, whose number is not known: %s", p.uncounted)
+		r.sayf("  all that were not compared also change, but their number is not known: %s", p.uncounted)
 	case p.unknown > 0:
 		r.sayf("  %d change, and were not compared", p.unknown)
 	}

@@ -34,7 +34,7 @@ func newRolloutAbortCommand() *cobra.Command {
 		Use: "abort", Hidden: true, DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
 			return cmdline.IncompleteError{Err: errors.New("say what to do: \"hookgate rollout pause\" stops further " +
-				"Clusters from moving, and \"hookgate rollout undo\" moves those back that have moved")}
+				"Clusters from moving, and \"hookgate rollout undo\" moves back those that have moved")}
 		},
 	}
 }
@@ -84,7 +84,7 @@ func (r *rolloutWork) resume(ctx context.Context) error {
 	if err := r.pause(ctx, of, false, records.aborted); err != nil {
 		return err
 	}
-	r.sayf("Clusters that may move do so again. Failed calls of the candidate are counted anew.")
+	r.sayf("Clusters that are allowed to move will move again. Failed calls to the candidate are counted anew.")
 	return nil
 }
 
@@ -125,9 +125,9 @@ func newRolloutUndoCommand() *cobra.Command {
 	cmd := o.addDirectory(o.addYes(o.command(&cobra.Command{
 		Use:   "undo NAME [--cluster NAMESPACE/NAME]",
 		Short: "Move Clusters back to the stable version",
-		Long: "Show which Clusters have moved and what differs for them, and ask for confirmation. Then let no\n" +
-			"further Clusters move, and move the moved Clusters back: the stable version answers their\n" +
-			"calls immediately, and Machines that differ are replaced again. --cluster moves back only the Clusters\n" +
+		Long: "Show which Clusters have moved and what differs for them, and ask for confirmation. Then pause\n" +
+			"the rollout, and move these Clusters back: the stable version answers their calls\n" +
+			"immediately, and Machines that differ are replaced again. --cluster moves back only the Clusters\n" +
 			"that it names.",
 		Example: "  hookgate rollout undo acme --cluster team-a/prod-1 --context management\n  hookgate rollout undo acme",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.undo(ctx, clusters) })))
@@ -186,9 +186,9 @@ func (r *rolloutWork) undo(ctx context.Context, clusters []string) error {
 			return fmt.Errorf("%d of %s moved back: %w; run the command again", i, text.Plural(len(moved), "Cluster"), err)
 		}
 	}
-	r.sayf("%s back: %s answers from their next calls on. The rollout is paused, and they are\n"+
-		"not in spec.approved any more; hookgate rollout resume %s lets Clusters move again,\n"+
-		"these too if spec.candidateFor or an annotation chooses them.",
+	r.sayf("%s back: from their next calls on, %s answers. The rollout is paused, and these Clusters\n"+
+		"are no longer in spec.approved. \"hookgate rollout resume %s\" lets Clusters move again,\n"+
+		"including these if spec.candidateFor or an annotation chooses them.",
 		text.Plural(len(moved), "Cluster")+goes(len(moved)), of.Spec.Stable, r.name)
 	return nil
 }

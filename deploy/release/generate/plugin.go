@@ -62,8 +62,9 @@ func (o *options) plugin(files map[string][]byte) error {
 		Spec: pluginSpec{
 			Version: o.version, Homepage: "https://github.com/hookgate/hookgate",
 			ShortDescription: "See and call Runtime Extensions of Cluster API",
-			Description: "Shows what is up and what is down among the Runtime Extensions that a Hookgate in the cluster " +
-				"calls, who holds a Cluster, and why. Calls and checks extensions, and judges upgrades of Cluster API.\n",
+			Description: "Shows which Runtime Extensions are up or down, among those that a Hookgate in the cluster " +
+				"calls, and which handlers hold a Cluster, and why. Calls and checks extensions, and judges upgrades of " +
+				"Cluster API.\n",
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {

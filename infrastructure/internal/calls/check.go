@@ -152,7 +152,7 @@ func checkMachine(r *hooksv1alpha1.ReconcileMachineResponse, prefix, recorded st
 	}
 	id := r.GetProviderId()
 	if id == "" && r.GetPhase() == hooksv1alpha1.Phase_PHASE_READY {
-		return bad("providerId is missing, and phase is Ready: the Node of the machine could not be found")
+		return bad("providerId is missing, but phase is Ready: without it, the Node of the machine could not be found")
 	}
 	if id != recorded {
 		if err := checkProviderID("providerId", id, prefix); err != nil {

@@ -53,7 +53,7 @@ func checkInstance(at string, i *hooksv1alpha1.Instance, prefix string, known ma
 		return err
 	}
 	if i.GetProviderId() == "" && i.GetPhase() == hooksv1alpha1.Phase_PHASE_READY {
-		return bad("%s.providerId is missing, and its phase is Ready", at)
+		return bad("%s.providerId is missing, but the phase is Ready", at)
 	}
 	if !known[i.GetProviderId()] {
 		if err := checkProviderID(at+".providerId", i.GetProviderId(), prefix); err != nil {

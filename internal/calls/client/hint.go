@@ -35,13 +35,13 @@ func (o *Options) Hint(e *endpoint.Endpoint, f *connect.Failure) string {
 	case connect.HandshakeRefused:
 		return "Does it ask for a certificate? Show one: " + o.Certificate + "."
 	case connect.NoTLS:
-		return "gRPC without TLS is " + o.URL + "grpc://" + e.Authority +
-			"; is it perhaps a port for metrics or health?"
+		return "For gRPC without TLS, use " + o.URL + "grpc://" + e.Authority +
+			". Or is the port for metrics or health?"
 	case connect.NoPlaintext:
 		return "With TLS, use " + o.URL + "grpcs://" + e.Authority + "."
 	case connect.NoHTTP2, connect.NotGRPC:
 		if e.HasTLS() {
-			return "Does it speak JSON over HTTPS? That is " + o.URL + "https://" + e.Authority + "."
+			return "Does it speak JSON over HTTPS? Then use " + o.URL + "https://" + e.Authority + "."
 		}
 		return "Does it speak JSON over HTTP?"
 	}

@@ -65,7 +65,8 @@ func (r *Renewed) Look() {
 	}
 	opened, err := r.open()
 	if err != nil {
-		r.logger.Warn("the files of the gateway's client cannot be used; what was read before stays", "error", err)
+		r.logger.Warn("the files of the gateway's client cannot be used; their last content stays in use",
+			"error", err)
 		return
 	}
 	r.read = read

@@ -155,7 +155,7 @@ func TestDiscoverGroups(t *testing.T) {
 		"as many as there may be": {first: lifecycle, second: many(limits.Handlers - 1), count: limits.Handlers},
 		"one more": {
 			first: lifecycle, second: many(limits.Handlers),
-			want: []string{v, "unanswered DiscoverInfrastructure: BadResponse: discover handlers with DiscoverInfrastructure: answer: with those of other groups, " +
+			want: []string{v, "unanswered DiscoverInfrastructure: BadResponse: discover handlers with DiscoverInfrastructure: answer: with the handlers of other groups, " +
 				"there are 513 handlers, which is more than 512: split them over several extensions"},
 		},
 	} {

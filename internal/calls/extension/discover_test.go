@@ -87,7 +87,7 @@ func TestDiscoverRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, answer, want string }{
 		"failure":          {"the extension says why", `{"status":"Failure","message":"database is away"}`, "the extension answered Failure: database is away"},
 		"no status":        {"a status is due here, too", `{"handlers":[]}`, `answer: status: want "Success" or "Failure", got ""`},
-		"twice":            {"names are unique", discoveryJSON(ok, ok), `answer: handlers[1].name: "ok" is the name of another handler, too`},
+		"twice":            {"names are unique", discoveryJSON(ok, ok), `answer: handlers[1].name: another handler is also named "ok"`},
 		"no name":          {"handlers have names", discoveryJSON(handlerJSON("", hookName, "")), "answer: handlers[0].name: must not be empty"},
 		"long twice":       {"a name that is too long is not repeated", discoveryJSON(handlerJSON(strings.Repeat("a", 10_000), hookName, ""), handlerJSON(strings.Repeat("a", 10_000), hookName, "")), "answer: handlers[0].name: must have at most 63 characters, has 10000; handlers[1].name: must have at most 63 characters, has 10000"},
 		"long":             {"a name has at most 63 characters", discoveryJSON(handlerJSON(strings.Repeat("a", 10_000), hookName, "")), "answer: handlers[0].name: must have at most 63 characters, has 10000"},

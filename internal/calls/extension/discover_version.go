@@ -92,8 +92,8 @@ func beside(asked *catalog.Hook, handlers, before []registry.Handler) *hook.Erro
 		}
 	}
 	if n := len(handlers) + len(before); n > limits.Handlers {
-		return hook.Errorf(hook.BadResponse, "%s: answer: with those of other groups, there are %d handlers, which is "+
-			"more than %d: split them over several extensions", discoveringWith(asked), n, limits.Handlers)
+		return hook.Errorf(hook.BadResponse, "%s: answer: with the handlers of other groups, there are %d handlers, "+
+			"which is more than %d: split them over several extensions", discoveringWith(asked), n, limits.Handlers)
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func TestGRPCDiscoverDuplicates(t *testing.T) {
 	}}, nil)
 	d, err := newGRPC(t, Config{}).Discover(t.Context(), cc)
 	if len(d.Handlers) > 0 || hook.KindOf(err) != hook.BadResponse ||
-		!strings.Contains(err.Error(), `handlers[2].name: "a" is the name of another handler, too; handlers[3].name: "a" and "A" differ only in case`) {
+		!strings.Contains(err.Error(), `handlers[2].name: another handler is also named "a"; handlers[3].name: "a" and "A" differ only in case`) {
 		t.Errorf("got %v, %v", d, err)
 	}
 }

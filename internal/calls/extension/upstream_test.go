@@ -56,22 +56,22 @@ var refusals = []struct {
 	},
 	{
 		what: "a member twice", text: "answer: retryAfterSeconds: occurs twice in one object",
-		why:  "Cluster API takes the last, others the first",
+		why:  "Cluster API takes the last value, other programs the first",
 		body: `{"status":"Success","retryAfterSeconds":60,"retryAfterSeconds":0}`,
 	},
 	{
 		what: "two members that differ only in case", text: "answer: retryAfterSeconds: occurs twice in one object, in upper and lower case",
-		why:  "to Cluster API they are one member",
+		why:  "Cluster API treats both as one member",
 		body: `{"status":"Success","retryAfterSeconds":60,"RetryAfterSeconds":0}`,
 	},
 	{
 		what: "`null` in a list of objects", text: "answer: items[0]: want an object, got null",
-		why:  "Cluster API takes it for an empty object",
+		why:  "Cluster API treats it as an empty object",
 		body: `{"status":"Success","items":[null]}`, patches: true,
 	},
 	{
 		what: "a negative `retryAfterSeconds`", text: "answer: retryAfterSeconds: -60 is negative",
-		why:  "it holds the Cluster for an unknown time",
+		why:  "Cluster API holds the Cluster for an unknown time",
 		body: `{"status":"Success","retryAfterSeconds":-60}`,
 	},
 	{
@@ -92,7 +92,7 @@ var refusals = []struct {
 	},
 	{
 		what: "more than 20 MiB", text: "answer is larger than 20971520 bytes",
-		why:  "one answer must not take the memory of others: [limits](limits.md)",
+		why:  "one answer must not take the memory of other answers: [limits](limits.md)",
 		body: `{"status":"Success"}` + strings.Repeat(" ", limits.BodyBytes),
 	},
 	{

@@ -23,18 +23,18 @@ func (m *Matcher) Exclusion(v Verdict, registration string, s labels.Selector) *
 	case ByNamespace:
 		of, _ := m.labelsOf(v.namespace)
 		return &Exclusion{"namespaceSelector", fmt.Sprintf(
-			"namespaceSelector of %s, %s, does not match namespace %q with the labels %s",
+			"namespaceSelector of %s (%s) does not match namespace %q with the labels %s",
 			registration, cut(s.String()), cut(v.namespace), labelText(of))}
 	case ByUnknownNamespace:
 		return &Exclusion{"namespaceSelector", fmt.Sprintf(
-			"namespaceSelector of %s, %s, depends on labels of namespace %q, which are not known",
+			"namespaceSelector of %s (%s) depends on labels of namespace %q, which are not known",
 			registration, cut(s.String()), cut(v.namespace))}
 	case ByObject:
-		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s, %s, does not match the labels %s",
+		return &Exclusion{"objectSelector", fmt.Sprintf("objectSelector of %s (%s) does not match the labels %s",
 			p, cut(p.ObjectSelector.String()), labelText(m.labels))}
 	case ByCluster:
 		return &Exclusion{"objectSelector", fmt.Sprintf(
-			"objectSelector of %s, %s, does not match the labels of Cluster %q, %s",
+			"objectSelector of %s (%s) does not match the labels of Cluster %q, %s",
 			p, cut(p.ObjectSelector.String()), v.cluster, labelText(v.labels))}
 	case ByUnknownCluster:
 		return &Exclusion{"objectSelector", text.Cut(v.unknown.Error(), limits.PolicyMessageBytes)}

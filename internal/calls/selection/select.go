@@ -228,19 +228,19 @@ func (m *Matcher) Awaits(ctx context.Context, s *registry.Snapshot, u *registry.
 
 // mistaken returns the error of a call that an ExtensionConfig with a mistake may have a handler for.
 func mistaken(u *registry.Undiscovered) error {
-	return hook.Errorf(hook.NotReady, "%s has a mistake, and calls for which it may have handlers fail until "+
-		"you correct or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy: %s", u, u.Mistake)
+	return hook.Errorf(hook.NotReady, "%s has a mistake; until you correct or delete it, or set "+
+		"onUndiscovered: Ignore in its ExtensionPolicy, calls fail if it may have handlers for them: %s", u, u.Mistake)
 }
 
 func notDiscovered(awaited []string) error {
-	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: \"hookgate get extensions\" says "+
-		"why; fix or delete each, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", MaxNames))
+	return hook.Errorf(hook.NotReady, "the handlers of %s are not known yet: \"hookgate get extensions\" says why; "+
+		"fix or delete each, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", MaxNames))
 }
 
 func unknownNamespace(namespace, registration string) error {
-	return hook.Errorf(hook.NotReady, "the labels of namespace %q, on which the namespaceSelector of %s "+
-		"depends, are not known: try again, or add the Namespace to the directory of manifests",
-		text.Cut(namespace, limits.QuotedBytes), registration)
+	return hook.Errorf(hook.NotReady, "the namespaceSelector of %s depends on the labels of namespace %q, which "+
+		"are not known: try again, or add the Namespace to the directory of manifests",
+		registration, text.Cut(namespace, limits.QuotedBytes))
 }
 
 // WantOne returns an error unless there is just one target.

@@ -62,15 +62,15 @@ func (m *Matcher) clusterLabels(
 	}
 	cluster = text.Cut(namespace+"/"+name, limits.QuotedBytes)
 	if m.clusters == nil {
-		return cluster, nil, hook.Errorf(hook.NotReady, "%s cannot be called: the objectSelector of %s selects "+
-			"Clusters for its step %q, but a gateway without a cluster does not know their labels: use "+
+		return cluster, nil, hook.Errorf(hook.NotReady, "%s cannot be called: the objectSelector of %s for "+
+			"step %q selects Clusters, but a gateway without a cluster does not know the labels of Clusters: use "+
 			"matchConditions or a namespaceSelector", c, p, step.Name)
 	}
 	labels, known := m.clusters.ClusterLabels(namespace, name)
 	if !known {
-		return cluster, nil, hook.Errorf(hook.NotReady, "the labels of Cluster %q, on which the objectSelector of %s for "+
-			"step %q of %s depends, are not known: try again; the gateway has to be allowed to list and watch "+
-			"clusters of cluster.x-k8s.io", cluster, p, step.Name, c)
+		return cluster, nil, hook.Errorf(hook.NotReady, "the objectSelector of %s for step %q of %s depends on the "+
+			"labels of Cluster %q, which are not known: try again; the gateway has to be allowed to list and watch "+
+			"clusters of cluster.x-k8s.io", p, step.Name, c, cluster)
 	}
 	return cluster, labels, nil
 }

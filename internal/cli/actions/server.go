@@ -266,7 +266,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, a *Action) {
 	}
 	if !a.Asks && !s.keys.isSigned(token, s.parts(a, v, nil)...) {
 		s.render(w, http.StatusForbidden, "result.html", &page{
-			Title: a.Title, Error: "This form is not of this process: go back to the page, and begin again.",
+			Title: a.Title, Error: "Another process made this form: go back to the page, and begin again.",
 		})
 		return
 	}
@@ -280,7 +280,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, a *Action) {
 	out, asked, err := run(ctx, a, v, func(sum []byte) bool { return s.keys.isSigned(token, s.parts(a, v, sum)...) })
 	if asked.asked && !asked.yes {
 		s.ask(w, http.StatusConflict, a, v, &page{
-			Notice: "Nothing was done: this is not what you have confirmed, or it has changed since. Look again.",
+			Notice: "Nothing was done, because what would change is not what you have confirmed. Check it, and confirm again.",
 		}, out, asked, err)
 		return
 	}

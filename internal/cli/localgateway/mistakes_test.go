@@ -78,7 +78,7 @@ func mistakes() []mistake {
 		{extensionpolicy.Kind, "an unknown hook", "{targetRef: {name: gate}, hooks: [BeforeClusterCreat]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{extensionpolicy.Kind, "a release that is not known", "{targetRef: {name: gate}, clusterAPIRelease: v1.99}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
 		{extensionpolicy.Kind, "a condition that does not compile", "{targetRef: {name: gate}, matchConditions: [{name: c, expression: '1 +'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},
-		{extensionpolicy.Kind, "a wrong field, of one handler", "{targetRef: {name: gate, handler: rule}, timeoutSeconds: 5s}", "BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
+		{extensionpolicy.Kind, "a wrong field in a policy for one handler", "{targetRef: {name: gate, handler: rule}, timeoutSeconds: 5s}", "BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade"},
 		{extensionpolicy.Kind, "a target that cannot be read", "{targetRef: {nam: gate}, timeoutSeconds: 5}", "BeforeClusterCreate BeforeClusterUpgrade AfterClusterUpgrade", "BeforeClusterCreate/rule.gate"},
 		{extensionpolicy.Kind, "the name of another one", policyOf("gate") + "---\n" + policyOf("upgrades"), "BeforeClusterUpgrade", "BeforeClusterCreate"},
 		{extensionpolicy.Kind, "a copy of another one", policyOf("gate") + "---\n" + policyOf("gate"), "", "BeforeClusterCreate"},

@@ -70,8 +70,8 @@ func Rules() []Rule {
 func breaking() []Rule {
 	return []Rule{
 		{ruleUnreadable, Break, "A manifest cannot be read, so the effect of the upgrade on it is not known.",
-			"Correct the manifest. For a HookRule in the cluster, it means that the new release of the gateway would not use " +
-				"the rule."},
+			"Correct the manifest. For a HookRule in the cluster, the finding means that the new release of the gateway would " +
+				"not use the rule."},
 		{ruleHookUnknown, Break, "The handler implements a hook, or a version of it, that the gateway does not have.",
 			"The gateway never calls the handler: the extension is newer than the gateway, or wrong."},
 		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed.",
@@ -82,28 +82,28 @@ func breaking() []Rule {
 			"Cluster API objects in requests change, and it is not stated which version the handler understands.",
 			"State the version with an ExtensionPolicy, or upgrade the extension first."},
 		{ruleCannotConvert, Break,
-			"The gateway cannot convert what Cluster API sends to what the handler understands.",
+			"The gateway cannot convert the objects in requests of Cluster API to the version that the handler understands.",
 			"If Clusters refer to objects whose version is not in the labels of a CustomResourceDefinition, add the labels of " +
 				"Cluster API's contract."},
 		{ruleChainBroken, Break, "A step of the HandlerChain would not be called, so calls of the chain fail.",
 			"See the findings about the handler of the step, or make the step optional."},
 		{ruleSeveral, Break, "Cluster API accepts one handler of the hook, but several are offered to it.",
-			"Make a HandlerChain of them: Cluster API calls none if it finds several. It is a warn if the running Cluster " +
-				"API already calls the hook."},
+			"Combine them into a HandlerChain: Cluster API calls none if it finds several. The finding is a warn if the " +
+				"running Cluster API already calls the hook."},
 	}
 }
 
 func losing() []Rule {
 	return []Rule{
 		{ruleUndiscovered, Unknown, "It is not known which handlers the extension has.",
-			"Start the extension, and check again. It is a warn if the status of the ExtensionConfig has its handlers."},
+			"Start the extension, and check again. The finding is a warn if the status of the ExtensionConfig lists handlers."},
 		{ruleMembersLost, Degrade,
-			"The gateway converts requests for the handler, and its version cannot express some members.",
+			"The gateway converts requests for the handler, and the handler's version cannot express some members.",
 			"Check whether the handler reads any of the listed members."},
 		{ruleVariables, Degrade,
 			"The metadata of variables changes its place, and it is not stated which place the handler uses.",
-			"It is in metadata for v1.12, and in deprecatedV1Beta1Metadata for newer releases. With an ExtensionPolicy that " +
-				"states the version, both kinds of callers find it."},
+			"Cluster API v1.12 reads metadata, and newer releases read deprecatedV1Beta1Metadata. If an ExtensionPolicy " +
+				"states the version, both kinds of callers find the metadata."},
 	}
 }
 
@@ -111,30 +111,30 @@ func warning() []Rule {
 	return []Rule{
 		{ruleRequests, Warn, "Requests to the handler get new members, which a handler that decodes strictly refuses.",
 			"Set clusterAPIRelease in an ExtensionPolicy; -o policies adds it."},
-		{ruleAnswers, Warn, "Cluster API acts on the handler's answers, or calls the handler, differently than now.",
-			"Read the finding: it may be a patch that Cluster API dropped before."},
+		{ruleAnswers, Warn, "Cluster API uses the handler's answers differently than now, or calls the handler differently.",
+			"Read the finding: for example, Cluster API may apply a patch that it dropped before."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook.",
 			"A later release of the gateway will remove the version: upgrade the extension in time."},
 		{ruleNotStated, Warn, "It is not stated which version of Cluster API objects the handler understands, " +
 			"or which Cluster API it works with now.",
-			"Name the running release with --from, or state what the handler understands with an ExtensionPolicy, or, in a " +
-				"HookRule, with spec.clusterAPIVersion."},
+			"Name the running release with --from. Or state the version that the handler understands: in an " +
+				"ExtensionPolicy or, for a HookRule, in spec.clusterAPIVersion."},
 		{ruleNeverSent, Warn,
-			"A policy for all handlers states a version of Cluster API objects that was never sent to this one.",
-			"Give the handler another policy, with clusterAPIVersion only: the rest still comes from the policy for all."},
+			"A policy for all handlers states a version of Cluster API objects that was never sent to this handler.",
+			"Give the handler its own policy, which sets only clusterAPIVersion: the rest still comes from the policy for all."},
 		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with or without the upgrade.",
 			"A step has no handler or is of another hook, or the name of the chain is taken."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect.",
-			"Its target is missing, another policy has the same target, or it has a mistake."},
+			"Its target is missing, another policy has the same target, or the policy has a mistake."},
 		{ruleReferences, Warn,
-			"The gateway converts Clusters for the handler, and it is not known whether it can tell the versions of " +
-				"the objects that they refer to.",
+			"The gateway converts Clusters for the handler, and it is not known whether the gateway can tell the " +
+				"versions of the objects that the Clusters refer to.",
 			"You may not list clusters of cluster.x-k8s.io or customresourcedefinitions of apiextensions.k8s.io. A directory " +
 				"has no Clusters: add the CustomResourceDefinitions of your providers to it. One without the labels of Cluster " +
-				"API's contract is a cannot-convert."},
+				"API's contract leads to the finding cannot-convert."},
 		{ruleGateway, Warn, "The extension is a gateway, and the handlers registered with that gateway are not " +
 			"judged here.",
-			"Check what is registered with that gateway, too, in its directory or its API group."},
+			"Also check what is registered with that gateway, in its directory or in its API group."},
 	}
 }
 

@@ -70,7 +70,7 @@ func (t *Target) several(s SeveralHandlers) (Finding, bool) {
 	}
 	f := Finding{
 		Level: Break, Rule: ruleSeveral, Hook: t.described(s.Hook), Problem: s.Problem,
-		Remedy: "make a HandlerChain of them, which is offered in place of its steps, or delete the others",
+		Remedy: "combine them into a HandlerChain, which is offered in place of its steps, or delete all but one",
 	}
 	if t.ClusterAPI == nil || calls(t.From) {
 		f.Level = Warn

@@ -82,7 +82,7 @@ func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (F
 	}
 	f := about(x, h, Degrade, ruleMembersLost)
 	f.Problem = fmt.Sprintf("Cluster API %s calls the hook in %s, which the gateway converts to %s: "+
-		"what one of the two versions cannot express is lost", t.ClusterAPI.Name, called.APIVersion(),
+		"members that one of the two versions cannot express are lost", t.ClusterAPI.Name, called.APIVersion(),
 		h.Hook.APIVersion())
 	f.Remedy = "check whether the handler needs what is lost; nothing is lost with an extension that implements " +
 		"hooks of " +

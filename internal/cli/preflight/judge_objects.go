@@ -46,11 +46,11 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 		f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, older releases sent them as %s, and nothing states "+
 			"which version the handler understands",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, strings.Join(older, ", "))
-		f.Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION, " +
-			"or state what the handler understands with clusterAPIVersion in an ExtensionPolicy"
+		f.Remedy = "give --from " + ClusterAPI + "=VERSION to say which Cluster API runs now, or set " +
+			"clusterAPIVersion in an ExtensionPolicy to the version that the handler understands"
 		if t.From != nil {
-			f.Remedy = "state what the handler understands with clusterAPIVersion in an ExtensionPolicy: " +
-				t.From.Name + " does not call it, so nothing can be told from that"
+			f.Remedy = "set clusterAPIVersion in an ExtensionPolicy to the version that the handler understands: " +
+				"the version cannot be told from " + t.From.Name + ", which does not call the handler"
 		}
 		o.findings = []Finding{f}
 		return o, ""
@@ -75,10 +75,10 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 func (t *Target) remedyDirect(findings []Finding) {
 	for i := range findings {
 		findings[i].Remedy = "upgrade the extension together with Cluster API, or put a gateway before it: register it " +
-			"in the group that the gateway reads instead, and state what it understands with clusterAPIVersion in an " +
-			"ExtensionPolicy"
+			"in the group that the gateway reads instead, and set clusterAPIVersion in an ExtensionPolicy to the version " +
+			"that it understands"
 		if findings[i].Rule == ruleNotStated && t.From == nil {
-			findings[i].Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION"
+			findings[i].Remedy = "give --from " + ClusterAPI + "=VERSION to say which Cluster API runs now"
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (t *Target) remedyDirect(findings []Finding) {
 func remedyLocal(kind string, findings []Finding) {
 	for i := range findings {
 		if f := &findings[i]; f.Rule == ruleObjectsChange || f.Rule == ruleVariables || f.Rule == ruleNotStated {
-			f.Remedy = "state the version whose members it reads with spec.clusterAPIVersion of the " + kind
+			f.Remedy = "set spec.clusterAPIVersion of the " + kind + " to the version whose members it reads"
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 		return o
 	case !convertible(sent.ObjectVersion, stated):
 		f := about(x, h, Break, ruleCannotConvert)
-		f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, and the gateway cannot convert them to %s",
+		f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, and the gateway cannot convert these objects to %s",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, stated)
 		f.Remedy = "upgrade the extension, or the gateway"
 		o.findings = append(o.findings, f)
@@ -166,8 +166,8 @@ func (t *Target) references(
 		return []Finding{f}
 	case v.Unchecked != "":
 		f := about(x, h, Warn, ruleReferences)
-		f.Problem = "the gateway converts Clusters to v1beta1, but it is not known whether it can tell the " +
-			"versions of the objects that they refer to: " + v.Unchecked
+		f.Problem = "the gateway converts Clusters to v1beta1, but it is not known whether the gateway can tell " +
+			"the versions of the objects that the Clusters refer to: " + v.Unchecked
 		f.Remedy = "run the command again with that right; for a directory, add the CustomResourceDefinitions " +
 			"of your providers to it"
 		return []Finding{f}

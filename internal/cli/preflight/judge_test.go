@@ -150,12 +150,12 @@ func TestJudge(t *testing.T) {
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("variables", "DiscoverVariables"), handler("can", "CanUpdateMachine"), handler("patch", "GeneratePatches")},
 			want:     []string{"warn not-stated create", "warn not-stated variables", "ok ok can", "ok ok patch"},
 			problem:  "Cluster API v1.14 sends Clusters as v1beta2, older releases sent them as v1beta1, and nothing states which version the handler understands",
-			remedy:   "say which Cluster API runs now with --from cluster-api=VERSION, or state what the handler understands with clusterAPIVersion in an ExtensionPolicy",
+			remedy:   "give --from cluster-api=VERSION to say which Cluster API runs now, or set clusterAPIVersion in an ExtensionPolicy to the version that the handler understands",
 		},
 		"NotCalledNow": {
 			reason: "a hook that v1.11 does not call says nothing about the version that the handler was built for", targets: []string{"cluster-api=v1.14.0"}, from: "v1.11.0",
 			handlers: []Handler{handler("workers", "BeforeWorkersUpgrade"), handler("can", "CanUpdateMachine")}, want: []string{"warn not-stated workers", "ok ok can"},
-			remedy: "state what the handler understands with clusterAPIVersion in an ExtensionPolicy: v1.11 does not call it, so nothing can be told from that",
+			remedy: "set clusterAPIVersion in an ExtensionPolicy to the version that the handler understands: the version cannot be told from v1.11, which does not call the handler",
 		},
 		"Converted": {
 			reason: "a policy makes the gateway convert, which loses what v1beta1 does not have", targets: []string{"cluster-api=v1.14.0"},
@@ -252,7 +252,7 @@ func TestJudge(t *testing.T) {
 		"AnyVersionOfTheHook": {
 			reason: "Cluster API calls a hook in one version, the handler has it in another, and what the conversion can lose is listed", release: calls("v1"), hooks: testHooks,
 			handlers: []Handler{handler("a", "", drain("v1beta1")), handler("b", "", drain("v1"))}, want: []string{"degrade members-lost a", "ok ok b"},
-			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v1, which the gateway converts to hooks.test.hookgate.dev/v1beta1: what one of the two versions cannot express is lost",
+			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v1, which the gateway converts to hooks.test.hookgate.dev/v1beta1: members that one of the two versions cannot express are lost",
 			lost:    []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"},
 		},
 		"VersionThatTheGatewayLacks": {

@@ -12,8 +12,8 @@ import (
 )
 
 // Long is the description of the command.
-const Long = "Show the objects that Cluster API generates from a Cluster with a topology, with the patches\n" +
-	"of its class, and of the extensions, chains and rules that --server or --extension-configs names.\n" +
+const Long = "Show the objects that Cluster API generates from a Cluster with a topology, including the patches of\n" +
+	"its ClusterClass and of the extensions, chains and rules that --server or --extension-configs names.\n" +
 	"The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
 	"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
 	"With --diff, show what would change, which handler makes each change, and what the change does\n" +
@@ -78,18 +78,18 @@ func Add(f *pflag.FlagSet, to Targets) {
 	f.StringArrayVar(to.Set, "set", nil,
 		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
 	f.StringVar(to.Diff, "diff", "",
-		"live: show differences from the live objects; render: show differences from another render, made "+
-			"from what the flags --against-… name; if none is given, from the same input without --set")
+		"live: show differences from the live objects; render: show differences from another render, whose "+
+			"input the flags --against-… name; without these flags, the input is the same, but without --set")
 	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
 		"file or directory with the objects of the other render, instead of those of -f")
 	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default, both renders use the "+
 		"same one")
 	f.StringVar(to.AgainstExtensionConfigs, "against-extension-configs", "",
 		"directory of ExtensionConfigs of the other render; by default, both renders use the same one")
-	f.StringArrayVar(to.AgainstSet, "against-set", nil, "as --set, for the other render")
+	f.StringArrayVar(to.AgainstSet, "against-set", nil, "like --set, but for the other render")
 	f.StringVarP(to.Output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
 	f.StringVar(to.FeatureGates, "feature-gates", "",
-		"feature gates of Cluster API, in the form that the flag of its manager takes; ClusterTopology and RuntimeSDK are on")
+		"feature gates of Cluster API, written as for --feature-gates of its manager; ClusterTopology and RuntimeSDK are on")
 	f.StringVar(to.CA, "ca", "",
 		"file with the CA certificates to verify servers with, PEM; by default the system's")
 	f.StringVar(to.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")

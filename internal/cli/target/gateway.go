@@ -38,8 +38,8 @@ type gatewayOptions struct {
 func (o *gatewayOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Name, "gateway", "",
 		"NAMESPACE of a gateway in a cluster, or NAMESPACE/POD: connect to its Pod through the API server, as kubectl "+
-			"port-forward does; "+DefaultGateway+" if only --context or --kubeconfig is given. "+
-			"Of an address such as --diagnostics, only scheme and port then count")
+			"port-forward does; by default, "+DefaultGateway+" if --context or --kubeconfig is given. Through the API "+
+			"server, only the scheme and the port of an address such as --diagnostics have an effect")
 	o.Kube.AddFlags(f)
 	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in its cluster. Without --context, " +
 		"--kubeconfig and --gateway, the command connects to a gateway on this machine"

@@ -25,7 +25,8 @@ type KubeOptions struct {
 // AddFlags adds the flags.
 func (o *KubeOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "",
-		"kubeconfig of the cluster; by default $KUBECONFIG, or ~/.kube/config, or, in a Pod, the Pod's own credentials")
+		"kubeconfig of the cluster; by default $KUBECONFIG or ~/.kube/config; in a Pod without these, the Pod's "+
+			"own credentials")
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current one")
 }
 

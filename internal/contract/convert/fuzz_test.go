@@ -59,7 +59,7 @@ func FuzzRequest(f *testing.F) {
 			lost := c.Losses
 			back, err := objects.Request(c.Message, from)
 			if err != nil {
-				if hook.KindOf(err) != hook.Conversion || !strings.Contains(err.Error(), "Ref: the version of kind") {
+				if hook.KindOf(err) != hook.Conversion || !strings.Contains(err.Error(), "Ref: cannot look up the version of kind") {
 					t.Errorf("back: %v", err)
 				}
 				continue // a reference to an unknown kind

@@ -90,7 +90,7 @@ func source(t []byte, k *kind, at, to, unstated string) (string, error) {
 	}
 	if from, _ := k.sides(v); from == nil {
 		return "", hook.Errorf(hook.Conversion,
-			"convert %s to %s: its version is %s, and only %s and %s of %s can be converted",
+			"convert %s to %s: its version is %s, but only %s and %s of %s can be converted",
 			at, to, shortened(v), V1Beta1, V1Beta2, group)
 	}
 	return v, nil

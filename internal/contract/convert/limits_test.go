@@ -134,7 +134,7 @@ func TestPatchLimits(t *testing.T) {
 		}, "it has more than 50000 list elements"},
 		"Doubling": {&hooksv1alpha1.Patch{
 			PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH, Patch: []byte(`[` + doubling + `]`),
-		}, "the patch does not apply"},
+		}, "the patch cannot be applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := patchObjects().Request(machineRequest(hubMachine, hubMachine), V1Beta1)
@@ -169,10 +169,10 @@ func TestLongNamesTakeLittle(t *testing.T) {
 	}{
 		"apiVersion": {object(large, "Cluster", ""), V1Beta1, "convert cluster to v1beta1: its apiVersion has more than 320 bytes"},
 		"kind":       {object("cluster.x-k8s.io/v1beta2", large, ""), V1Beta1, "convert cluster to v1beta1: its kind has more than 320 bytes"},
-		"reference":  {object("cluster.x-k8s.io/v1beta2", "Cluster", reference(large)), V1Beta1, "is not known: the name is too long"},
+		"reference":  {object("cluster.x-k8s.io/v1beta2", "Cluster", reference(large)), V1Beta1, "the name of the kind or of the group is too long"},
 		// Upper case that has no lower case makes a plural slow, with the square of its length.
 		"plural": {object("cluster.x-k8s.io/v1beta2", "Cluster", reference(strings.Repeat("\U0001d400", 1<<18))), V1Beta1,
-			"is not known: the name is too long"},
+			"the name of the kind or of the group is too long"},
 		"version of a reference": {object("cluster.x-k8s.io/v1beta1", "Cluster",
 			`"controlPlaneRef":{"apiVersion":"a/b/`+large+`","kind":"K","name":"n"}`), V1Beta2, "which is not of the form group/version"},
 	} {

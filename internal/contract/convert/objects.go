@@ -145,7 +145,7 @@ func (o *Objects) RequestGuarded(g jsonpatch.Guard, req proto.Message, to string
 	}
 	if to != V1Beta1 && to != V1Beta2 {
 		return Converted{}, hook.Errorf(hook.Conversion,
-			"convert the request: the handler is said to understand version %q of %s, but there are only %s and %s",
+			"convert the request: the handler is said to understand version %q of %s, but only %s and %s exist",
 			to, group, V1Beta1, V1Beta2)
 	}
 	var lost lossSet

@@ -325,17 +325,17 @@ func TestObjectErrors(t *testing.T) {
 		"unknown older version": {
 			reason: "v1alpha4 is gone from Cluster API",
 			object: `{"apiVersion":"cluster.x-k8s.io/v1alpha4","kind":"Cluster"}`, to: V1Beta1, kind: hook.Conversion,
-			want: `convert cluster to v1beta1: its version is v1alpha4, and only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+			want: `convert cluster to v1beta1: its version is v1alpha4, but only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
 		},
 		"unknown newer version": {
 			reason: "a Cluster API that is newer than this program",
 			object: `{"apiVersion":"cluster.x-k8s.io/v1beta3","kind":"Cluster"}`, to: V1Beta2, kind: hook.Conversion,
-			want: `convert cluster to v1beta2: its version is v1beta3, and only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+			want: `convert cluster to v1beta2: its version is v1beta3, but only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
 		},
 		"unknown version of the handler": {
 			reason: "policies are checked before, gRPC extensions say what they like",
 			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`, to: "v1", kind: hook.Conversion,
-			want: `convert the request: the handler is said to understand version "v1" of cluster.x-k8s.io, but there are only v1beta1 and v1beta2`,
+			want: `convert the request: the handler is said to understand version "v1" of cluster.x-k8s.io, but only v1beta1 and v1beta2 exist`,
 		},
 		"no apiVersion": {
 			reason: "a kind without a version is nothing that Cluster API sends",
@@ -368,7 +368,7 @@ func TestObjectErrors(t *testing.T) {
 		"a version that is no name": {
 			reason: "it is not quoted in full",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1/x y"}`, to: V1Beta2, kind: hook.Conversion,
-			want: `convert cluster to v1beta2: its version is [*], and only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+			want: `convert cluster to v1beta2: its version is [*], but only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
 		},
 		"a text": {
 			reason: "nothing to convert", object: `"a"`, to: V1Beta2, kind: hook.InvalidRequest,
@@ -447,7 +447,7 @@ func TestObjectErrors(t *testing.T) {
 			reason: "the text says what to do",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"infrastructureRef":{"apiGroup":"acme.io","kind":"Acme","name":"a"}}}`,
 			to:     V1Beta1, kind: hook.Conversion,
-			want: `convert cluster from v1beta2 to v1beta1: spec.infrastructureRef: the version of kind "Acme" of group "acme.io" is not known: install the ` +
+			want: `convert cluster from v1beta2 to v1beta1: spec.infrastructureRef: cannot look up the version of kind "Acme" in group "acme.io": install the ` +
 				`CustomResourceDefinition "acmes.acme.io" in the cluster, or add its manifest to the directory of ExtensionConfigs`,
 		},
 		"a reference with another form": {

@@ -36,14 +36,14 @@ func TestPatchesTakeLittle(t *testing.T) {
 		"a deep merge patch": {hubMachine, mergePatch, `{"spec":{"x":` + nestedIn(deep, large) + `}}`, 0, ""},
 		"a deep value":       {hubMachine, jsonPatch, `[{"op":"add","path":"/spec/x","value":` + nestedIn(deep, large) + `},{"op":"add","path":"/spec/x` + strings.Repeat("/a", deep-1) + `/b","value":1}]`, 0, ""},
 		"a deep object":      {inside(`"x":` + nestedIn(deep, large)), jsonPatch, `[{"op":"add","path":"/spec/x` + strings.Repeat("/a", deep-1) + `/b","value":1}]`, 0, ""},
-		"a path of slashes":  {hubMachine, jsonPatch, `[{"op":"add","path":"` + strings.Repeat("/", 1<<20) + `","value":1}]`, hook.BadResponse, "does not apply"},
+		"a path of slashes":  {hubMachine, jsonPatch, `[{"op":"add","path":"` + strings.Repeat("/", 1<<20) + `","value":1}]`, hook.BadResponse, "cannot be applied"},
 		"many members":       {hubMachine, mergePatch, `{"metadata":{"labels":{` + members + `}}}`, 0, ""},
 		"a deep list":        {inside(`"x":[` + manyTimes(30_000, "0") + `]`), jsonPatch, `[` + manyTimes(10_000, `{"op":"add","path":"/spec/x/0","value":1}`) + `]`, 0, ""},
 		"copies":             {inside(`"x":[` + manyTimes(30_000, "0") + `]`), jsonPatch, `[` + manyTimes(3, `{"op":"copy","from":"/spec/x","path":"/spec/x/-"}`) + `]`, hook.BadResponse, "it has more than 50000 list elements"},
-		"copies of text":     {inside(`"x":[` + large + `]`), jsonPatch, `[` + manyTimes(100, `{"op":"copy","from":"/spec/x/0","path":"/spec/x/-"}`) + `]`, hook.BadResponse, "does not apply"},
+		"copies of text":     {inside(`"x":[` + large + `]`), jsonPatch, `[` + manyTimes(100, `{"op":"copy","from":"/spec/x/0","path":"/spec/x/-"}`) + `]`, hook.BadResponse, "cannot be applied"},
 		"values of the object": {strings.Replace(hubMachine, `{"a":"b"}`, `{"a":"b"},"x":[`+manyTimes(2_000_000, "1")+`]`, 1), mergePatch, `{"spec":{"version":"v2"}}`, hook.TooLarge,
 			"convert current.machine to v1beta2: it has more than 50000 list elements"},
-		"a string without an end": {hubMachine, mergePatch, `"` + strings.Repeat(`\"`, 1<<20) + "\n", hook.BadResponse, "does not apply"},
+		"a string without an end": {hubMachine, mergePatch, `"` + strings.Repeat(`\"`, 1<<20) + "\n", hook.BadResponse, "cannot be applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reserved int64

@@ -93,20 +93,20 @@ func (r *References) Set(crds []CRD) {
 // label for, which is how Cluster API decides. Its error is of kind Conversion.
 func (r *References) APIVersion(group, kind string) (string, error) {
 	if len(kind) > maxKind || len(group) > maxGroup {
-		return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: the name is too long",
-			text.Cut(kind, maxKind), text.Cut(group, maxGroup))
+		return "", hook.Errorf(hook.Conversion, "cannot look up the version of kind %q in group %q: the name of the kind "+
+			"or of the group is too long", text.Cut(kind, maxKind), text.Cut(group, maxGroup))
 	}
 	name := flect.Pluralize(strings.ToLower(kind)) + "." + group
 	v, ok := (*r.versions.Load())[name]
 	if !ok {
 		if v, ok = builtin[name]; !ok {
-			return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: install the "+
+			return "", hook.Errorf(hook.Conversion, "cannot look up the version of kind %q in group %q: install the "+
 				"CustomResourceDefinition %q in the cluster, or add its manifest to the directory of ExtensionConfigs",
 				kind, group, name)
 		}
 	}
 	if v == "" {
-		return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: the "+
+		return "", hook.Errorf(hook.Conversion, "cannot look up the version of kind %q in group %q: the "+
 			"CustomResourceDefinition %q has neither label %s nor %s", kind, group, name, contracts[0], contracts[1])
 	}
 	return group + "/" + v, nil

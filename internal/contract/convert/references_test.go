@@ -71,14 +71,14 @@ func TestAPIVersion(t *testing.T) {
 		"Hookgate's class": {
 			reason: "no object of Cluster API refers to it",
 			group:  "infrastructure.hookgate.dev", kind: "InfrastructureClass",
-			err: `the version of kind "InfrastructureClass" of group "infrastructure.hookgate.dev" is not known: install the ` +
+			err: `cannot look up the version of kind "InfrastructureClass" in group "infrastructure.hookgate.dev": install the ` +
 				`CustomResourceDefinition "infrastructureclasses.infrastructure.hookgate.dev" in the cluster, or add its manifest to ` +
 				`the directory of ExtensionConfigs`,
 		},
 		"unknown": {
 			reason: "the text says what to do",
 			group:  infrastructure, kind: "AcmeCluster",
-			err: `the version of kind "AcmeCluster" of group "infrastructure.cluster.x-k8s.io" is not known: install the ` +
+			err: `cannot look up the version of kind "AcmeCluster" in group "infrastructure.cluster.x-k8s.io": install the ` +
 				`CustomResourceDefinition "acmeclusters.infrastructure.cluster.x-k8s.io" in the cluster, or add its manifest to the ` +
 				`directory of ExtensionConfigs`,
 		},
@@ -87,7 +87,7 @@ func TestAPIVersion(t *testing.T) {
 			crds: []CRD{{Name: "acmeclusters." + infrastructure,
 				Labels: map[string]string{"cluster.x-k8s.io/v1beta2": ""}}},
 			group: infrastructure, kind: "AcmeCluster",
-			err: `the version of kind "AcmeCluster" of group "infrastructure.cluster.x-k8s.io" is not known: the CustomResourceDefinition ` +
+			err: `cannot look up the version of kind "AcmeCluster" in group "infrastructure.cluster.x-k8s.io": the CustomResourceDefinition ` +
 				`"acmeclusters.infrastructure.cluster.x-k8s.io" has neither label cluster.x-k8s.io/v1beta2 nor cluster.x-k8s.io/v1beta1`,
 		},
 	}

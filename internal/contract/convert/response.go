@@ -121,7 +121,8 @@ func patchError(err error, at, to, of string) error {
 	} else if e != nil {
 		return hook.Errorf(hook.BadResponse, "convert %s to %s: %s", at, to, e.Message)
 	}
-	return hook.Errorf(hook.BadResponse, "convert %s to %s: the patch does not apply to %s as the handler got it",
+	return hook.Errorf(hook.BadResponse, "convert %s to %s: the patch cannot be applied to %s in the form "+
+		"that was sent to the handler",
 		at, to, of).WithCause(err)
 }
 

@@ -187,12 +187,12 @@ func TestPatchErrors(t *testing.T) {
 			reason: "a path of the caller's version",
 			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
 				Patch: []byte(`[{"op":"replace","path":"/spec/deletion/nodeDrainTimeoutSeconds","value":1}]`)},
-			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch cannot be applied to current.machine in the form that was sent to the handler`,
 		},
 		"not a patch": {
 			reason: "an object where a list has to be",
 			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`{"spec":{}}`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch cannot be applied to current.machine in the form that was sent to the handler`,
 		},
 		"another kind": {
 			reason: "the handler may not change what the object is",
@@ -220,12 +220,12 @@ func TestPatchErrors(t *testing.T) {
 			reason: "nothing of a patch is taken when its test fails",
 			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"add","path":"/spec/version","value":"v1"},
 				{"op":"test","path":"/spec/clusterName","value":"another"}]`)},
-			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch cannot be applied to current.machine in the form that was sent to the handler`,
 		},
 		"not JSON": {
 			reason: "a merge patch that ends early",
 			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch cannot be applied to current.machine in the form that was sent to the handler`,
 		},
 		"unknown reference": {
 			reason: "no handler can ask for a reference of another form",
@@ -348,7 +348,7 @@ func TestVariables(t *testing.T) {
 		"a list": {
 			reason: "no version has that", give: &hooksv1alpha1.ClusterClassVariable{Name: "v",
 				UnknownMembers: unknown(`[]`)},
-			err: `convert variable "v": its metadata is not what v1beta1 has: labels and annotations of strings`,
+			err: `convert variable "v": metadata is not valid in v1beta1: labels and annotations must have strings as values`,
 		},
 		"both":    {reason: "they say it themselves", give: &hooksv1alpha1.ClusterClassVariable{UnknownMembers: unknown("5"), DeprecatedV1Beta1Metadata: metadata()}},
 		"neither": {reason: "nothing to say", give: &hooksv1alpha1.ClusterClassVariable{Name: "v"}},
@@ -359,7 +359,7 @@ func TestVariables(t *testing.T) {
 		"another type": {
 			reason: "no version has that", give: &hooksv1alpha1.ClusterClassVariable{Name: "v",
 				UnknownMembers: unknown(`{"labels":{"a":1}}`)},
-			err: `convert variable "v": its metadata is not what v1beta1 has: labels and annotations of strings`,
+			err: `convert variable "v": metadata is not valid in v1beta1: labels and annotations must have strings as values`,
 		},
 	}
 	for name, tc := range cases {

@@ -35,8 +35,8 @@ func withBothMetadata(
 			return nil, e
 		}
 		if err != nil {
-			return nil, hook.Errorf(hook.BadResponse, "convert variable %q: its metadata is not what %s has: "+
-				"labels and annotations of strings", text.Cut(v.GetName(), limits.QuotedBytes), V1Beta1).WithCause(err)
+			return nil, hook.Errorf(hook.BadResponse, "convert variable %q: metadata is not valid in %s: labels "+
+				"and annotations must have strings as values", text.Cut(v.GetName(), limits.QuotedBytes), V1Beta1).WithCause(err)
 		}
 		if both == v {
 			continue

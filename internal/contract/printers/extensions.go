@@ -111,7 +111,7 @@ func unsteadyOf(handlers []status.Handler) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "messages change from call to call, of " + text.Join(names, ", ", limits.Problems)
+	return "the messages of " + text.Join(names, ", ", limits.Problems) + " change from call to call"
 }
 
 func stale(x *status.Extension) string {
@@ -249,8 +249,8 @@ func Extension(w io.Writer, g *status.Gateway) error {
 		t.Row("Expiring:", x.Expiring)
 	}
 	if x.HealthUnchecked {
-		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to each of its addresses "+
-			"that can be connected to")
+		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to every address of the "+
+			"server that accepts connections")
 	}
 	t.Row("Server circuit:", circuitOf(x, g.Now))
 	t.Row("Calls now:", fmt.Sprintf("%d in flight (limit %d), %d waiting (limit %d)",
@@ -289,9 +289,9 @@ func discovery(x *status.Extension, now time.Time) string {
 	case d.Error == "":
 		return fmt.Sprintf("%s ago: %s", Age(&d.At, now), text.Plural(len(x.Handlers), "handler"))
 	case x.Stale && len(x.Handlers) > 0:
-		return fmt.Sprintf("fails for %s: %s; %s", Age(&d.Since, now), d.Error, stale(x))
+		return fmt.Sprintf("failing for %s: %s; %s", Age(&d.Since, now), d.Error, stale(x))
 	default:
-		return fmt.Sprintf("fails for %s: %s", Age(&d.Since, now), d.Error)
+		return fmt.Sprintf("failing for %s: %s", Age(&d.Since, now), d.Error)
 	}
 }
 
@@ -360,7 +360,7 @@ func MessageNotes(h *status.Handler) (notes []string) {
 		notes = append(notes, h.Unsteady)
 	}
 	if h.Messages != "" {
-		notes = append(notes, "times, durations and identifiers in its messages are masked, by messages: "+h.Messages)
+		notes = append(notes, "messages: "+h.Messages+" masks times, durations and identifiers in its messages")
 	}
 	if h.Lifted != "" {
 		notes = append(notes, "liftedHolds lifts its holds of Cluster "+h.Lifted)

@@ -46,7 +46,7 @@ func Instances(o *status.InfrastructureObject) string {
 // InfrastructureMessage says which hook has failed since when, or else what an object waits for.
 func InfrastructureMessage(o *status.InfrastructureObject, now time.Time) string {
 	if f := o.Failure; f != nil {
-		return fmt.Sprintf("%s fails for %s: %s: %s", f.Hook, Age(&f.Since, now), f.Reason, f.Message)
+		return fmt.Sprintf("%s failing for %s: %s: %s", f.Hook, Age(&f.Since, now), f.Reason, f.Message)
 	}
 	return o.Message
 }

@@ -24,7 +24,7 @@ func RolloutMessage(r *status.Rollout) string {
 		parts = append(parts, "paused, no more Clusters move")
 	}
 	if r.Variables != nil {
-		parts = append(parts, "variables differ, which keeps it from being promoted")
+		parts = append(parts, "the candidate cannot be promoted, because variables differ")
 	}
 	return strings.Join(parts, "; ")
 }

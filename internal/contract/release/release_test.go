@@ -233,7 +233,7 @@ func TestNotCarriedOver(t *testing.T) {
 			{Uid: "u", PatchType: jsonPatch, Patch: []byte(test.patch)},
 		}})
 		if hook.KindOf(err) != hook.BadResponse || !strings.Contains(err.Error(), test.want) ||
-			!strings.Contains(err.Error(), "Cluster spec.infrastructureRef, whose template was sent as Cluster API v1.12 would have") {
+			!strings.Contains(err.Error(), "Cluster spec.infrastructureRef, whose template was sent as Cluster API v1.12 sends it") {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 	}

@@ -59,8 +59,8 @@ func (r *Reduced) Response(resp proto.Message) (proto.Message, error) {
 			}
 		}
 		if bytes += len(items[i].GetPatch()); bytes > limits.BodyBytes && len(carried) > 0 {
-			return nil, hook.Errorf(hook.BadResponse, "items: with the members that were removed from the "+
-				"request for %s, the patches have more than %d MiB", r.release, limits.BodyBytes>>20)
+			return nil, hook.Errorf(hook.BadResponse, "items: the patches, including the members that "+
+				"clusterAPIRelease: %s removes from requests, are larger than %d MiB", r.release, limits.BodyBytes>>20)
 		}
 	}
 	if len(carried) == 0 {
@@ -107,7 +107,7 @@ func (r *Reduced) bad(i int, of *item, problem string, err error) error {
 	if problem == "" {
 		problem = err.Error()
 	}
-	return hook.Errorf(hook.BadResponse, "items[%d] for %s %s, whose template was sent as Cluster API %s would have: %s",
+	return hook.Errorf(hook.BadResponse, "items[%d] for %s %s, whose template was sent as Cluster API %s sends it: %s",
 		i, of.holder.GetKind(), of.holder.GetFieldPath(), r.release, problem).WithCause(err)
 }
 

@@ -67,7 +67,7 @@ func TestChainSetWarnsOfSeveral(t *testing.T) {
 	s := handlerchain.NewSet(w.tracking, func() {}, w.logs.Logger())
 	s.Use(items([]registry.Chain{c}, nil))
 	s.Report(s.Verdicts(), nil)
-	if lines := w.logs.Lines("level=WARN", "chain is offered beside others", "reason=SeveralOffered"); len(lines) != 1 {
+	if lines := w.logs.Lines("level=WARN", "chain is offered together with other handlers of its hook", "reason=SeveralOffered"); len(lines) != 1 {
 		t.Errorf("logged %q", w.logs.Lines())
 	}
 }

@@ -157,7 +157,7 @@ func TestWithProtocol(t *testing.T) {
 	}{
 		"Policy":   {"the policy says it", discoverytest.Extension("acme", "https://a.example.com:443"), registry.GRPC, ""},
 		"NoPolicy": {"nothing says it", discoverytest.Extension("other", urlA), registry.REST, ""},
-		"BadForIt": {"gRPC has no paths", discoverytest.Extension("acme", "https://a.example.com:443/x"), registry.GRPC, "spec.clientConfig: https://a.example.com:443/x: with protocol GRPC of its ExtensionPolicy, the URL must not have a path"},
+		"BadForIt": {"gRPC has no paths", discoverytest.Extension("acme", "https://a.example.com:443/x"), registry.GRPC, "spec.clientConfig: https://a.example.com:443/x: the ExtensionPolicy sets protocol GRPC, so the URL must not have a path"},
 		"URLSaysIt": {"the URL decides", func() extensionconfig.Extension {
 			x := discoverytest.Extension("other", "grpcs://a:1")
 			x.ClientConfig.Protocol = registry.GRPC
@@ -306,8 +306,8 @@ func TestListed(t *testing.T) {
 		{Name: "bad", Target: "x/h", Reason: "Invalid", Message: "long"},
 		{Name: "good", Target: "acme/v", Accepted: true, Reason: "Accepted", Message: `In effect for handler "v" of ExtensionConfig "acme"`},
 		{Name: "kept", Target: "acme", Reason: "Invalid", Message: "typo"},
-		{Name: "late", Target: "acme/v", Reason: "Conflicted", Message: `ExtensionPolicy "good" is for handler "v" of ExtensionConfig "acme", too, ` +
-			`and comes first by name: delete one of them, or change its targetRef`},
+		{Name: "late", Target: "acme/v", Reason: "Conflicted", Message: `ExtensionPolicy "good" is also for handler "v" of ExtensionConfig "acme", ` +
+			`and comes first by name: delete one of the two, or change its targetRef`},
 	}; cmp.Diff(want, got) != "" || missed != 0 {
 		t.Errorf("%d missed; -want +got\n%s", missed, cmp.Diff(want, got))
 	}
@@ -346,14 +346,14 @@ func TestConditionsAreCheckedAgainstKnownHandlers(t *testing.T) {
 		policyFor("typo", "acme/w", conditioned(`request.cluster.metadata.nmae != ''`)),
 	}, nil))
 	const place = "spec.matchConditions[0].expression: Invalid value: "
-	typo := `In effect for handler "w" of ExtensionConfig "acme", and its calls fail: ` + place + "does not suit the requests of any hook; " +
+	typo := `In effect for handler "w" of ExtensionConfig "acme", and calls fail if the policy applies to them: ` + place + "does not suit the requests of any hook; " +
 		"in a request of AfterClusterUpgrade: line 1, column 25: undefined field 'nmae'"
 	if v := w.set.Verdicts(); v["all"].Reason != "Accepted" && v["all"].Reason != "TargetNotFound" || v["typo"].Message != typo {
 		t.Errorf("before handlers are known: got %+v", v)
 	}
 	w.apply(t, "acme", "v", "w")
 	v := w.set.Verdicts()
-	want := `In effect for ExtensionConfig "acme", and its calls fail: ` + place + "in a request of BeforeClusterCreate: " +
+	want := `In effect for ExtensionConfig "acme", and calls fail if the policy applies to them: ` + place + "in a request of BeforeClusterCreate: " +
 		"line 1, column 8: undefined field 'items'"
 	if v["all"].Message != want || v["all"].Reason != "Invalid" {
 		t.Errorf("all: got %+v, want %s", v["all"], want)
@@ -381,7 +381,7 @@ func TestVerdictsNameCollisions(t *testing.T) {
 	<-w.tracking.Changed() // so that verdicts are looked at again
 	verdicts := w.set.Verdicts()
 	const want = `In effect for ExtensionConfig "acme", except for names: handler "p.acme" is offered as "p--acme", ` +
-		`because "p" is the name of handler "p.other", too; rename one of the two, or set offerAs: Qualified`
+		`because "p" is also the name of handler "p.other"; rename one of the two, or set offerAs: Qualified`
 	if v := verdicts["a"]; v.Reason != "NameCollision" || v.Message != want {
 		t.Errorf("verdict is %+v, want %s", v, want)
 	}

@@ -32,24 +32,24 @@ func TestRolloutVerdicts(t *testing.T) {
 			t.Errorf("got %+v, want %s: %s", got, reason, message)
 		}
 	}
-	want(v1alpha1.MemberMissingReason, `Calls fail: the handlers of ExtensionConfig "v6", which is stable, are not known`, false)
+	want(v1alpha1.MemberMissingReason, `Calls fail: the handlers of the stable ExtensionConfig "v6" are not known`, false)
 	for _, name := range []string{"v6", "v7"} {
 		if err := r.Apply(registry.Registration{Name: name, ClientConfig: registry.ClientConfig{URL: "https://" + name}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want(v1alpha1.RecordsMissingReason, "Calls fail with NotReady: not all ExtensionRolloutRecords have been read, which say "+
-		"which Clusters have moved; the log names the one that cannot be read", false)
+	want(v1alpha1.RecordsMissingReason, "Calls fail with NotReady: it is not known which Clusters have moved, because "+
+		"not all ExtensionRolloutRecords have been read; the log names the one that cannot be read", false)
 	engine.SetRead()
-	want(v1alpha1.ReadyReason, "v6 answers, and v7 for Clusters that have moved", true)
+	want(v1alpha1.ReadyReason, "v6 answers calls; calls for Clusters that have moved go to v7", true)
 	record := &v1alpha1.ExtensionRolloutRecord{Spec: v1alpha1.ExtensionRolloutRecordSpec{
 		Rollout: "acme", Candidate: "v7", State: v1alpha1.RolloutStateAborted, Message: "too many calls have failed",
 	}}
 	engine.Set(record)
 	want(v1alpha1.AbortedReason,
-		"v6 answers, and v7 for Clusters that have moved; no more Clusters move: too many calls have failed", true)
+		"v6 answers calls; calls for Clusters that have moved go to v7; no more Clusters move: too many calls have failed", true)
 	engine.Remove(record)
-	want(v1alpha1.ReadyReason, "v6 answers, and v7 for Clusters that have moved", true)
+	want(v1alpha1.ReadyReason, "v6 answers calls; calls for Clusters that have moved go to v7", true)
 	if got := s.Verdicts()["wrong"]; got.Reason != v1alpha1.InvalidReason {
 		t.Errorf("wrong: %+v", got)
 	}

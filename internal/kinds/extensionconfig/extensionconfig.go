@@ -283,7 +283,7 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 		errs = append(errs, handlerErrs...)
 		if h, ok := hooks.Lookup(handler.Hook); len(handlerErrs) == 0 && (!ok || h.Singleton()) {
 			skipped = append(skipped, extension.Skipped{
-				Name: status.Name, Reason: fmt.Sprintf("no hook %s has handlers", handler.Hook),
+				Name: status.Name, Reason: fmt.Sprintf("there is no hook %s that can have handlers", handler.Hook),
 			})
 			continue
 		}

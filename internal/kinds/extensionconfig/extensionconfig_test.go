@@ -224,7 +224,7 @@ func TestLastKnownHandlersLeavesOutHooksWithoutHandlers(t *testing.T) {
 		t.Errorf("handlers %v, %v", handlers, errs)
 	}
 	if len(skipped) != 2 || skipped[0].Name != "d.acme" || skipped[1].Name != "n.acme" ||
-		skipped[1].Reason != "no hook hooks.runtime.cluster.x-k8s.io/v1alpha1/New has handlers" {
+		skipped[1].Reason != "there is no hook hooks.runtime.cluster.x-k8s.io/v1alpha1/New that can have handlers" {
 		t.Errorf("left out are %v", skipped)
 	}
 	config.Status.Handlers = append(config.Status.Handlers, status("v.acme"), status("V.acme"))

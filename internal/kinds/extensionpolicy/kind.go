@@ -41,7 +41,7 @@ func Rules(hooks *catalog.Catalog, compiler *policy.Compiler, types *policy.Type
 			p := compiled.(Policy)
 			return p.CheckConditions(types, nil)
 		},
-		Doubtful: "the policy is in effect, and calls to which it applies fail",
+		Doubtful: "the policy is in effect, and calls fail if it applies to them",
 		Admit: func(_, o kinds.Object) (warnings []string, errs field.ErrorList) {
 			of := o.(*v1alpha1.ExtensionPolicy)
 			compiled, errs := compile(of)

@@ -70,14 +70,14 @@ func convertLift(
 	switch {
 	case l.UID == "":
 		errs = append(errs, field.Required(path.Child("uid"), "must be metadata.uid of the Cluster: another "+
-			"Cluster of the same name is held"))
+			"Cluster of the same name is still held"))
 	case len(l.UID) > limits.UIDBytes:
 		wrong("uid", l.UID, fmt.Sprintf("must have at most %d bytes", limits.UIDBytes))
 	}
 	switch needs := hasVersion[l.Hook]; {
 	case needs && l.Version == "":
 		errs = append(errs, field.Required(path.Child("version"), "must be the Kubernetes version that the "+
-			"Cluster is upgraded to: the next upgrade is held"))
+			"Cluster is upgraded to: the next upgrade is still held"))
 	case !needs && l.Version != "" && slices.Contains(names, l.Hook):
 		errs = append(errs, field.Forbidden(path.Child("version"), l.Hook+" is not about a version"))
 	}

@@ -177,7 +177,7 @@ func validateTarget(t *v1alpha1.TargetReference, path *field.Path) field.ErrorLi
 	}
 	if err := registry.CheckName(t.Handler); err != nil {
 		errs = append(errs, field.Invalid(path.Child("handler"), t.Handler,
-			err.Error()+"; it is the name that discovery gave, without the ExtensionConfig's"))
+			err.Error()+"; give the name from Discovery, without the name of the ExtensionConfig"))
 	}
 	return errs
 }

@@ -91,7 +91,7 @@ func TestCompileAtTheLimits(t *testing.T) {
 		"Target64":        {func(p *v1alpha1.ExtensionPolicy) { p.Spec.TargetRef.Name = pad("", 64) }, "must have at most 63 characters, has 64"},
 		"FullHandler": {func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.Protocol, p.Spec.Order, p.Spec.TargetRef.Handler = "", new(int32), "v.acme"
-		}, "; it is the name that discovery gave, without the ExtensionConfig's"},
+		}, "; give the name from Discovery, without the name of the ExtensionConfig"},
 		"Protocol":        {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol = "SOAP" }, `spec.protocol: Unsupported value: "SOAP": supported values: "GRPC", "REST"`},
 		"HandlerProtocol": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.TargetRef.Handler = "v" }, "spec.protocol: Forbidden: protocol is for all handlers of an extension: leave targetRef.handler out"},
 		"FailurePolicy":   {func(p *v1alpha1.ExtensionPolicy) { p.Spec.FailurePolicy = "Maybe" }, `spec.failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`},

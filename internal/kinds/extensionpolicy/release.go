@@ -27,7 +27,7 @@ func checkRelease(spec *v1alpha1.ExtensionPolicySpec, path *field.Path) field.Er
 	r, err := catalog.ClusterAPIReleaseOf(spec.ClusterAPIRelease)
 	if v := string(spec.ClusterAPIVersion); err == nil && v != "" && !r.Sends(v) {
 		return field.ErrorList{field.Invalid(at, r.Name, fmt.Sprintf("contradicts clusterAPIVersion: Cluster API %s never "+
-			"sends objects of %s: leave clusterAPIVersion out", r.Name, v))}
+			"sends objects of %s; leave clusterAPIVersion out", r.Name, v))}
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func conflict(p, first *Policy) kinds.Verdict {
 		why = "comes first by name"
 	}
 	return kinds.Verdictf(v1alpha1.ConflictedReason,
-		"ExtensionPolicy %q is for %s, too, and %s: delete one of them, or change its targetRef",
+		"ExtensionPolicy %q is also for %s, and %s: delete one of the two, or change its targetRef",
 		first.Name, p.Target, why)
 }
 
@@ -153,7 +153,8 @@ func (p *Policy) Judge(v kinds.Verdict, types *policy.Types, handlers map[string
 	if v.Accepted() {
 		effect = v.Message
 	}
-	return kinds.Verdictf(v1alpha1.InvalidReason, "%s, and its calls fail: %s", effect, problems.Join(errs))
+	return kinds.Verdictf(v1alpha1.InvalidReason, "%s, and calls fail if the policy applies to them: %s", effect,
+		problems.Join(errs))
 }
 
 // JudgeLocal returns the verdict on a policy that is in effect for a registration without a server, which some fields

@@ -81,7 +81,7 @@ func (s *Set) WithProtocol(x extensionconfig.Extension) (extensionconfig.Extensi
 	}
 	x.ClientConfig.Protocol = protocol
 	if err := x.ClientConfig.CheckURL(); err != nil {
-		return x, fmt.Errorf("spec.clientConfig: %s: with protocol %s of its ExtensionPolicy, the URL %w",
+		return x, fmt.Errorf("spec.clientConfig: %s: the ExtensionPolicy sets protocol %s, so the URL %w",
 			x.ClientConfig.URL, protocol, err)
 	}
 	return x, nil

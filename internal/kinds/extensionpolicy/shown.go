@@ -24,7 +24,7 @@ var shownKind = kinds.Shown{
 	Singular: "policy", Plural: "policies", In: listed, Table: writeTable,
 	Short: "List the ExtensionPolicies, and whether they are accepted",
 	Long: "List the ExtensionPolicies of a gateway: what each is for, whether it is accepted, and if not, why.\n" +
-		"In a cluster, the list shows the verdicts of the process that answers; kubectl get extensionpolicies\n" +
+		"In a cluster, the list shows the verdicts of the process that answers; \"kubectl get extensionpolicies\"\n" +
 		"shows the leader's verdicts, from the condition Accepted.",
 	Wide: "the number of handlers that each policy applies to",
 }

@@ -163,9 +163,9 @@ func Judge(s *registry.Snapshot, c *registry.Chain, inCluster bool) kinds.Verdic
 	for _, step := range steps {
 		for _, p := range []*policy.Policy{step.Entry.Registration.Selection, step.Entry.Policy} {
 			if !inCluster && c.Strict && p != nil && p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
-				return kinds.Verdictf(v1alpha1.StepMissingReason, "Calls fail: handler %q: the objectSelector of %s "+
-					"selects Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a "+
-					"namespaceSelector", step.Entry.Name, p)
+				return kinds.Verdictf(v1alpha1.StepMissingReason, "Calls fail: the objectSelector of %s for handler "+
+					"%q selects Clusters, but a gateway without a cluster does not know the labels of Clusters: use "+
+					"matchConditions or a namespaceSelector", p, step.Entry.Name)
 			}
 		}
 	}

@@ -274,7 +274,7 @@ func missingSteps(n int) string {
 // Steps of in-place chains select Clusters, whose labels a gateway without a cluster does not know. Those of other hooks
 // select by what the request has.
 func TestJudgeWithoutCluster(t *testing.T) {
-	const message = `Calls fail: handler "u.acme": the objectSelector of ExtensionPolicy "red" selects Clusters, whose labels a gateway without a cluster does not know: use matchConditions or a namespaceSelector`
+	const message = `Calls fail: the objectSelector of ExtensionPolicy "red" for handler "u.acme" selects Clusters, but a gateway without a cluster does not know the labels of Clusters: use matchConditions or a namespaceSelector`
 	r := registry.New()
 	r.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "red", ObjectSelector: labels.SelectorFromSet(labels.Set{"team": "red"})}})
 	if err := r.Apply(registry.Registration{Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://acme"}, Handlers: []registry.Handler{

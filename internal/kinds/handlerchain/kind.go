@@ -28,7 +28,7 @@ const TestKind = Kind + "Test"
 // Description describes the kind.
 var Description = kinds.Kind{
 	Name: Kind, TestKind: TestKind, Shown: shownKind,
-	Wanted: "chains", Instead: "its steps choose namespaces, by their ExtensionConfigs",
+	Wanted: "chains", Instead: "the ExtensionConfigs of its steps choose namespaces",
 	New:        func() kinds.Object { return &v1alpha1.HandlerChain{} },
 	NewList:    func() runtime.Object { return &v1alpha1.HandlerChainList{} },
 	Closes:     closes,
@@ -47,7 +47,7 @@ func Rules(hooks *catalog.Catalog, registered func() *registry.Snapshot) kinds.R
 			if before == nil && s != nil {
 				if taken := s.TakenName(o.GetName()); taken != "" {
 					errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), o.GetName(),
-						"is "+taken+", too: choose another name"))
+						"is "+taken+": choose another name"))
 				}
 			}
 			chain, more := compile(o.(*v1alpha1.HandlerChain))
@@ -62,7 +62,7 @@ func Rules(hooks *catalog.Catalog, registered func() *registry.Snapshot) kinds.R
 // warningsOf returns why calls of a chain would fail for now.
 func warningsOf(s *registry.Snapshot, c *registry.Chain) []string {
 	if taken := s.Taken(c); taken != "" {
-		return []string{"metadata.name: is " + taken + ", too, so that calls of the chain fail"}
+		return []string{"metadata.name: is also " + taken + ", so calls of the chain fail"}
 	}
 	var warnings []string
 	if _, err := s.StepsOf(c); err != nil {

@@ -27,13 +27,13 @@ var shownKind = kinds.Shown{
 	Singular: "chain", Plural: "chains", In: listed, Table: writeTable, Describe: describe,
 	Short: "List the HandlerChains, and whether they are ready",
 	Long: "List the HandlerChains of a gateway: which hook each answers, whether the chain can be called, and if\n" +
-		"not, why. In a cluster, the list shows the verdicts of the process that answers; kubectl get\n" +
-		"handlerchains shows the leader's verdicts, from the condition Ready.",
+		"not, why. In a cluster, the list shows the verdicts of the process that answers;\n" +
+		"\"kubectl get handlerchains\" shows the leader's verdicts, from the condition Ready.",
 	Wide: "the names of the steps and all messages",
 	Ready: kinds.ReadyMetric{
 		Name: "hookgate_handler_chain_ready", Label: "handler",
-		Help: "1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if it was " +
-			"never valid.",
+		Help: "1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if the " +
+			"HandlerChain was never valid.",
 	},
 }
 
@@ -147,7 +147,7 @@ func stepNotes(w io.Writer, c *status.Chain) error {
 		case s.Problem != "":
 			note(i, s.Problem)
 		case !s.Registered && s.Optional:
-			note(i, "it is not registered, and passed over")
+			note(i, "it is not registered, so it is skipped")
 		}
 		if s.Details != nil && s.Details.Error != "" {
 			note(i, s.Details.Error)

@@ -76,7 +76,8 @@ func (c *Compiler) Compile(o *v1alpha1.HookJob) (registry.Registration, field.Er
 	in := &compilation{Compiler: c, errs: kinds.ValidateName(o.Name)}
 	path, spec := field.NewPath("spec"), o.Spec.DeepCopy()
 	if c.allowed != nil && len(c.allowed.Namespaces) == 0 {
-		in.forbidf(path, "this gateway runs no Jobs: that needs a cluster to write to, and --hook-jobs-namespace")
+		in.forbidf(path, "this gateway runs no Jobs: to run Jobs, it needs a cluster that it may write to, and "+
+			"--hook-jobs-namespace")
 	}
 	if in.findHook(spec.Hook, path.Child("hook")); in.hook == nil {
 		return registry.Registration{Name: o.Name}, in.errs
@@ -102,7 +103,8 @@ func (in *compilation) job(o *v1alpha1.HookJob, spec *v1alpha1.HookJobSpec, path
 	j.fails = j.remediates || j.untilDone
 	j.namespace = in.namespace(spec.Namespace, path.Child("namespace"))
 	if j.untilDone && j.namespace == BesideCluster {
-		in.forbidf(path.Child("namespace"), "the namespace of a Cluster may be gone with it: name another one")
+		in.forbidf(path.Child("namespace"),
+			"when the Cluster is gone, its namespace may be gone, too: name another namespace")
 	}
 	if spec.Once != "" {
 		at := path.Child("once")

@@ -60,7 +60,7 @@ func TestMistakes(t *testing.T) {
 		"Valid":         {"nothing is wrong", jobs, valid, ""},
 		"BesideCluster": {"where the operator allows it", jobs, valid + "namespace: Cluster\n", ""},
 		"Account":       {"one that is allowed", jobs, pod(containers + ", serviceAccountName: backup"), ""},
-		"Off":           {"the operator has to turn it on", &hookjob.Allowed{}, valid, "spec: Forbidden: this gateway runs no Jobs: that needs a cluster to write to, and --hook-jobs-namespace"},
+		"Off":           {"the operator has to turn it on", &hookjob.Allowed{}, valid, "spec: Forbidden: this gateway runs no Jobs: to run Jobs, it needs a cluster that it may write to, and --hook-jobs-namespace"},
 		"NoHook":        {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", `""`, 1), "spec.hook: Required value: must be the name of a hook"},
 		"Misspelt":      {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "BeforeClusterUpgrad", 1), `spec.hook: Invalid value: "BeforeClusterUpgrad": no hook that a Job can answer has this name: did you mean "BeforeClusterUpgrade"?`},
 		"OtherHook":     {"a Job makes no patches", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "GeneratePatches", 1), `spec.hook: Unsupported value: "GeneratePatches": supported values: "`},
@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 		"Workload":      {"", jobs, valid + "workloadCluster: Token\n", `spec.workloadCluster: Unsupported value: "Token": supported values: "None", "Kubeconfig"`},
 		"TooEarly":      {"a kubeconfig comes with the control plane", jobs, strings.NewReplacer("BeforeClusterUpgrade", "BeforeClusterCreate", " + \"/\" + request.toKubernetesVersion", "").Replace(valid) + "workloadCluster: Kubeconfig\n", "spec.workloadCluster: Forbidden: there is no workload cluster before it is created"},
 		"TooLate": {"what is gone with the Cluster", jobs, strings.NewReplacer("BeforeClusterUpgrade", "AfterClusterDelete", " + \"/\" + request.toKubernetesVersion", "").Replace(valid) + "workloadCluster: Kubeconfig\nnamespace: Cluster\n",
-			"spec.namespace: Forbidden: the namespace of a Cluster may be gone with it: name another one\nspec.workloadCluster: Forbidden: the workload cluster is gone"},
+			"spec.namespace: Forbidden: when the Cluster is gone, its namespace may be gone, too: name another namespace\nspec.workloadCluster: Forbidden: the workload cluster is gone"},
 		"NobodyWaits":    {"", jobs, strings.NewReplacer("BeforeClusterUpgrade", "AfterControlPlaneInitialized", " + \"/\" + request.toKubernetesVersion", "").Replace(valid) + "onFailure: Hold\nretryAfterSeconds: 3\n", "spec.onFailure: Forbidden: Cluster API does not wait for AfterControlPlaneInitialized\nspec.retryAfterSeconds: Forbidden: Cluster API does not wait for AfterControlPlaneInitialized"},
 		"NoTemplate":     {"", jobs, "hook: BeforeClusterUpgrade\n", "spec.jobTemplate: Required value: must be a JobTemplateSpec of batch/v1"},
 		"LargeTemplate":  {"", jobs, pod(containers + ", hostname: " + strings.Repeat("a", limits.JobTemplateBytes)), "spec.jobTemplate: Too long: may not be more than 65536 bytes"},
@@ -100,16 +100,16 @@ spec.jobTemplate.spec.template.spec.volumes[0].projected.sources[2].podCertifica
 			"hook: BeforeClusterUpgrade\njobTemplate: {metadata: {name: a, labels: {hookgate.dev/hook-job: b}}, spec: {suspend: false, selector: {}, manualSelector: true, managedBy: a/b, activeDeadlineSeconds: 1, ttlSecondsAfterFinished: 0, template: {spec: {" +
 				"restartPolicy: Never, serviceAccount: a, volumes: [{name: hookgate, emptyDir: {}}], containers: [{name: a, image: b, env: [{name: HOOKGATE_X, value: z}], volumeMounts: [{name: x, mountPath: /hookgate/x}]}]}}}}\n",
 			`spec.jobTemplate.metadata: Forbidden: may have only labels and annotations
-spec.jobTemplate.metadata.labels[hookgate.dev/hook-job]: Forbidden: the gateway sets those of hookgate.dev
+spec.jobTemplate.metadata.labels[hookgate.dev/hook-job]: Forbidden: only the gateway sets labels and annotations of hookgate.dev
 spec.jobTemplate.spec.suspend: Forbidden: the gateway suspends and starts Jobs
 spec.jobTemplate.spec.selector: Forbidden: Kubernetes makes the selector
 spec.jobTemplate.spec.manualSelector: Forbidden: Kubernetes makes the selector
-spec.jobTemplate.spec.managedBy: Forbidden: Jobs are for the Job controller of Kubernetes
-spec.jobTemplate.spec.activeDeadlineSeconds: Forbidden: state it as spec.deadline
+spec.jobTemplate.spec.managedBy: Forbidden: only the Job controller of Kubernetes may manage these Jobs
+spec.jobTemplate.spec.activeDeadlineSeconds: Forbidden: set spec.deadline instead
 spec.jobTemplate.spec.ttlSecondsAfterFinished: Invalid value: 0: must be at least 1m0s
-spec.jobTemplate.spec.template.spec.containers[0].env[0].name: Forbidden: the gateway sets the variables of HOOKGATE_
-spec.jobTemplate.spec.template.spec.containers[0].volumeMounts[0].mountPath: Forbidden: the files of the request are there
-spec.jobTemplate.spec.template.spec.volumes[0].name: Forbidden: the gateway has a volume of this name
+spec.jobTemplate.spec.template.spec.containers[0].env[0].name: Forbidden: only the gateway sets variables that begin with HOOKGATE_
+spec.jobTemplate.spec.template.spec.containers[0].volumeMounts[0].mountPath: Forbidden: the gateway mounts the files of the request there
+spec.jobTemplate.spec.template.spec.volumes[0].name: Forbidden: the gateway adds a volume of this name
 spec.jobTemplate.spec.template.spec.serviceAccount: Forbidden: write serviceAccountName`,
 		},
 	} {

@@ -121,7 +121,7 @@ func (j *Job) answer(ctx context.Context, request proto.Message, guard policy.Gu
 		return 0, "", j.cluster.explain("make or read Job "+r.String(), err)
 	}
 	if job.Annotations[onceAnnotation] != r.once || job.Labels[HookJobLabel] != j.name {
-		return 0, "", failuref("Job %s was not made for this: delete it", r)
+		return 0, "", failuref("Job %s was not made for this request: delete the Job", r)
 	}
 	return j.state(ctx, r, job)
 }

@@ -128,7 +128,7 @@ func (j *Job) variables(r *run) ([]corev1.EnvVar, error) {
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		name := variablePrefix + "SETTING_" + variable(key)
 		if other, taken := names[name]; taken {
-			return nil, failuref("settings %q and %q are both variable %s: rename one of them", other, key, name)
+			return nil, failuref("settings %q and %q would both be variable %s: rename one of them", other, key, name)
 		}
 		if size += len(name) + len(settings[key]); size > limits.JobSettingsBytes {
 			return nil, failuref("the settings have more than %d bytes, which is too much for environment variables",

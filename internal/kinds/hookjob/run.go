@@ -90,7 +90,7 @@ func (j *Job) newRun(ctx context.Context, request proto.Message, guard policy.Gu
 	case err != nil:
 		return nil, err
 	case r.once == "":
-		return nil, failuref("HookJob %q: spec.once is an empty text: it must tell Jobs apart", j.name)
+		return nil, failuref("HookJob %q: the value of spec.once is empty, but must tell Jobs apart", j.name)
 	case len(r.once) > limits.JobOnceBytes:
 		return nil, failuref("HookJob %q: spec.once has %d bytes: at most %d are possible", j.name, len(r.once),
 			limits.JobOnceBytes)

@@ -80,7 +80,7 @@ func (in *compilation) metadata(m *metav1.ObjectMeta, path *field.Path) {
 func (in *compilation) foreign(names map[string]string, path *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if strings.HasPrefix(name, ownPrefix) {
-			in.forbidf(path.Key(name), "the gateway sets those of %s", strings.TrimSuffix(ownPrefix, "/"))
+			in.forbidf(path.Key(name), "only the gateway sets labels and annotations of %s", strings.TrimSuffix(ownPrefix, "/"))
 		}
 	}
 }
@@ -97,10 +97,10 @@ func (in *compilation) jobSpec(s *batchv1.JobSpec, path *field.Path) {
 		in.forbidf(path.Child("manualSelector"), "Kubernetes makes the selector")
 	}
 	if s.ManagedBy != nil {
-		in.forbidf(path.Child("managedBy"), "Jobs are for the Job controller of Kubernetes")
+		in.forbidf(path.Child("managedBy"), "only the Job controller of Kubernetes may manage these Jobs")
 	}
 	if s.ActiveDeadlineSeconds != nil {
-		in.forbidf(path.Child("activeDeadlineSeconds"), "state it as spec.deadline")
+		in.forbidf(path.Child("activeDeadlineSeconds"), "set spec.deadline instead")
 	}
 	if kept := s.TTLSecondsAfterFinished; kept != nil && int64(*kept) < int64(limits.JobKept.Seconds()) {
 		in.errs = append(in.errs, field.Invalid(path.Child("ttlSecondsAfterFinished"), *kept,
@@ -121,7 +121,7 @@ func (in *compilation) pod(s *corev1.PodSpec, path *field.Path) {
 		in.errs = append(in.errs, field.Required(path.Child("containers"), "must have a container"))
 	}
 	if len(s.EphemeralContainers) > 0 {
-		in.forbidf(path.Child("ephemeralContainers"), "a template has none")
+		in.forbidf(path.Child("ephemeralContainers"), "a template cannot have ephemeral containers")
 	}
 	for i := range s.InitContainers {
 		in.container(&s.InitContainers[i], path.Child("initContainers").Index(i))
@@ -131,7 +131,7 @@ func (in *compilation) pod(s *corev1.PodSpec, path *field.Path) {
 	}
 	for i := range s.Volumes {
 		if s.Volumes[i].Name == filesVolume {
-			in.forbidf(path.Child("volumes").Index(i).Child("name"), "the gateway has a volume of this name")
+			in.forbidf(path.Child("volumes").Index(i).Child("name"), "the gateway adds a volume of this name")
 		}
 	}
 	in.account(s, path)
@@ -182,12 +182,14 @@ func (in *compilation) container(c *corev1.Container, path *field.Path) {
 	}
 	for i := range c.Env {
 		if strings.HasPrefix(c.Env[i].Name, variablePrefix) {
-			in.forbidf(path.Child("env").Index(i).Child("name"), "the gateway sets the variables of %s", variablePrefix)
+			in.forbidf(path.Child("env").Index(i).Child("name"), "only the gateway sets variables that begin with %s",
+				variablePrefix)
 		}
 	}
 	for i := range c.VolumeMounts {
 		if at := c.VolumeMounts[i].MountPath; at == FilesPath || strings.HasPrefix(at, FilesPath+"/") {
-			in.forbidf(path.Child("volumeMounts").Index(i).Child("mountPath"), "the files of the request are there")
+			in.forbidf(path.Child("volumeMounts").Index(i).Child("mountPath"),
+				"the gateway mounts the files of the request there")
 		}
 	}
 }

@@ -90,10 +90,11 @@ func (in *compilation) audits(spec *v1alpha1.HookRuleSpec, path *field.Path, of 
 		return false
 	case v1alpha1.HookRuleAudit:
 		if !of.audits {
-			in.errs = append(in.errs, field.Forbidden(at, "rules of "+in.hook.Hook+" cannot only audit"))
+			in.errs = append(in.errs, field.Forbidden(at, "rules of "+in.hook.Hook+" cannot have this action"))
 		}
 		if spec.Concurrency != nil {
-			in.errs = append(in.errs, field.Forbidden(at, "a rule with concurrency gives places, and cannot only audit"))
+			in.errs = append(in.errs, field.Forbidden(at, "a rule with concurrency gives out places, "+
+				"so it cannot have this action"))
 		}
 		return true
 	}

@@ -64,7 +64,7 @@ func (in *compilation) compileConcurrency(from *v1alpha1.HookRuleConcurrency, pa
 			"the gateway keeps places in a cluster, and takes no rules with concurrency from a directory"))
 	}
 	if _, ok := freedBy[in.hook.Hook]; !ok {
-		in.errs = append(in.errs, field.Forbidden(path, "no hook follows "+in.hook.Hook+" that frees a place"))
+		in.errs = append(in.errs, field.Forbidden(path, "no hook that follows "+in.hook.Hook+" frees a place"))
 	}
 	c.ofUpgrade = strings.HasSuffix(in.hook.Hook, "Upgrade")
 	if from.Limit < 1 || from.Limit > limits.RuleConcurrency {
@@ -204,7 +204,7 @@ func (r *Rule) place(
 	}
 	if name.Name == "" || name.Namespace == "" || len(name.Name) > 63 || len(name.Namespace) > 63 || len(want.UID) > 63 {
 		return Allocation{}, "", hook.Errorf(hook.InvalidRequest, "cluster.metadata: want a name and a "+
-			"namespace, and none of these or uid longer than an API server allows")
+			"namespace; name, namespace and uid must not be longer than an API server allows")
 	}
 	if c.ofUpgrade {
 		want.TopologyVersion = textAt(cluster, "spec", "topology", "version")

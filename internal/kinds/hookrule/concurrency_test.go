@@ -184,8 +184,8 @@ func TestConcurrencyMistakes(t *testing.T) {
 		"Limit": {"at least one passes", "hook: BeforeClusterUpgrade\nconcurrency: {}", "spec.concurrency.limit: Invalid value: 0: must be between 1 and 500"},
 		"Per":   {"the value is a text", "hook: BeforeClusterUpgrade\nconcurrency: {limit: 1, per: '1'}", "spec.concurrency.per: Invalid value: must be a text"},
 		"Retry": {"callers ask again", "hook: BeforeClusterUpgrade\nconcurrency: {limit: 1, retryAfterSeconds: 0}", "spec.concurrency.retryAfterSeconds: Invalid value: 0: must be between 1 and 86400"},
-		"Hook":  {"a place is free again one day", "hook: AfterClusterUpgrade\nconcurrency: {limit: 1}", "spec.concurrency: Forbidden: no hook follows AfterClusterUpgrade that frees a place"},
-		"Audit": {"a place is real", "hook: BeforeClusterUpgrade\naction: Audit\nconcurrency: {limit: 1}", "spec.action: Forbidden: a rule with concurrency gives places, and cannot only audit"},
+		"Hook":  {"a place is free again one day", "hook: AfterClusterUpgrade\nconcurrency: {limit: 1}", "spec.concurrency: Forbidden: no hook that follows AfterClusterUpgrade frees a place"},
+		"Audit": {"a place is real", "hook: BeforeClusterUpgrade\naction: Audit\nconcurrency: {limit: 1}", "spec.action: Forbidden: a rule with concurrency gives out places, so it cannot have this action"},
 		"Other": {"other hooks have none", "hook: CanUpdateMachine\nconcurrency: {limit: 1}\nallow: [{path: /machine/spec}]", "spec.concurrency: Forbidden: rules of CanUpdateMachine cannot have "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,7 @@ func TestInPlaceMistakes(t *testing.T) {
 	const set = "hook: CanUpdateMachineSet\n"
 	for spec, want := range map[string]string{
 		"hook: CanUpdateMachine": `spec.allow: Required value: must have the paths that may change in place`,
-		"hook: CanUpdateMachine\naction: Audit\nallow: [{path: /machine/spec}]":                             `spec.action: Forbidden: rules of CanUpdateMachine cannot only audit`,
+		"hook: CanUpdateMachine\naction: Audit\nallow: [{path: /machine/spec}]":                             `spec.action: Forbidden: rules of CanUpdateMachine cannot have this action`,
 		"hook: CanUpdateMachine\nhold: [{if: 'true', message: a}]\nallow: [{path: /machine/spec}]":          `spec.hold: Forbidden: rules of CanUpdateMachine cannot have hold, fail`,
 		"hook: UpdateMachine\nallow: [{path: /machine/spec}]":                                               `spec.hook: Invalid value: "UpdateMachine": a rule says what may change in place (CanUpdateMachine, CanUpdateMachineSet), but cannot make the change: a HookJob can`,
 		"hook: BeforeClusterCreate\nfail: [{if: 'true', message: '\"a\"'}]\nallow: [{path: /machine/spec}]": `spec.allow: Forbidden: rules of BeforeClusterCreate cannot have allow`,

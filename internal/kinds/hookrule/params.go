@@ -145,7 +145,7 @@ func (in *compilation) reference(
 	case from.Admitted && !from.Self && from.Object == nil && from.Objects == nil:
 		if in.hook.Hook != admittingHook {
 			in.errs = append(in.errs, field.Forbidden(path.Child("admitted"),
-				"Clusters show that they are past "+admittingHook+", and no other hook"))
+				"a Cluster shows whether it is past "+admittingHook+", but not whether it is past another hook"))
 			return Reference{}
 		}
 		if spec.Action == v1alpha1.HookRuleAudit {

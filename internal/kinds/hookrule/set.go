@@ -85,7 +85,7 @@ func (s *Set) Verdicts() map[string]kinds.Verdict {
 		}
 		says := "Calls fail with NotReady: "
 		if v.Reason == v1alpha1.AuditReason {
-			says = "What it would answer is not known: "
+			says = "The answer that it would give is not known: "
 		}
 		verdicts[name] = kinds.Verdict{Reason: v1alpha1.ParamsNotReadyReason, Message: says + problem}
 	}

@@ -46,7 +46,7 @@ func TestVariablesRefused(t *testing.T) {
 		"Dot":     {"and none has a dot", `variables: [{name: a.b, schema: {openAPIV3Schema: {type: string}}}]`, `spec.variables[0].name: Invalid value: "a.b": the name "a.b" has a dot`},
 		"Twice": {"a name is there once", `variables: [{name: a, schema: {openAPIV3Schema: {type: string}}}, {name: a, schema: {openAPIV3Schema: {type: string}}}]`,
 			`spec.variables[1].name: Duplicate value: "a"`},
-		"Audit":    {"an answer is not half there", "action: Audit\n" + of(`{type: string}`), `spec.action: Forbidden: rules of DiscoverVariables cannot only audit`},
+		"Audit":    {"an answer is not half there", "action: Audit\n" + of(`{type: string}`), `spec.action: Forbidden: rules of DiscoverVariables cannot have this action`},
 		"NoSchema": {"values have a schema", `variables: [{name: a}]`, `spec.variables[0].schema.openAPIV3Schema: Required value: must be the schema of the values`},
 		"NoType":   {"with a type", of(`{minLength: 1}`), `spec.variables[0].schema.openAPIV3Schema.type: Required value: must not be empty for specified object fields`},
 		"Member":   {"and members that Cluster API knows", of(`{type: string, maxLenght: 3}`), `spec.variables[0].schema.openAPIV3Schema: Invalid value: Cluster API would drop a part of it: unknown field "maxLenght": did you mean "maxLength"?`},

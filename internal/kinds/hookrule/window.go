@@ -63,7 +63,7 @@ func (in *compilation) schedule(source string, path *field.Path) cron.Schedule {
 		in.errs = append(in.errs, field.Invalid(path, quoted, "must have no time zone: that is what timeZone is for"))
 		return nil
 	case strings.HasPrefix(source, "@"):
-		in.errs = append(in.errs, field.Invalid(path, quoted, "must have the five fields of cron, and no name"))
+		in.errs = append(in.errs, field.Invalid(path, quoted, "must have the five fields of cron, not a name such as @daily"))
 		return nil
 	}
 	clock, err := parseCron(source)

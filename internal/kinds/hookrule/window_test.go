@@ -153,7 +153,7 @@ func TestMistakesOfWindows(t *testing.T) {
 		"Range":     {`{cron: "61 2 * * *", duration: 1h}`, `spec.windows[0].cron: Invalid value: "61 2 * * *": end of range (61) above maximum (59): 61`},
 		"Zone":      {`{cron: "TZ=UTC 0 2 * * *", duration: 1h}`, `spec.windows[0].cron: Invalid value: "TZ=UTC 0 2 * * *": must have no time zone: that is what timeZone is for`},
 		"CronZone":  {`{cron: "CRON_TZ=UTC", duration: 1h}`, `spec.windows[0].cron: Invalid value: "CRON_TZ=UTC": must have no time zone: that is what timeZone is for`},
-		"Every":     {`{cron: "@every 1h", duration: 1h}`, `spec.windows[0].cron: Invalid value: "@every 1h": must have the five fields of cron, and no name`},
+		"Every":     {`{cron: "@every 1h", duration: 1h}`, `spec.windows[0].cron: Invalid value: "@every 1h": must have the five fields of cron, not a name such as @daily`},
 		"Never":     {`{cron: "0 0 30 2 *", duration: 1h}`, `spec.windows[0].cron: Invalid value: "0 0 30 2 *": opens at no time of the next five years`},
 		"TooLong":   {`{cron: "` + strings.Repeat("0", limits.CronBytes-7) + ` 0 * * *", duration: 1h}`, `spec.windows[0].cron: Too long: may not be more than 256 bytes`},
 		"Unknown":   {`{cron: "0 2 * * *", duration: 1h, timeZone: Europe/Berlim}`, `spec.windows[0].timeZone: Invalid value: "Europe/Berlim": ` + zone},

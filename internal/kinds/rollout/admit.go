@@ -50,7 +50,7 @@ func (a *admission) admit(before, now kinds.Object) (warnings []string, errs fie
 	}
 	warnings = a.missing(o)
 	if was != nil && was.Spec.Stable != o.Spec.Stable {
-		warnings = append(warnings, fmt.Sprintf("spec.stable: %s now answers for all Clusters that have not moved: "+
+		warnings = append(warnings, fmt.Sprintf("spec.stable: %s now answers for all Clusters that have not moved; "+
 			"use hookgate rollout promote to see such a change first", o.Spec.Stable))
 	}
 	return warnings, nil
@@ -75,7 +75,7 @@ func (a *admission) keeps(object kinds.Object) error {
 }
 
 // notRead is why a change is refused for now.
-const notRead = "which Clusters have moved is not known yet, because the " + RecordKind +
+const notRead = "it is not known yet which Clusters have moved, because the " + RecordKind +
 	"s have not been read: try again"
 
 func clustersHave(n int) string {
@@ -101,7 +101,7 @@ func (a *admission) checkMembers(o *v1alpha1.ExtensionRollout) (errs field.Error
 	} {
 		if of, ok := s.MemberOf(named.name); ok && named.name != "" && of.Name != o.Name {
 			errs = append(errs, field.Invalid(named.at, named.name, fmt.Sprintf(
-				"belongs to %s, too: an ExtensionConfig can be in only one ExtensionRollout", of)))
+				"also belongs to %s: an ExtensionConfig can be in only one ExtensionRollout", of)))
 		}
 	}
 	return errs
@@ -115,11 +115,11 @@ func checkName(s *registry.Snapshot, o *v1alpha1.ExtensionRollout) *field.Error 
 		taken = "the name of " + c.String()
 	}
 	if taken != "" {
-		return field.Invalid(at, o.Name, "is "+taken+", too: choose another name")
+		return field.Invalid(at, o.Name, "is "+taken+": choose another name")
 	}
 	if s.Knows(o.Name) && o.Name != o.Spec.Stable && o.Name != o.Spec.Candidate {
-		return field.Invalid(at, o.Name, fmt.Sprintf("is the name of ExtensionConfig %q, which would not be called any "+
-			"more: make it stable, or choose another name", o.Name))
+		return field.Invalid(at, o.Name, fmt.Sprintf("is the name of ExtensionConfig %q, which would get no more calls: "+
+			"set spec.stable to that ExtensionConfig, or choose another name", o.Name))
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (a *admission) checkMoved(o *v1alpha1.ExtensionRollout) (errs field.ErrorLi
 	for _, to := range slices.Sorted(maps.Keys(moved)) {
 		if to != o.Spec.Stable && to != o.Spec.Candidate {
 			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s moved to %q, which would be neither stable nor candidate: "+
-				"make it stable (hookgate rollout promote %[3]s), or move them back first (hookgate rollout undo %[3]s)",
+				"make it stable (hookgate rollout promote %[3]s), or move the Clusters back first (hookgate rollout undo %[3]s)",
 				clustersHave(moved[to]), to, o.Name)))
 		}
 	}

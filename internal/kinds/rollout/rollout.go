@@ -88,7 +88,7 @@ func compile(o *v1alpha1.ExtensionRollout, inCluster bool) (*Rollout, field.Erro
 	for i, of := range spec.NotCompared {
 		if err := registry.CheckName(of); err != nil {
 			errs = append(errs, field.Invalid(at.Child("notCompared").Index(i), of,
-				err.Error()+"; it is the name that discovery gave, without the ExtensionConfig's"))
+				err.Error()+"; give the name from Discovery, without the name of the ExtensionConfig"))
 		}
 	}
 	if spec.Abort != nil && (spec.Abort.ErrorPercent == nil || *spec.Abort.ErrorPercent < 0 ||
@@ -112,7 +112,7 @@ func checkNames(name string, spec *v1alpha1.ExtensionRolloutSpec) (errs field.Er
 	at := field.NewPath("spec")
 	check(field.NewPath("metadata", "name"), name)
 	if spec.Stable == "" {
-		errs = append(errs, field.Required(at.Child("stable"), "the name of an ExtensionConfig"))
+		errs = append(errs, field.Required(at.Child("stable"), "must be the name of an ExtensionConfig"))
 	} else {
 		check(at.Child("stable"), spec.Stable)
 	}
@@ -176,7 +176,7 @@ func (r *Rollout) answers(
 		return true, nil
 	default:
 		return false, hook.Errorf(hook.NotReady, "Cluster %q has moved to ExtensionConfig %q, which is neither stable nor "+
-			"candidate of %s %q any more: name it there, or move the Cluster back by deleting its %s",
+			"candidate of %s %q any more: make it one of the two again, or move the Cluster back by deleting its %s",
 			of, to, Kind, r.name, RecordKind)
 	}
 }

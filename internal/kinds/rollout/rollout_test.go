@@ -431,7 +431,7 @@ func TestCandidateIsNotKnown(t *testing.T) {
 			"replaced": {
 				reason: "neither is what the Cluster has", stable: "v6", candidate: "v8",
 				err: `Cluster "ns/c1" has moved to ExtensionConfig "v7", which is neither stable nor candidate of ` +
-					`ExtensionRollout "acme" any more: name it there, or move the Cluster back by deleting its ` +
+					`ExtensionRollout "acme" any more: make it one of the two again, or move the Cluster back by deleting its ` +
 					`ExtensionRolloutRecord`,
 			},
 		} {
@@ -579,10 +579,10 @@ func TestCompileRefuses(t *testing.T) {
 		spec v1alpha1.ExtensionRolloutSpec
 		want string
 	}{
-		"stable":  {v1alpha1.ExtensionRolloutSpec{}, "spec.stable: Required value: the name of an ExtensionConfig"},
+		"stable":  {v1alpha1.ExtensionRolloutSpec{}, "spec.stable: Required value: must be the name of an ExtensionConfig"},
 		"same":    {v1alpha1.ExtensionRolloutSpec{Stable: "a", Candidate: "a"}, `spec.candidate: Invalid value: "a": must be another ExtensionConfig than stable`},
 		"percent": {v1alpha1.ExtensionRolloutSpec{Stable: "a", CandidateFor: &v1alpha1.RolloutClusters{Percent: &wrong}}, "spec.candidateFor.percent: Invalid value: 101: must be 0 to 100"},
-		"handler": {v1alpha1.ExtensionRolloutSpec{Stable: "a", NotCompared: []string{"patch.a"}}, `spec.notCompared[0]: Invalid value: "patch.a": "patch.a" must consist of lower case letters, digits and '-', and begin and end with a letter or digit; it is the name that discovery gave, without the ExtensionConfig's`},
+		"handler": {v1alpha1.ExtensionRolloutSpec{Stable: "a", NotCompared: []string{"patch.a"}}, `spec.notCompared[0]: Invalid value: "patch.a": "patch.a" must consist of lower case letters, digits and '-', and begin and end with a letter or digit; give the name from Discovery, without the name of the ExtensionConfig`},
 		"cluster": {v1alpha1.ExtensionRolloutSpec{Stable: "a", Approved: []string{"c1"}}, `spec.approved[0]: Invalid value: "c1": must be namespace/name of a Cluster, "*" for all, or "/" for calls about no Cluster`},
 		"new":     {v1alpha1.ExtensionRolloutSpec{Stable: "a", NewClusters: v1alpha1.NewClustersCandidate}, "spec.newClusters: Forbidden: only a gateway in a cluster sees whether a Cluster is new"},
 	} {

@@ -66,8 +66,8 @@ func (s *Set) Use(items []kinds.Item) (changed []string) {
 
 // unread is the verdict while the records are not known.
 func (s *Set) unread() kinds.Verdict {
-	message := "Calls fail with NotReady: not all " + RecordKind + "s have been read, which say which Clusters have " +
-		"moved; the log names the one that cannot be read"
+	message := "Calls fail with NotReady: it is not known which Clusters have moved, because not all " + RecordKind +
+		"s have been read; the log names the one that cannot be read"
 	if s.needClusters != nil {
 		message = "Calls fail with NotReady: the " + RecordKind + "s have not been read; install their " +
 			"CustomResourceDefinition, and allow the gateway to list and watch them"

@@ -15,20 +15,20 @@ import (
 func Judge(s *registry.Snapshot, of *registry.Rollout) kinds.Verdict {
 	for _, name := range []string{of.Name, of.Stable, of.Candidate} {
 		if first, _ := s.MemberOf(name); name != "" && first != nil && first.Name != of.Name {
-			return kinds.Verdictf(v1alpha1.ConflictedReason, "Calls fail: %q belongs to %s, too: an ExtensionConfig "+
+			return kinds.Verdictf(v1alpha1.ConflictedReason, "Calls fail: %q also belongs to %s: an ExtensionConfig "+
 				"can be in only one ExtensionRollout", name, first)
 		}
 	}
 	if _, known := s.Registration(of.Stable); !known {
-		return kinds.Verdictf(v1alpha1.MemberMissingReason, "Calls fail: the handlers of ExtensionConfig %q, which is "+
-			"stable, are not known", of.Stable)
+		return kinds.Verdictf(v1alpha1.MemberMissingReason, "Calls fail: the handlers of the stable ExtensionConfig %q "+
+			"are not known", of.Stable)
 	}
 	if of.Candidate == "" {
 		return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers for all Clusters", of.Stable)
 	}
 	if _, known := s.Registration(of.Candidate); !known {
-		return kinds.Verdictf(v1alpha1.MemberMissingReason, "%s answers, and no Cluster moves: the handlers of "+
-			"ExtensionConfig %q, the candidate, are not known", of.Stable, of.Candidate)
+		return kinds.Verdictf(v1alpha1.MemberMissingReason, "%s answers calls, and no Cluster moves: the handlers "+
+			"of the candidate, ExtensionConfig %q, are not known", of.Stable, of.Candidate)
 	}
 	var lacking []string
 	for _, e := range s.HandlersOf(of.Stable) {
@@ -37,9 +37,9 @@ func Judge(s *registry.Snapshot, of *registry.Rollout) kinds.Verdict {
 		}
 	}
 	if len(lacking) > 0 {
-		return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers, and %s for Clusters that have moved; it lacks the "+
-			"handlers %s", of.Stable, of.Candidate, text.Join(lacking, ", ", limits.Problems))
+		return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers calls; calls for Clusters that have moved go "+
+			"to %s, which lacks the handlers %s", of.Stable, of.Candidate, text.Join(lacking, ", ", limits.Problems))
 	}
-	return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers, and %s for Clusters that have moved", of.Stable,
-		of.Candidate)
+	return kinds.Verdictf(v1alpha1.ReadyReason, "%s answers calls; calls for Clusters that have moved go to %s",
+		of.Stable, of.Candidate)
 }

@@ -334,7 +334,7 @@ func TestAuthoritiesOfCallersThatEnd(t *testing.T) {
 	s.Reload()
 	at := Bundle(old.CertPEM)[0].NotAfter
 	want := "of the authorities of callers, no subject expired " + at.Format(time.RFC3339) +
-		": give callers certificates of another one, and remove it"
+		": give callers certificates of another authority, and remove this one"
 	if got := s.AuthoritiesWarning(now); got != want || !s.AuthoritiesNotAfter().Equal(at) {
 		t.Errorf("until %s: %q, want %q", s.AuthoritiesNotAfter(), got, want)
 	}

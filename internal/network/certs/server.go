@@ -221,5 +221,5 @@ func (s *Server) AuthoritiesWarning(now time.Time) string {
 		return ""
 	}
 	return "of the authorities of callers, " + text.Join(near, ", ", limits.Problems) +
-		": give callers certificates of another one, and remove it"
+		": give callers certificates of another authority, and remove this one"
 }

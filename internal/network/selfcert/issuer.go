@@ -288,7 +288,7 @@ func callerOf(name string) *x509.Certificate {
 // renewAuthority makes a CA if there is none, and renews one that is due, under its key.
 func (i *Issuer) renewAuthority(a *pair) error {
 	if a.bad == nil && !a.cert.IsCA {
-		a.bad = errors.New("it is no CA")
+		a.bad = errors.New("it is not a CA")
 	}
 	var err error
 	switch now := i.c.Now(); {

@@ -358,8 +358,8 @@ func TestSecretsOfOthersStay(t *testing.T) {
 			s.Annotations = map[string]string{"cert-manager.io/certificate-name": s.Name}
 		}, ""},
 		"of a person":              {func(s *corev1.Secret) { s.Labels = nil }, ""},
-		"of a person, without key": {func(s *corev1.Secret) { s.Labels, s.Data["tls.key"] = nil, nil }, "correct it, or delete it so that the gateway makes another"},
-		"of a person, not PEM":     {func(s *corev1.Secret) { s.Labels, s.Data[caKey] = nil, []byte("x") }, "correct it, or delete it so that the gateway makes another"},
+		"of a person, without key": {func(s *corev1.Secret) { s.Labels, s.Data["tls.key"] = nil, nil }, "correct the Secret, or delete it so that the gateway makes another"},
+		"of a person, not PEM":     {func(s *corev1.Secret) { s.Labels, s.Data[caKey] = nil, []byte("x") }, "correct the Secret, or delete it so that the gateway makes another"},
 	} {
 		for _, secret := range []string{authoritySecret, servingSecret, webhookSecret, callersSecret, clusterAPISecret} {
 			c := newCluster(t, newWebhooks()...)

@@ -79,7 +79,7 @@ func (w Way) Check(gateway string) error {
 	switch {
 	case found && len(handlers) == 0:
 		return hook.Errorf(hook.Loop, "the request has come back to the gateway that sent it: "+
-			"let the ExtensionConfig name the extension itself")
+			"the ExtensionConfig must have the address of the extension itself")
 	case found:
 		return hook.Errorf(hook.Loop, "the call has come back to this gateway by way of %s: "+
 			"remove the ExtensionConfig that leads back", names)

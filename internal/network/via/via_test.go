@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 		},
 		"Discovery": {
 			"the gateway discovers itself", Way("").Next(own, ""), hook.Loop,
-			"the request has come back to the gateway that sent it: let the ExtensionConfig name the extension itself",
+			"the request has come back to the gateway that sent it: the ExtensionConfig must have the address of the extension itself",
 		},
 		"NoEntry":       {"an entry without a handler's slash", "own", hook.InvalidRequest, ""},
 		"EmptyEntry":    {"an entry that is empty", "a/h.x,,b/i.y", hook.InvalidRequest, ""},

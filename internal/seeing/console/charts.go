@@ -114,7 +114,7 @@ func (c *charts) summarize() {
 	}
 	switch {
 	case c.Full:
-		c.Summary = "This process keeps the calls of other handlers, and has no room for these."
+		c.Summary = "This process has no room for these calls, because it keeps the calls of other handlers."
 	case all == 0:
 		c.Summary = "No calls in this time."
 	default:

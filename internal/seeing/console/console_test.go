@@ -202,7 +202,7 @@ func TestPages(t *testing.T) {
 		"/?q=nothing": {200, []string{"No extension matches. Show all ."}, []string{"refused"}, nil},
 		"/extensions/acme": {200, []string{
 			"acme Down", "Down for 60m", `https://acme.example/"><script>alert(1)</script>`, "those with tier=gold",
-			"fails for 60m: no answer", "open, because calls failed with Timeout, for 60m", "2 in flight (limit 0), 1 waiting (limit 0) Last", "3 calls, 1 failed, p50 1ms, p99 1.5s, 1 near the timeout",
+			"failing for 60m: no answer", "open, because calls failed with Timeout, for 60m", "2 in flight (limit 0), 1 waiting (limit 0) Last", "3 calls, 1 failed, p50 1ms, p99 1.5s, 1 near the timeout",
 			"gate.acme BeforeClusterUpgrade Down timeout 10s, failure policy Fail, objects as sent, policy first (conditional) 3 calls", "calls are refused, because they fail, for Cluster team-a/<i>c", "gate is a name twice", "is deprecated since v2; use v3", "the conversion loses spec.gone", `An answer of gate.acme : X has no member "y"`,
 			"2026-01-02 03:04:05 UTC 45 gate.acme Timeout (ignored) 10s CALL no answer 2026-01-02 03:04:05 UTC 1 gate.acme Timeout",
 		}, nil, nil},

@@ -39,7 +39,7 @@ func TestInfrastructure(t *testing.T) {
 	text, links, _ := textOf(t, body)
 	for _, want := range []string{
 		"Clusters There is no HookgateCluster.", "Pools 1 of 1 wait or need attention.", "n/pool of a Ready 60m 2/2 (of 3) rack",
-		"1 of 300 wait or need attention.", "Message n/m299 of a Ready 1/1 DeleteMachine fails for 2m: CallFailed: <b>no</b>",
+		"1 of 300 wait or need attention.", "Message n/m299 of a Ready 1/1 DeleteMachine failing for 2m: CallFailed: <b>no</b>",
 		"and 100 more",
 	} {
 		if code != 200 || !strings.Contains(text, want) {

@@ -13,8 +13,8 @@ import (
 const (
 	certificateExpiryName = "hookgate_certificate_expiry_timestamp_seconds"
 	certificateExpiryHelp = "When the certificate in use expires, in seconds since the epoch. The label certificate is " +
-		"serving (shown to callers), client (shown to extensions), webhook (shown to the API server) or callers (the " +
-		"first to expire of the CA certificates in ca.crt, if callers need a certificate)."
+		"serving (shown to callers), client (shown to extensions), webhook (shown to the API server) or callers (of " +
+		"the CA certificates in ca.crt, the first to expire, if callers need a certificate)."
 )
 
 // certificateExpiry collects when certificates expire. It is safe for concurrent use.

@@ -40,8 +40,8 @@ func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector
 		"The circuit of a handler, as in hookgate_circuit_state. A handler whose circuit has never opened has no series.",
 		"hook", "handler")
 	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
-		"Clusters about which calls to a handler are refused, except for probes: these calls fail, but calls about "+
-			"other Clusters succeed. A handler without such Clusters has no series.", "hook", "handler")
+		"Clusters about which calls to a handler are refused, except for probes: calls about these Clusters fail, "+
+			"but calls about other Clusters succeed. A handler without such Clusters has no series.", "hook", "handler")
 	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
 		"Calls to an extension that have no answer yet.", "extension")
 	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",

@@ -163,8 +163,8 @@ func NewMetrics(
 			"hook", "handler", "result"),
 		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
 			"Calls to handlers whose policy has a cache. result is hit (a cached answer), shared (the answer to an "+
-				"identical call in flight) or miss (the handler was called). Only misses count as calls to the "+
-				"handler.",
+				"identical call in flight) or miss (the handler was called). Only misses count in the metrics "+
+				"of calls to handlers.",
 			"hook", "handler", "result"),
 		audited: d.counter("hookgate_rule_audits_total",
 			"Calls that a HookRule with action: Audit would have changed. outcome is hold, failure, patches, or "+

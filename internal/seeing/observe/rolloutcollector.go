@@ -37,8 +37,8 @@ func newRolloutCollector(d *definer, status *statusCollector, snapshots registry
 	c.ready = d.described("gauge", "hookgate_rollout_ready",
 		"1 for an "+rollout.Kind+" that is in effect, and 0 for one that is not.", "rollout")
 	c.aborted = d.described("gauge", "hookgate_rollout_aborted",
-		"1 for an "+rollout.Kind+" in which no more Clusters move because too many calls of the candidate "+
-			"failed, and 0 for the others.", "rollout")
+		"1 for an "+rollout.Kind+" in which no more Clusters move because too many calls to the candidate "+
+			"failed, and 0 for any other.", "rollout")
 	d.registerer.MustRegister(c)
 	c.comparisons = d.counter("hookgate_rollout_comparisons_total",
 		"Calls that the candidate of an "+rollout.Kind+" received to compare its answers. result is equal, "+

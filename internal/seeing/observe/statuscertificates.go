@@ -90,5 +90,5 @@ func expiringNotice(extensions []status.Extension) status.Notice {
 		return status.Notice{}
 	}
 	of := text.Join(names, ", ", limits.Problems)
-	return status.Notice{Name: "certificates", Text: "expired or near their end: those of " + of}
+	return status.Notice{Name: "certificates", Text: "those of " + of + " have expired or are near their end"}
 }

@@ -58,8 +58,8 @@ func newStatusCollector(d *definer) *statusCollector {
 		"extension")
 	c.certificate = d.described("gauge", "hookgate_extension_certificate_expiry_timestamp_seconds",
 		"When a certificate for calls to an extension expires, in seconds since the epoch. certificate is leaf (the "+
-			"server's certificate), chain (the first to expire of the certificates that vouch for the leaf) or "+
-			"caBundle (the last to expire of the certificates in the bundle). leaf and chain are known once this "+
+			"server's certificate), chain (of the certificates that vouch for the leaf, the first to expire) or "+
+			"caBundle (of the certificates in the bundle, the last to expire). leaf and chain are known once this "+
 			"process has connected.", "extension", "certificate")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
 		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
@@ -76,7 +76,8 @@ func newStatusCollector(d *definer) *statusCollector {
 		}
 	}
 	c.closed = d.described("gauge", "hookgate_closed_objects",
-		"Objects of a kind that have a mistake and no earlier valid version: calls to which they may apply fail.",
+		"Objects of a kind that have a mistake and no earlier valid version: calls fail if such an object "+
+			"may apply to them.",
 		"kind")
 	d.registerer.MustRegister(c)
 	return c

@@ -18,12 +18,12 @@ func (r *Reporter) unsteady(e *registry.Entry) string {
 	if !ok {
 		return ""
 	}
-	advice := "correct the extension: no policy can mask all of the changes"
+	advice := "correct the extension, because no policy can mask all of the changes"
 	switch {
 	case e.Policy.Masking() == policy.Steady:
-		advice = "correct the extension: messages: Steady does not mask what changes"
+		advice = "correct the extension, because messages: Steady does not mask these changes"
 	case hold.Maskable:
-		advice = "correct the extension, or mask what changes by messages: Steady in an ExtensionPolicy"
+		advice = "correct the extension, or mask the changes with messages: Steady in an ExtensionPolicy"
 	}
 	return fmt.Sprintf("its message about Cluster %s/%s changes from call to call, though its answer does not: %s",
 		hold.Namespace, hold.Cluster, advice)

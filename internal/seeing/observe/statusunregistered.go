@@ -53,7 +53,7 @@ func unregistered(s *registry.Snapshot, discoveries map[string]activity.Discover
 	for _, name := range s.Shadowed() {
 		listed[name] = true
 		x := undiscovered(name, discoveries[name])
-		x.State, x.Error = status.Down, "it is not called: its name is "+s.TakenByLocal(name)+", too"
+		x.State, x.Error = status.Down, "it is not called: its name is also "+s.TakenByLocal(name)
 		all = append(all, x)
 	}
 	for name, d := range discoveries {
@@ -90,7 +90,7 @@ func withheld(s *registry.Snapshot, name string) []status.Withheld {
 func Closed(s *registry.Snapshot) status.Notice {
 	texts := make([]string, 0, len(s.Closures()))
 	for _, c := range s.Closures() {
-		texts = append(texts, fmt.Sprintf("calls to which %s may apply fail: %s", c, c.Mistake))
+		texts = append(texts, fmt.Sprintf("calls fail if %s may apply to them: %s", c, c.Mistake))
 	}
 	for _, u := range s.Undiscovered() {
 		if u.Mistake != "" {
@@ -98,7 +98,8 @@ func Closed(s *registry.Snapshot) status.Notice {
 		}
 	}
 	for _, name := range s.Shadowed() {
-		texts = append(texts, fmt.Sprintf("ExtensionConfig %q is not called: its name is %s", name, s.TakenByLocal(name)))
+		texts = append(texts, fmt.Sprintf("ExtensionConfig %q is not called: its name is also %s",
+			name, s.TakenByLocal(name)))
 	}
 	return status.Notice{Name: "objects", Text: text.Join(texts, "; ", limits.Problems)}
 }

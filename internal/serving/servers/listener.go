@@ -134,9 +134,9 @@ func (l *Listener) admit(c *conn) bool {
 	case l.closing:
 		return false
 	case len(l.open) >= l.total:
-		reason = "the address has as many connections as it may have"
+		reason = "the address has its maximum number of connections"
 	case l.hosts[c.host] >= l.perHost:
-		reason = "the host has as many connections as one may have"
+		reason = "the host has the maximum number of connections of one host"
 	default:
 		l.open[c] = struct{}{}
 		l.hosts[c.host]++

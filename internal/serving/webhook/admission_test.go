@@ -148,7 +148,7 @@ func TestWarnings(t *testing.T) {
 		"Localhost":   {at("https://LocalHost."), "localhost is the gateway's own Pod"},
 		"Loopback":    {at("https://[::ffff:127.0.0.1]:1"), "is the gateway's own Pod"},
 		"LinkLocal":   {at("https://169.254.169.254"), "169.254.169.254 is "},
-		"Service":     {at("https://s.n.svc.cluster.local"), "is a Service of a cluster: name one of this cluster in spec.clientConfig.service"},
+		"Service":     {at("https://s.n.svc.cluster.local"), "is a Service of a cluster: name a Service of this cluster in spec.clientConfig.service"},
 		"NoCA": {func(c *runtimev1.ExtensionConfig) {
 			c.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Name: "s", Namespace: "n"}}
 		}, "spec.clientConfig.caBundle: is not set"},

@@ -71,7 +71,7 @@ func (w extensionConfigs) nameTaken(name string) *field.Error {
 	if taken == "" {
 		return nil
 	}
-	return field.Invalid(field.NewPath("metadata", "name"), name, "is "+taken+", too: choose another name")
+	return field.Invalid(field.NewPath("metadata", "name"), name, "is "+taken+": choose another name")
 }
 
 // ValidateUpdate checks the new state of an ExtensionConfig. It allows one that is being deleted, and one whose spec

@@ -75,15 +75,15 @@ func TestRefusalsOfExtensionRollouts(t *testing.T) {
 		warning     string // a part of the only one
 	}{
 		"a new one":                      {movedTo{}, nil, newRollout("own", "v1", "new"), "", ""},
-		"the name of a member":           {movedTo{}, nil, newRollout("acme", "v1", ""), refused("acme", `[metadata.name: Invalid value: "acme": belongs to ExtensionRollout "roll", too: an ExtensionConfig can be in only one`), ""},
-		"a member of another":            {movedTo{}, nil, newRollout("own", "acme", "mine"), refused("own", `[spec.stable: Invalid value: "acme": belongs to ExtensionRollout "roll", too: an ExtensionConfig can be in only one ExtensionRollout, spec.candidate: Invalid value: "mine": belongs to ExtensionRollout "taken"`), ""},
-		"the name of a chain":            {movedTo{}, nil, newRollout("of", "v1", ""), refused("of", `metadata.name: Invalid value: "of": is the name of HandlerChain "of", too: choose another name`), ""},
+		"the name of a member":           {movedTo{}, nil, newRollout("acme", "v1", ""), refused("acme", `[metadata.name: Invalid value: "acme": also belongs to ExtensionRollout "roll": an ExtensionConfig can be in only one`), ""},
+		"a member of another":            {movedTo{}, nil, newRollout("own", "acme", "mine"), refused("own", `[spec.stable: Invalid value: "acme": also belongs to ExtensionRollout "roll": an ExtensionConfig can be in only one ExtensionRollout, spec.candidate: Invalid value: "mine": also belongs to ExtensionRollout "taken"`), ""},
+		"the name of a chain":            {movedTo{}, nil, newRollout("of", "v1", ""), refused("of", `metadata.name: Invalid value: "of": is the name of HandlerChain "of": choose another name`), ""},
 		"a mistake":                      {movedTo{}, nil, wrong, refused("roll", `spec.approved[0]: Invalid value: "a": must be namespace/name`), ""},
 		"no change of members":           {nil, roll, paused, "", ""},
 		"moved Clusters have the stable": {three, roll, newRollout("roll", "other", ""), "", "spec.stable: other now answers for all Clusters that have not moved"},
-		"moved Clusters have nothing":    {three, roll, newRollout("roll", "acme", "new"), refused("roll", `spec.candidate: Forbidden: 3 Clusters have moved to "other", which would be neither stable nor candidate: make it stable (hookgate rollout promote roll), or move them back first (hookgate rollout undo roll)`), ""},
+		"moved Clusters have nothing":    {three, roll, newRollout("roll", "acme", "new"), refused("roll", `spec.candidate: Forbidden: 3 Clusters have moved to "other", which would be neither stable nor candidate: make it stable (hookgate rollout promote roll), or move the Clusters back first (hookgate rollout undo roll)`), ""},
 		"no Cluster has moved":           {movedTo{}, roll, newRollout("roll", "acme", "new"), "", "spec.candidate: the " + missing},
-		"nothing is known yet":           {nil, roll, newRollout("roll", "acme", "new"), refused("roll", "spec.candidate: Forbidden: which Clusters have moved is not known yet"), ""},
+		"nothing is known yet":           {nil, roll, newRollout("roll", "acme", "new"), refused("roll", "spec.candidate: Forbidden: it is not known yet which Clusters have moved"), ""},
 		"created anew with moved ones":   {movedTo{"gone": 1}, nil, roll, refused("roll", `spec.candidate: Forbidden: 1 Cluster has moved to "gone"`), ""},
 		"one that goes":                  {three, roll, deleted, "", ""},
 	} {
@@ -109,13 +109,13 @@ func TestNamesOfExtensionRollouts(t *testing.T) {
 	if got := admitBy(t, h, OwnPath(rollout.Kind), nil, newRollout("acme", "acme", "new")); !got.Allowed {
 		t.Errorf("the adoption of an ExtensionConfig is refused: %+v", got.Result)
 	}
-	const want = `is the name of ExtensionConfig "acme", which would not be called any more: make it stable`
+	const want = `is the name of ExtensionConfig "acme", which would get no more calls: set spec.stable to that ExtensionConfig`
 	if got := admitBy(t, h, OwnPath(rollout.Kind), nil, newRollout("acme", "v1", "v2")); got.Allowed || !strings.Contains(got.Result.Message, want) {
 		t.Errorf("allowed %t, %+v", got.Allowed, got.Result)
 	}
 	h = handlerOfRollouts(t, movedTo{})
 	config := configWith(func(c *runtimev1.ExtensionConfig) { c.Name = "taken" })
-	if got := admitBy(t, h, ValidatePath(group), nil, config); got.Allowed || !strings.Contains(got.Result.Message, `is the name of ExtensionRollout "taken", too: choose another name`) {
+	if got := admitBy(t, h, ValidatePath(group), nil, config); got.Allowed || !strings.Contains(got.Result.Message, `is the name of ExtensionRollout "taken": choose another name`) {
 		t.Errorf("an ExtensionConfig with the name of a rollout: allowed %t, %+v", got.Allowed, got.Result)
 	}
 	config.Name = "mine"

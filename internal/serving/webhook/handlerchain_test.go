@@ -67,9 +67,9 @@ func TestRefusalsOfHandlerChains(t *testing.T) {
 		"an update to one":                             {good, chain("c", "GeneratePatches", "z.acme"), "", []string{`step 1: no handler "z.acme" is registered; calls of the chain fail meanwhile`}},
 		"a step of another hook":                       {nil, chain("c", "ValidateTopology", "a.acme"), "", []string{`step 1: handler "a.acme" serves the hook GeneratePatches, not ValidateTopology; calls of the chain fail meanwhile`}},
 		"a chain as a step":                            {nil, chain("c", "GeneratePatches", "of"), refused("c", `spec.steps[0].handler: Invalid value: "of": must be the registered name of a handler`), nil},
-		"the name of an ExtensionConfig":               {nil, chain("acme", "GeneratePatches", "a.acme"), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme", too: choose another name`), nil},
-		"the label of a handler":                       {nil, chain("a--acme", "GeneratePatches", "a.acme"), refused("a--acme", `metadata.name: Invalid value: "a--acme": is the label of handler "a.acme", too`), nil},
-		"the own name of a handler":                    {nil, chain("p", "GeneratePatches", "a.acme"), refused("p", `metadata.name: Invalid value: "p": is the name under which handler "p.other" is offered, too`), nil},
+		"the name of an ExtensionConfig":               {nil, chain("acme", "GeneratePatches", "a.acme"), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme": choose another name`), nil},
+		"the label of a handler":                       {nil, chain("a--acme", "GeneratePatches", "a.acme"), refused("a--acme", `metadata.name: Invalid value: "a--acme": is the label of handler "a.acme"`), nil},
+		"the own name of a handler":                    {nil, chain("p", "GeneratePatches", "a.acme"), refused("p", `metadata.name: Invalid value: "p": is the name under which handler "p.other" is offered`), nil},
 		"a name that came to be of an ExtensionConfig": {chain("acme", "GeneratePatches", "a.acme"), chain("acme", "GeneratePatches", "p.other"), "", nil},
 		"65 steps":                   {nil, chain("c", "GeneratePatches", many...), refused("c", "spec.steps: Too many: 65: must have at most 64 items"), nil},
 		"an update to a mistake":     {good, chain("c", "GeneratePatch", "a.acme"), refused("c", `spec.hook: Invalid value: "GeneratePatch": no hook that can have a chain has this name: did you mean "GeneratePatches"?`), nil},
@@ -85,7 +85,7 @@ func TestRefusalsOfHandlerChains(t *testing.T) {
 func TestExtensionConfigWithTheNameOfAChain(t *testing.T) {
 	h := handlerBeside(t, beside(t))
 	config := configWith(func(c *runtimev1.ExtensionConfig) { c.Name = "of" })
-	const want = `ExtensionConfig.runtime.hookgate.dev "of" is invalid: metadata.name: Invalid value: "of": is the name of HandlerChain "of", too: choose another name`
+	const want = `ExtensionConfig.runtime.hookgate.dev "of" is invalid: metadata.name: Invalid value: "of": is the name of HandlerChain "of": choose another name`
 	if got := admitBy(t, h, ValidatePath(group), nil, config); got.Allowed || got.Result.Message != want {
 		t.Errorf("allowed %t, %+v", got.Allowed, got.Result)
 	}

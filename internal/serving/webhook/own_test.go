@@ -74,12 +74,12 @@ func TestRefusalsOfHookRules(t *testing.T) {
 		"it compiles":                    {nil, good, "", nil},
 		"an unknown member":              {nil, ruleOf("r", "request.nothing"), refused("r", "spec.fail[0].message: Invalid value: line 1, column 8: undefined field 'nothing'"), nil},
 		"an update to a mistake":         {good, ruleOf("r", "3"), refused("r", "spec.fail[0].message: Invalid value: must be a text, but is of type int"), nil},
-		"the name of an ExtensionConfig": {nil, ruleOf("acme", `"no"`), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme", too: choose another name`), nil},
-		"the name of a chain":            {nil, ruleOf("of", `"no"`), refused("of", `metadata.name: Invalid value: "of": is the name of HandlerChain "of", too: choose another name`), nil},
-		"its label is a chain":           {nil, ruleOf("chained", `"no"`), refused("chained", `metadata.name: Invalid value: "chained": is not free: its label "rule--chained" is the name of a HandlerChain, too`), nil},
-		"its label is an own name":       {nil, ruleOf("own", `"no"`), refused("own", `metadata.name: Invalid value: "own": is not free: its label "rule--own" is the name under which handler "rule--own.named" is offered, too`), nil},
+		"the name of an ExtensionConfig": {nil, ruleOf("acme", `"no"`), refused("acme", `metadata.name: Invalid value: "acme": is the name of ExtensionConfig "acme": choose another name`), nil},
+		"the name of a chain":            {nil, ruleOf("of", `"no"`), refused("of", `metadata.name: Invalid value: "of": is the name of HandlerChain "of": choose another name`), nil},
+		"its label is a chain":           {nil, ruleOf("chained", `"no"`), refused("chained", `metadata.name: Invalid value: "chained": is not free: its label "rule--chained" is the name of a HandlerChain`), nil},
+		"its label is an own name":       {nil, ruleOf("own", `"no"`), refused("own", `metadata.name: Invalid value: "own": is not free: its label "rule--own" is the name under which handler "rule--own.named" is offered`), nil},
 		"the one that is registered":     {ruleOf("there", `"no"`), ruleOf("there", `"not"`), "", nil},
-		"a name that came to collide":    {ruleOf("acme", `"no"`), ruleOf("acme", `"not"`), "", []string{`metadata.name: is the name of ExtensionConfig "acme", too: one of the two is not served`}},
+		"a name that came to collide":    {ruleOf("acme", `"no"`), ruleOf("acme", `"not"`), "", []string{`metadata.name: is the name of ExtensionConfig "acme", so one of the two is not served`}},
 		"a mistake that stays":           {ruleOf("r", "3"), ruleOf("r", "3"), "", nil},
 		"a mistake in one that goes":     {good, deleted, "", nil},
 	})
@@ -94,7 +94,7 @@ func TestNamesOfRulesAreTaken(t *testing.T) {
 	chain.Spec = v1alpha1.HandlerChainSpec{Hook: "GeneratePatches", Steps: []v1alpha1.HandlerChainStep{{Handler: "a.acme"}}}
 	for path, object := range map[string]any{ValidatePath(group): config, OwnPath(handlerchain.Kind): chain} {
 		got := admitBy(t, h, path, nil, object)
-		if got.Allowed || !strings.HasSuffix(got.Result.Message, `metadata.name: Invalid value: "there": is the name of HookRule "there", too: choose another name`) {
+		if got.Allowed || !strings.HasSuffix(got.Result.Message, `metadata.name: Invalid value: "there": is the name of HookRule "there": choose another name`) {
 			t.Errorf("%s: allowed %t, %+v", path, got.Allowed, got.Result)
 		}
 	}
@@ -107,8 +107,8 @@ func TestRefusalsOfHookJobs(t *testing.T) {
 	job.Spec.Hook = "BeforeClusterUpgrade"
 	job.Spec.JobTemplate.Raw = []byte(`{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"b"}]}}}}`)
 	got := admitBy(t, handlerBeside(t, besideRule(t)), OwnPath(hookjob.Kind), nil, job)
-	want := `HookJob.hookgate.dev "there" is invalid: [metadata.name: Invalid value: "there": is the name of HookRule "there", too: choose another name, ` +
-		`spec: Forbidden: this gateway runs no Jobs: that needs a cluster to write to, and --hook-jobs-namespace]`
+	want := `HookJob.hookgate.dev "there" is invalid: [metadata.name: Invalid value: "there": is the name of HookRule "there": choose another name, ` +
+		`spec: Forbidden: this gateway runs no Jobs: to run Jobs, it needs a cluster that it may write to, and --hook-jobs-namespace]`
 	if got.Allowed || got.Result.Message != want {
 		t.Errorf("allowed %t, got %+v, want %s", got.Allowed, got.Result, want)
 	}

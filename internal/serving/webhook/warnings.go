@@ -83,13 +83,13 @@ func warningOfHost(raw string) string {
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case host == "localhost", strings.HasSuffix(host, ".localhost"), err == nil && addr.Unmap().IsLoopback():
-		return host + " is the gateway's own Pod, not the extension's, unless it runs beside the gateway"
+		return host + " is the gateway's own Pod, not the extension's, unless the extension runs beside the gateway"
 	case err == nil && connect.Forbidden(addr) != "":
 		return host + " is " + connect.Forbidden(addr) + ", which the gateway does not call"
 	case strings.HasSuffix(host, ".svc"), strings.HasSuffix(host, ".svc.cluster.local"):
 		return host +
-			" is a Service of a cluster: name one of this cluster in spec.clientConfig.service, so that changes of " +
-			"its endpoints are followed and no proxy is used"
+			" is a Service of a cluster: name a Service of this cluster in spec.clientConfig.service, so that the " +
+			"gateway follows changes of its endpoints and uses no proxy"
 	}
 	return ""
 }

@@ -448,7 +448,7 @@ func (d *Source) isEmptied(next *manifest.Inventory) bool {
 	if rules := len(d.inventory.Of(hookrule.Kind)); had == 0 && rules > 0 {
 		kind, counted, had, has = hookrule.Kind, "hookRules", rules, has+len(next.Of(hookrule.Kind))
 	}
-	confirmed, effect := d.confirmed, "those that it had stay registered"
+	confirmed, effect := d.confirmed, "those that it defined before stay registered"
 	d.confirmed = false
 	atStart := d.present == nil && d.state != nil
 	if atStart && len(next.Unreadable) == 0 {

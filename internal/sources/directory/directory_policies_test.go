@@ -162,7 +162,7 @@ func TestDirectoryPolicySaysWhatAnExtensionSpeaks(t *testing.T) {
 	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
 	writeFile(t, s.dir, "p.yaml", policyOf("acme", "{name: acme}", "protocol: GRPC")+"---\n"+policyOf("prefixed", "{name: prefixed}", "protocol: GRPC"))
 	eventuallyProtocols(map[string]string{"acme": "GRPC", "prefixed": ""})
-	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "b.yaml"), "with protocol GRPC of its ExtensionPolicy, the URL must not have a path: gRPC derives the paths from its services")
+	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "b.yaml"), "the ExtensionPolicy sets protocol GRPC, so the URL must not have a path: gRPC derives the paths from its services")
 	s.remove(t, "p.yaml")
 	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
 }

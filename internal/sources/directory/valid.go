@@ -61,8 +61,8 @@ func (s *validState) load() []manifest.Valid {
 	}
 	entries, err := s.reader.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.logger.Error("last valid versions of objects cannot be read: calls to which objects with mistakes may "+
-			"apply fail",
+		s.logger.Error("last valid versions of objects cannot be read: calls fail if objects with mistakes may "+
+			"apply to them",
 			"dir", s.dir, "error", err)
 	}
 	var all []manifest.Valid
@@ -80,8 +80,8 @@ func (s *validState) load() []manifest.Valid {
 			err = errors.New("the files of the directory are too large together")
 		}
 		if err != nil {
-			s.logger.Error("last valid version of the object cannot be read: if the object has a mistake now, "+
-				"calls to which it may apply fail",
+			s.logger.Error("last valid version of the object cannot be read: calls fail if the object has a "+
+				"mistake now and may apply to them",
 				"file", e.Name(), "error", err)
 			s.saved[e.Name()] = nil // to be removed, or written
 			continue
@@ -144,8 +144,8 @@ func (s *validState) report(err error) {
 		text, _, _ = strings.Cut(err.Error(), "\n")
 	}
 	if text != "" && text != s.failed {
-		s.logger.Error("state cannot be written: after a restart, calls to which objects with mistakes may "+
-			"apply fail", "error", text)
+		s.logger.Error("state cannot be written: after a restart, calls fail if objects with mistakes may "+
+			"apply to them", "error", text)
 	}
 	s.failed = text
 }

@@ -132,7 +132,7 @@ status: {conditions: [{type: Ready}]}
 	if len(objects) != 1 || !cmp.Equal(objects[0].Compiled, any(want)) {
 		t.Fatalf("got %+v", objects)
 	}
-	if want := []string{`configs/acme.yaml:4: HandlerChain "platform-patches": metadata.namespace: HandlerChain belongs to no namespace: its steps choose namespaces, by their ExtensionConfigs`}; !slices.Equal(problems, want) {
+	if want := []string{`configs/acme.yaml:4: HandlerChain "platform-patches": metadata.namespace: HandlerChain belongs to no namespace: the ExtensionConfigs of its steps choose namespaces`}; !slices.Equal(problems, want) {
 		t.Errorf("got %q, want %q", problems, want)
 	}
 	wrong := strings.NewReplacer(", namespace: here", "", "GeneratePatches", "GeneratePatchs", "proxy.acme", "proxy", "strict", "1").Replace(manifest)
@@ -170,7 +170,7 @@ func TestInventoryKeepsChains(t *testing.T) {
 		t.Errorf("got %+v, %q, %v", third.Of(handlerchain.Kind), kinds.Mistakes(third.Items(handlerchain.Kind)), problems)
 	}
 	bad, _ := (&Inventory{}).Next(file("{hook: GeneratePatches}"), words)
-	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls to which it may apply fail with NotReady") {
+	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls fail with NotReady if it may apply to them") {
 		t.Errorf("got %+v, %q", bad.Of(handlerchain.Kind), kinds.Mistakes(bad.Items(handlerchain.Kind)))
 	}
 }

@@ -275,7 +275,7 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	if _, errs := extensionconfig.StatedVersions(config); len(errs) > 0 {
 		ignored := d.fieldProblems(errs)
 		for i := range ignored {
-			ignored[i].Warning, ignored[i].Effect = true, "it is ignored, the versions come from policies and discovery"
+			ignored[i].Warning, ignored[i].Effect = true, "it is ignored; the versions come from policies and discovery"
 		}
 		problems = append(problems, ignored...)
 	}
@@ -327,7 +327,7 @@ func (d *document) decodeStatus(
 		problems = d.fieldProblems(errs)
 	}
 	for i := range problems {
-		problems[i].Effect = "the status is ignored, the handlers come from discovery alone"
+		problems[i].Effect = "the status is ignored; the handlers come from discovery alone"
 	}
 	return nil, append(problems, outdated...)
 }

@@ -189,7 +189,7 @@ func TestDecodeExtensionConfigErrors(t *testing.T) {
 		"LongName":      {config(long, "https://a.example.com"), []string{`configs/acme.yaml:4: ExtensionConfig "` + long + `": metadata.name: Invalid value: "` + long + `": must have at most 63 characters, has 64`}},
 		"DottedName":    {config("a.b", "https://a.example.com"), []string{`configs/acme.yaml:4: ExtensionConfig "a.b": metadata.name: Invalid value: "a.b": "a.b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`}},
 		"HookJob": {"apiVersion: hookgate.dev/v1alpha1\nkind: HookJob\nmetadata: {name: j}\nspec: {hook: BeforeClusterCreate, jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}}\n",
-			[]string{`configs/acme.yaml:4: HookJob "j": spec: Forbidden: this gateway runs no Jobs: that needs a cluster to write to, and --hook-jobs-namespace`}},
+			[]string{`configs/acme.yaml:4: HookJob "j": spec: Forbidden: this gateway runs no Jobs: to run Jobs, it needs a cluster that it may write to, and --hook-jobs-namespace`}},
 		"OtherKind": {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\n", []string{`configs/acme.yaml:1: Service "x": v1 is ignored here; only ExtensionConfig of runtime.cluster.x-k8s.io and runtime.hookgate.dev, ExtensionPolicy, HandlerChain, HookRule, ExtensionRollout, Namespace and CustomResourceDefinition are read`}},
 		"RuleMessage": {"apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: r}\nspec:\n  hook: BeforeClusterUpgrade\n  hold:\n  - {if: 'true', message: 5}\n",
 			[]string{`configs/acme.yaml:6: HookRule "r": spec.hold.message: Invalid type: number, must be a string; put it in quotes`}},
@@ -239,7 +239,7 @@ func TestDecodeStatus(t *testing.T) {
 			reason:  "A hook of a newer Cluster API costs only its own handler.",
 			content: status(handler("a.acme"), "  - name: b.acme", "    requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: New}"),
 			want:    discoverytest.Handlers("a"),
-			problem: `status.handlers: handler "b.acme" is left out: no hook hooks.runtime.cluster.x-k8s.io/v1alpha1/New has handlers`,
+			problem: `status.handlers: handler "b.acme" is left out: there is no hook hooks.runtime.cluster.x-k8s.io/v1alpha1/New that can have handlers`,
 		},
 		"OtherExtension": {
 			reason:  "Registered names end with the name of the ExtensionConfig.",

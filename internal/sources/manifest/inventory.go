@@ -276,7 +276,7 @@ func (k *kind) duplicate(o *Object, first, second claim) Problem {
 	}
 	closed := allkinds.Close(k.name, o.unnamed(), content, p.Err.Error(), second.reading.words.hooks)
 	k.closed[closed.Name] = &closed
-	p.Effect += "; of the second one, " + closed.Effect()
+	p.Effect += "; for the second one, " + closed.Effect()
 	return p
 }
 
@@ -309,7 +309,7 @@ func (k *kind) keep(file string) []string {
 func explainKept(problems []Problem, kept []string) {
 	effect := "it is not used"
 	if len(kept) > 0 {
-		effect = "what the file had before stays in use: " + text.Join(kept, ", ", maxKept)
+		effect = "the objects that the file had before stay in use: " + text.Join(kept, ", ", maxKept)
 	}
 	for i := range problems {
 		if problems[i].unidentified {

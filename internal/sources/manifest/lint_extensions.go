@@ -31,7 +31,7 @@ func (v *Inventory) lintExtensions(documents map[Place]*document, hooks *catalog
 		_, injected := d.node.Find("metadata", "annotations", injectCAFrom)
 		_, follows := d.node.Find("metadata", "annotations", runtimev1.InjectCAFromSecretAnnotation)
 		if injected {
-			p := d.problemAt("metadata.annotations["+injectCAFrom+"]", fmt.Errorf("annotation %s does nothing here: "+
+			p := d.problemAt("metadata.annotations["+injectCAFrom+"]", fmt.Errorf("annotation %s has no effect here; "+
 				"%s: NAMESPACE/SECRET makes Cluster API and Hookgate take ca.crt of a Secret", injectCAFrom,
 				runtimev1.InjectCAFromSecretAnnotation))
 			p.Warning = follows || len(x.ClientConfig.CABundle) > 0
@@ -45,7 +45,7 @@ func (v *Inventory) lintExtensions(documents map[Place]*document, hooks *catalog
 			hub, known := hooks.Lookup(h.Hook)
 			if label := registry.Label(registered); known && !hub.Hub().Mergeable && label != h.Name+"--"+name {
 				p := d.problemAt("status.handlers", fmt.Errorf("status.handlers: handler %q is offered to Cluster API as %s, "+
-					"because its name with -- for the dot would be ambiguous or have more than 63 characters: "+
+					"because its name, with -- in place of the dot, would be ambiguous or longer than 63 characters: "+
 					"use the offered name in a ClusterClass",
 					registered, label))
 				p.Warning = true

@@ -83,7 +83,7 @@ func TestExtensionPolicyRules(t *testing.T) {
 		"NoName":           {"a policy without a target", `{targetRef: {handler: v}, order: 1}`, "spec.targetRef.name", "spec.targetRef.name: Required value"},
 		"Name":             {"an ExtensionConfig is named as a label", `{targetRef: {name: a.b}, order: 1}`, "spec.targetRef.name: Invalid value", "spec.targetRef.name: Invalid value"},
 		"LongName":         {"and that is short", `{targetRef: {name: ` + long + `}, order: 1}`, "spec.targetRef.name: Too long", "spec.targetRef.name: Invalid value"},
-		"RegisteredName":   {"the handler's name is the one from discovery", `{targetRef: {name: acme, handler: v.acme}, order: 1}`, "spec.targetRef.handler: Invalid value", "without the ExtensionConfig's"},
+		"RegisteredName":   {"the handler's name is the one from discovery", `{targetRef: {name: acme, handler: v.acme}, order: 1}`, "spec.targetRef.handler: Invalid value", "give the name from Discovery"},
 		"TimeoutZero":      {"0 is not a timeout", `{targetRef: {name: acme}, timeoutSeconds: 0}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 0: must be between 1 and 30"},
 		"TimeoutLong":      {"nor is more than 30", `{targetRef: {name: acme}, timeoutSeconds: 31}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 31: must be between 1 and 30"},
 		"TimeoutText":      {"a number is a number", `{targetRef: {name: acme}, timeoutSeconds: "5"}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid type: string, must be a whole number"},

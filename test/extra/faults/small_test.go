@@ -26,7 +26,7 @@ func TestSmallMemory(t *testing.T) {
 		t.Skip("without a control group, the gateway knows no limit, and the pages of its program count")
 	}
 	g.start(t, process.AnyPorts())
-	if !strings.Contains(g.Output(), "The process may use little memory") {
+	if !strings.Contains(g.Output(), "The process has too little memory") {
 		t.Errorf("nothing warns:%s", g.LogTail())
 	}
 	caller, attacks := newClient(healthyCaller, a.client), newClient(attacker, a.client)

@@ -100,8 +100,8 @@ func (s *Store) CheckContracts(
 		return nil
 	}
 	return fmt.Errorf(`which contract of Cluster API do these kinds follow: %[1]s?
-Give their CustomResourceDefinitions with -f, or --context of a cluster that has them. Of each, the name is enough, and
-the label of the contract with the versions that follow it, such as v1alpha1_v1beta1:
+Give their CustomResourceDefinitions with -f, or --context of a cluster that has them. Each needs only its
+name, and the label of the contract, whose value lists the versions that follow the contract, such as v1alpha1_v1beta1:
   apiVersion: apiextensions.k8s.io/v1
   kind: CustomResourceDefinition
   metadata: {name: %[2]s, labels: {%[3]s/v1beta1: %[4]s}}`,

@@ -28,7 +28,7 @@ const (
 type CanUpdateMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -181,7 +181,7 @@ func (x *CanUpdateMachineRequestObjects) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// CanUpdateMachineResponse is the response of the CanUpdateMachine hook. Patches need to cover spec only.
+// CanUpdateMachineResponse is the response of the CanUpdateMachine hook. Patches need to cover only spec.
 type CanUpdateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// status reports whether the hook succeeded. A response without it is an error.
@@ -195,7 +195,7 @@ type CanUpdateMachineResponse struct {
 	// bootstrap_config_patch covers the bootstrap config.
 	BootstrapConfigPatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_patch,json=bootstrapConfigPatch,proto3" json:"bootstrap_config_patch,omitempty"`
 	// affects_availability tells whether the machine may be unavailable during the update. Absent means true. If it is
-	// false, Cluster API adds no machine before the update. Cluster API reads it since v1.15.
+	// false, Cluster API adds no machine before the update. Cluster API has read this field since v1.15.
 	AffectsAvailability *bool `protobuf:"varint,6,opt,name=affects_availability,json=affectsAvailability,proto3,oneof" json:"affects_availability,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -350,7 +350,7 @@ func (x *Patch) GetUnknownMembers() map[string]*JSON {
 type CanUpdateMachineSetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -503,8 +503,8 @@ func (x *CanUpdateMachineSetRequestObjects) GetUnknownMembers() map[string]*JSON
 	return nil
 }
 
-// CanUpdateMachineSetResponse is the response of the CanUpdateMachineSet hook. Patches need to cover
-// spec.template.spec only.
+// CanUpdateMachineSetResponse is the response of the CanUpdateMachineSet hook. Patches need to cover only
+// spec.template.spec.
 type CanUpdateMachineSetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// status reports whether the hook succeeded. A response without it is an error.
@@ -518,7 +518,7 @@ type CanUpdateMachineSetResponse struct {
 	// bootstrap_config_template_patch covers the bootstrap template.
 	BootstrapConfigTemplatePatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_template_patch,json=bootstrapConfigTemplatePatch,proto3" json:"bootstrap_config_template_patch,omitempty"`
 	// affects_availability tells whether machines of the MachineSet may be unavailable during the update. Absent means
-	// true. If it is false, Cluster API adds no machine before the update. Cluster API reads it since v1.15.
+	// true. If it is false, Cluster API adds no machine before the update. Cluster API has read this field since v1.15.
 	AffectsAvailability *bool `protobuf:"varint,6,opt,name=affects_availability,json=affectsAvailability,proto3,oneof" json:"affects_availability,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -609,7 +609,7 @@ func (x *CanUpdateMachineSetResponse) GetUnknownMembers() map[string]*JSON {
 type UpdateMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -754,14 +754,15 @@ func (x *UpdateMachineRequestObjects) GetUnknownMembers() map[string]*JSON {
 }
 
 // UpdateMachineResponse is the response of the UpdateMachine hook: Success with retry_after_seconds means that the
-// update is in progress, and Success without it that the update is done.
+// update is in progress, and Success without it means that the update is done.
 type UpdateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -36,9 +36,10 @@ type InPlaceUpdateHooksServiceClient interface {
 	// CanUpdateMachine is called while an update is planned. The patches in the response, applied to the
 	// current objects, are the changes that the extension can make in place.
 	CanUpdateMachine(ctx context.Context, in *CanUpdateMachineRequest, opts ...grpc.CallOption) (*CanUpdateMachineResponse, error)
-	// CanUpdateMachineSet is CanUpdateMachine for a MachineSet and its templates.
+	// CanUpdateMachineSet is called like CanUpdateMachine, but for a MachineSet and its templates.
 	CanUpdateMachineSet(ctx context.Context, in *CanUpdateMachineSetRequest, opts ...grpc.CallOption) (*CanUpdateMachineSetResponse, error)
-	// UpdateMachine makes the change. It is called again while its response has retryAfterSeconds, and is idempotent.
+	// UpdateMachine is called to make the change. It is called again while its response has retryAfterSeconds, and must
+	// be idempotent.
 	UpdateMachine(ctx context.Context, in *UpdateMachineRequest, opts ...grpc.CallOption) (*UpdateMachineResponse, error)
 }
 
@@ -89,9 +90,10 @@ type InPlaceUpdateHooksServiceServer interface {
 	// CanUpdateMachine is called while an update is planned. The patches in the response, applied to the
 	// current objects, are the changes that the extension can make in place.
 	CanUpdateMachine(context.Context, *CanUpdateMachineRequest) (*CanUpdateMachineResponse, error)
-	// CanUpdateMachineSet is CanUpdateMachine for a MachineSet and its templates.
+	// CanUpdateMachineSet is called like CanUpdateMachine, but for a MachineSet and its templates.
 	CanUpdateMachineSet(context.Context, *CanUpdateMachineSetRequest) (*CanUpdateMachineSetResponse, error)
-	// UpdateMachine makes the change. It is called again while its response has retryAfterSeconds, and is idempotent.
+	// UpdateMachine is called to make the change. It is called again while its response has retryAfterSeconds, and must
+	// be idempotent.
 	UpdateMachine(context.Context, *UpdateMachineRequest) (*UpdateMachineResponse, error)
 	mustEmbedUnimplementedInPlaceUpdateHooksServiceServer()
 }

@@ -28,12 +28,12 @@ const (
 type BeforeClusterCreateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -106,7 +106,8 @@ type BeforeClusterCreateResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -176,12 +177,12 @@ func (x *BeforeClusterCreateResponse) GetUnknownMembers() map[string]*JSON {
 type AfterControlPlaneInitializedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -315,12 +316,12 @@ func (x *AfterControlPlaneInitializedResponse) GetUnknownMembers() map[string]*J
 type BeforeClusterUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// from_kubernetes_version is the current version, for example "v1.33.1".
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
@@ -429,7 +430,8 @@ type BeforeClusterUpgradeResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -499,12 +501,12 @@ func (x *BeforeClusterUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 type BeforeControlPlaneUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// from_kubernetes_version is the version of the control plane before this step.
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
@@ -613,7 +615,8 @@ type BeforeControlPlaneUpgradeResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -683,12 +686,12 @@ func (x *BeforeControlPlaneUpgradeResponse) GetUnknownMembers() map[string]*JSON
 type AfterControlPlaneUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// kubernetes_version is the present version of the control plane.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
@@ -788,7 +791,8 @@ type AfterControlPlaneUpgradeResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -858,12 +862,12 @@ func (x *AfterControlPlaneUpgradeResponse) GetUnknownMembers() map[string]*JSON 
 type BeforeWorkersUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// from_kubernetes_version is the version of the workers before this step.
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
@@ -972,7 +976,8 @@ type BeforeWorkersUpgradeResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1042,12 +1047,12 @@ func (x *BeforeWorkersUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 type AfterWorkersUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// kubernetes_version is the present version of the workers.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
@@ -1147,7 +1152,8 @@ type AfterWorkersUpgradeResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1217,12 +1223,12 @@ func (x *AfterWorkersUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 type AfterClusterUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// kubernetes_version is the present version of the whole cluster.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
@@ -1304,7 +1310,8 @@ type AfterClusterUpgradeResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1374,12 +1381,12 @@ func (x *AfterClusterUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 type BeforeClusterDeleteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1452,7 +1459,8 @@ type BeforeClusterDeleteResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. If it is zero, the
+	// caller does not wait.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

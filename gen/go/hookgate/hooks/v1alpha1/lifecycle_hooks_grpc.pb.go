@@ -37,11 +37,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// LifecycleHooksService is called in the course of the life of a Cluster with a managed topology. Callers repeat a
-// blocking hook until its answers stop holding, so an extension must be idempotent.
+// LifecycleHooksService is called during the life of a Cluster with a managed topology. Callers repeat a blocking hook
+// until its answers stop holding, so an extension must be idempotent.
 type LifecycleHooksServiceClient interface {
 	// BeforeClusterCreate is called after a Cluster with a managed topology was created and before any object of its
-	// topology is. Blocking: while an answer has retryAfterSeconds, nothing is created.
+	// topology is created. Blocking: while an answer has retryAfterSeconds, nothing is created.
 	BeforeClusterCreate(ctx context.Context, in *BeforeClusterCreateRequest, opts ...grpc.CallOption) (*BeforeClusterCreateResponse, error)
 	// AfterControlPlaneInitialized is called once the control plane of a Cluster can be reached for the first time.
 	// Not blocking.
@@ -54,16 +54,16 @@ type LifecycleHooksServiceClient interface {
 	BeforeControlPlaneUpgrade(ctx context.Context, in *BeforeControlPlaneUpgradeRequest, opts ...grpc.CallOption) (*BeforeControlPlaneUpgradeResponse, error)
 	// AfterControlPlaneUpgrade is called after the control plane has reached a version and before workers follow. Blocking.
 	AfterControlPlaneUpgrade(ctx context.Context, in *AfterControlPlaneUpgradeRequest, opts ...grpc.CallOption) (*AfterControlPlaneUpgradeResponse, error)
-	// BeforeWorkersUpgrade is called before a version reaches the workers: at the last step, and at each intermediate one at
-	// which workers must follow. Blocking.
+	// BeforeWorkersUpgrade is called before a version reaches the workers: at the last step, and at each intermediate
+	// step that includes the workers. Blocking.
 	BeforeWorkersUpgrade(ctx context.Context, in *BeforeWorkersUpgradeRequest, opts ...grpc.CallOption) (*BeforeWorkersUpgradeResponse, error)
 	// AfterWorkersUpgrade is called after all workers have reached a version. Blocking.
 	AfterWorkersUpgrade(ctx context.Context, in *AfterWorkersUpgradeRequest, opts ...grpc.CallOption) (*AfterWorkersUpgradeResponse, error)
-	// AfterClusterUpgrade is called after control plane and workers have reached spec.topology.version. Blocking: the next
-	// upgrade does not start before it stops holding.
+	// AfterClusterUpgrade is called after control plane and workers have reached spec.topology.version. Blocking: while
+	// an answer has retryAfterSeconds, the next upgrade does not start.
 	AfterClusterUpgrade(ctx context.Context, in *AfterClusterUpgradeRequest, opts ...grpc.CallOption) (*AfterClusterUpgradeResponse, error)
-	// BeforeClusterDelete is called after the deletion of a Cluster was asked for and before any of its objects is deleted.
-	// Blocking.
+	// BeforeClusterDelete is called after the deletion of a Cluster was requested and before any of its objects is
+	// deleted. Blocking.
 	BeforeClusterDelete(ctx context.Context, in *BeforeClusterDeleteRequest, opts ...grpc.CallOption) (*BeforeClusterDeleteResponse, error)
 }
 
@@ -169,11 +169,11 @@ func (c *lifecycleHooksServiceClient) BeforeClusterDelete(ctx context.Context, i
 // All implementations must embed UnimplementedLifecycleHooksServiceServer
 // for forward compatibility.
 //
-// LifecycleHooksService is called in the course of the life of a Cluster with a managed topology. Callers repeat a
-// blocking hook until its answers stop holding, so an extension must be idempotent.
+// LifecycleHooksService is called during the life of a Cluster with a managed topology. Callers repeat a blocking hook
+// until its answers stop holding, so an extension must be idempotent.
 type LifecycleHooksServiceServer interface {
 	// BeforeClusterCreate is called after a Cluster with a managed topology was created and before any object of its
-	// topology is. Blocking: while an answer has retryAfterSeconds, nothing is created.
+	// topology is created. Blocking: while an answer has retryAfterSeconds, nothing is created.
 	BeforeClusterCreate(context.Context, *BeforeClusterCreateRequest) (*BeforeClusterCreateResponse, error)
 	// AfterControlPlaneInitialized is called once the control plane of a Cluster can be reached for the first time.
 	// Not blocking.
@@ -186,16 +186,16 @@ type LifecycleHooksServiceServer interface {
 	BeforeControlPlaneUpgrade(context.Context, *BeforeControlPlaneUpgradeRequest) (*BeforeControlPlaneUpgradeResponse, error)
 	// AfterControlPlaneUpgrade is called after the control plane has reached a version and before workers follow. Blocking.
 	AfterControlPlaneUpgrade(context.Context, *AfterControlPlaneUpgradeRequest) (*AfterControlPlaneUpgradeResponse, error)
-	// BeforeWorkersUpgrade is called before a version reaches the workers: at the last step, and at each intermediate one at
-	// which workers must follow. Blocking.
+	// BeforeWorkersUpgrade is called before a version reaches the workers: at the last step, and at each intermediate
+	// step that includes the workers. Blocking.
 	BeforeWorkersUpgrade(context.Context, *BeforeWorkersUpgradeRequest) (*BeforeWorkersUpgradeResponse, error)
 	// AfterWorkersUpgrade is called after all workers have reached a version. Blocking.
 	AfterWorkersUpgrade(context.Context, *AfterWorkersUpgradeRequest) (*AfterWorkersUpgradeResponse, error)
-	// AfterClusterUpgrade is called after control plane and workers have reached spec.topology.version. Blocking: the next
-	// upgrade does not start before it stops holding.
+	// AfterClusterUpgrade is called after control plane and workers have reached spec.topology.version. Blocking: while
+	// an answer has retryAfterSeconds, the next upgrade does not start.
 	AfterClusterUpgrade(context.Context, *AfterClusterUpgradeRequest) (*AfterClusterUpgradeResponse, error)
-	// BeforeClusterDelete is called after the deletion of a Cluster was asked for and before any of its objects is deleted.
-	// Blocking.
+	// BeforeClusterDelete is called after the deletion of a Cluster was requested and before any of its objects is
+	// deleted. Blocking.
 	BeforeClusterDelete(context.Context, *BeforeClusterDeleteRequest) (*BeforeClusterDeleteResponse, error)
 	mustEmbedUnimplementedLifecycleHooksServiceServer()
 }

@@ -28,7 +28,7 @@ const (
 type GeneratePatchesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -117,7 +117,7 @@ type GeneratePatchesRequestItem struct {
 	HolderReference *HolderReference `protobuf:"bytes,2,opt,name=holder_reference,json=holderReference,proto3" json:"holder_reference,omitempty"`
 	// object is the template.
 	Object *RawExtension `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
-	// variables apply to this template only.
+	// variables apply only to this template.
 	Variables []*Variable `protobuf:"bytes,4,rep,name=variables,proto3" json:"variables,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -340,7 +340,7 @@ func (x *GeneratePatchesResponseItem) GetUnknownMembers() map[string]*JSON {
 type ValidateTopologyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -427,7 +427,7 @@ type ValidateTopologyRequestItem struct {
 	HolderReference *HolderReference `protobuf:"bytes,1,opt,name=holder_reference,json=holderReference,proto3" json:"holder_reference,omitempty"`
 	// object is the template.
 	Object *RawExtension `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
-	// variables apply to this template only.
+	// variables apply only to this template.
 	Variables []*Variable `protobuf:"bytes,3,rep,name=variables,proto3" json:"variables,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -561,7 +561,7 @@ func (x *ValidateTopologyResponse) GetUnknownMembers() map[string]*JSON {
 type DiscoverVariablesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -856,7 +856,7 @@ type ClusterClassVariable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name of the variable.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// required tells whether a Cluster must set it.
+	// required tells whether a Cluster must set the variable.
 	Required *bool `protobuf:"varint,2,opt,name=required,proto3,oneof" json:"required,omitempty"`
 	// deprecated_v1_beta1_metadata is what v1beta1 called metadata.
 	DeprecatedV1Beta1Metadata *ClusterClassVariableMetadata `protobuf:"bytes,3,opt,name=deprecated_v1_beta1_metadata,json=deprecatedV1Beta1Metadata,proto3" json:"deprecated_v1_beta1_metadata,omitempty"`
@@ -936,9 +936,9 @@ func (x *ClusterClassVariable) GetUnknownMembers() map[string]*JSON {
 // ClusterClassVariableMetadata is additional data for tools.
 type ClusterClassVariableMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// labels to select variables by.
+	// labels by which tools can select variables.
 	Labels map[string]string `protobuf:"bytes,1,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// annotations that cannot be selected by.
+	// annotations, by which variables cannot be selected.
 	Annotations map[string]string `protobuf:"bytes,2,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -34,12 +34,12 @@ const (
 // TopologyMutationHooksService is called while the topology of a Cluster is computed, which is very often. Responses must
 // be fast, and equal for equal requests.
 type TopologyMutationHooksServiceClient interface {
-	// GeneratePatches is called with all templates of a Cluster's topology and answers with patches for them.
+	// GeneratePatches is called with all templates of a Cluster's topology. It answers with patches for these templates.
 	GeneratePatches(ctx context.Context, in *GeneratePatchesRequest, opts ...grpc.CallOption) (*GeneratePatchesResponse, error)
-	// ValidateTopology is called with the patched templates and answers whether they are valid together.
+	// ValidateTopology is called with the patched templates. It answers whether the templates are valid together.
 	ValidateTopology(ctx context.Context, in *ValidateTopologyRequest, opts ...grpc.CallOption) (*ValidateTopologyResponse, error)
-	// DiscoverVariables is called when a ClusterClass is reconciled and answers with the variables that the
-	// extension's patches need.
+	// DiscoverVariables is called when a ClusterClass is reconciled. It answers with the variables that the extension's
+	// patches need.
 	DiscoverVariables(ctx context.Context, in *DiscoverVariablesRequest, opts ...grpc.CallOption) (*DiscoverVariablesResponse, error)
 }
 
@@ -88,12 +88,12 @@ func (c *topologyMutationHooksServiceClient) DiscoverVariables(ctx context.Conte
 // TopologyMutationHooksService is called while the topology of a Cluster is computed, which is very often. Responses must
 // be fast, and equal for equal requests.
 type TopologyMutationHooksServiceServer interface {
-	// GeneratePatches is called with all templates of a Cluster's topology and answers with patches for them.
+	// GeneratePatches is called with all templates of a Cluster's topology. It answers with patches for these templates.
 	GeneratePatches(context.Context, *GeneratePatchesRequest) (*GeneratePatchesResponse, error)
-	// ValidateTopology is called with the patched templates and answers whether they are valid together.
+	// ValidateTopology is called with the patched templates. It answers whether the templates are valid together.
 	ValidateTopology(context.Context, *ValidateTopologyRequest) (*ValidateTopologyResponse, error)
-	// DiscoverVariables is called when a ClusterClass is reconciled and answers with the variables that the
-	// extension's patches need.
+	// DiscoverVariables is called when a ClusterClass is reconciled. It answers with the variables that the extension's
+	// patches need.
 	DiscoverVariables(context.Context, *DiscoverVariablesRequest) (*DiscoverVariablesResponse, error)
 	mustEmbedUnimplementedTopologyMutationHooksServiceServer()
 }

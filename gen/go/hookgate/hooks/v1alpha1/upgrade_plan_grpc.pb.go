@@ -31,7 +31,7 @@ const (
 //
 // UpgradePlanHooksService plans upgrades over several Kubernetes versions. One handler is allowed.
 type UpgradePlanHooksServiceClient interface {
-	// GenerateUpgradePlan is called when a Cluster shall be upgraded, and answers with the versions on the way.
+	// GenerateUpgradePlan is called when a Cluster is to be upgraded. It answers with the versions on the way.
 	GenerateUpgradePlan(ctx context.Context, in *GenerateUpgradePlanRequest, opts ...grpc.CallOption) (*GenerateUpgradePlanResponse, error)
 }
 
@@ -59,7 +59,7 @@ func (c *upgradePlanHooksServiceClient) GenerateUpgradePlan(ctx context.Context,
 //
 // UpgradePlanHooksService plans upgrades over several Kubernetes versions. One handler is allowed.
 type UpgradePlanHooksServiceServer interface {
-	// GenerateUpgradePlan is called when a Cluster shall be upgraded, and answers with the versions on the way.
+	// GenerateUpgradePlan is called when a Cluster is to be upgraded. It answers with the versions on the way.
 	GenerateUpgradePlan(context.Context, *GenerateUpgradePlanRequest) (*GenerateUpgradePlanResponse, error)
 	mustEmbedUnimplementedUpgradePlanHooksServiceServer()
 }

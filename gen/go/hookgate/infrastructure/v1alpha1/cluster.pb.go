@@ -28,16 +28,16 @@ const (
 // ReconcileClusterRequest is the request of the ReconcileCluster hook.
 type ReconcileClusterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler is the name of the handler to call. If it is empty, exactly one handler may match at a gateway, and an
-	// extension has only one. In JSON, it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
+	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
 	Subject *Subject `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// control_plane_endpoint is the endpoint if it is settled: a user has chosen it, or the extension has returned it.
-	// The extension must use it, and return it unchanged.
+	// control_plane_endpoint is the endpoint of the API server, once a user has chosen it or the extension has returned
+	// it. The extension must use this endpoint, and return it unchanged.
 	ControlPlaneEndpoint *Endpoint `protobuf:"bytes,4,opt,name=control_plane_endpoint,json=controlPlaneEndpoint,proto3" json:"control_plane_endpoint,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -118,7 +118,7 @@ type ReconcileClusterResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks for the next call after that many seconds. Zero leaves it to the provider.
+	// retry_after_seconds asks for the next call after that many seconds. If it is zero, the provider chooses the time.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// phase is how far the infrastructure is. It is required if status is Success.
 	Phase Phase `protobuf:"varint,4,opt,name=phase,proto3,enum=hookgate.infrastructure.v1alpha1.Phase" json:"phase,omitempty"`
@@ -126,13 +126,14 @@ type ReconcileClusterResponse struct {
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// conditions are reported on the object as they are.
 	Conditions []*Condition `protobuf:"bytes,6,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// control_plane_endpoint is where the API server of the cluster will be. The first one is kept; another one later is
-	// reported and not used. It may be absent if something else provides it.
+	// control_plane_endpoint is the endpoint of the cluster's API server. The first endpoint is kept. If the extension
+	// returns another one later, this is reported, and the other one is not used. The field may be absent if something
+	// else provides the endpoint.
 	ControlPlaneEndpoint *Endpoint `protobuf:"bytes,7,opt,name=control_plane_endpoint,json=controlPlaneEndpoint,proto3" json:"control_plane_endpoint,omitempty"`
 	// failure_domains lists where machines can be placed, at most 100.
 	FailureDomains []*FailureDomain `protobuf:"bytes,8,rep,name=failure_domains,json=failureDomains,proto3" json:"failure_domains,omitempty"`
-	// outputs is a JSON object for the hooks of machines and pools, of at most 16 KiB. It is stored in the status of the
-	// object: it must not have secrets.
+	// outputs is a JSON object of at most 16 KiB for the hooks of machines and pools. It is stored in the status of the
+	// object, so it must not contain secrets.
 	Outputs *v1alpha1.JSON `protobuf:"bytes,9,opt,name=outputs,proto3" json:"outputs,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -243,8 +244,8 @@ func (x *ReconcileClusterResponse) GetUnknownMembers() map[string]*v1alpha1.JSON
 // DeleteClusterRequest is the request of the DeleteCluster hook.
 type DeleteClusterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler is the name of the handler to call. If it is empty, exactly one handler may match at a gateway, and an
-	// extension has only one. In JSON, it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
+	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -323,10 +324,10 @@ type DeleteClusterResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks for the next call after that many seconds. Zero leaves it to the provider.
+	// retry_after_seconds asks for the next call after that many seconds. If it is zero, the provider chooses the time.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// state reports whether the infrastructure is gone. It is required if status is Success. Nothing but
-	// DELETION_STATE_GONE lets the object be removed.
+	// state reports whether the infrastructure is gone. It is required if status is Success. The object is removed only
+	// after the answer DELETION_STATE_GONE.
 	State DeletionState `protobuf:"varint,4,opt,name=state,proto3,enum=hookgate.infrastructure.v1alpha1.DeletionState" json:"state,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -30,12 +30,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ClusterHooksService makes and removes what the machines of a cluster share: networks, load balancers.
+// ClusterHooksService makes and removes the things that the machines of a cluster share, such as networks and load
+// balancers.
 type ClusterHooksServiceClient interface {
 	// ReconcileCluster is called until the infrastructure of a cluster is ready, when something about it changes, and
 	// from time to time.
 	ReconcileCluster(ctx context.Context, in *ReconcileClusterRequest, opts ...grpc.CallOption) (*ReconcileClusterResponse, error)
-	// DeleteCluster is called until the infrastructure is gone, after all machines of the cluster are.
+	// DeleteCluster is called after all machines of the cluster are gone, until the infrastructure is gone as well.
 	DeleteCluster(ctx context.Context, in *DeleteClusterRequest, opts ...grpc.CallOption) (*DeleteClusterResponse, error)
 }
 
@@ -71,12 +72,13 @@ func (c *clusterHooksServiceClient) DeleteCluster(ctx context.Context, in *Delet
 // All implementations must embed UnimplementedClusterHooksServiceServer
 // for forward compatibility.
 //
-// ClusterHooksService makes and removes what the machines of a cluster share: networks, load balancers.
+// ClusterHooksService makes and removes the things that the machines of a cluster share, such as networks and load
+// balancers.
 type ClusterHooksServiceServer interface {
 	// ReconcileCluster is called until the infrastructure of a cluster is ready, when something about it changes, and
 	// from time to time.
 	ReconcileCluster(context.Context, *ReconcileClusterRequest) (*ReconcileClusterResponse, error)
-	// DeleteCluster is called until the infrastructure is gone, after all machines of the cluster are.
+	// DeleteCluster is called after all machines of the cluster are gone, until the infrastructure is gone as well.
 	DeleteCluster(context.Context, *DeleteClusterRequest) (*DeleteClusterResponse, error)
 	mustEmbedUnimplementedClusterHooksServiceServer()
 }

@@ -35,7 +35,7 @@ const (
 	Phase_PHASE_PROVISIONING Phase = 1
 	// "Ready": everything that was asked for exists.
 	Phase_PHASE_READY Phase = 2
-	// "Failed": it cannot be made, or no longer exists, for the reason that is given. The hook is called again
+	// "Failed": the infrastructure cannot be made, or no longer exists, for the given reason. The hook is called again
 	// nevertheless, because causes such as a quota may go away.
 	Phase_PHASE_FAILED Phase = 3
 )
@@ -140,19 +140,20 @@ func (DeletionState) EnumDescriptor() ([]byte, []int) {
 type Subject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// external_id identifies the infrastructure for its whole life. It is chosen before the first call, never changes,
-	// and is never used twice: not after a move of the Cluster to another management cluster, and not after a restore
-	// from a backup, both of which change the UIDs of objects. It is a DNS-1123 label of at most 63 characters.
+	// and is never used for anything else. This also holds after the Cluster was moved to another management cluster, or
+	// restored from a backup, although both change the UIDs of objects. It is a DNS-1123 label of at most 63 characters.
 	ExternalId string `protobuf:"bytes,1,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`
 	// cluster_external_id is the external_id of the cluster that a machine or pool belongs to. For clusters, it is
 	// external_id.
 	ClusterExternalId string `protobuf:"bytes,2,opt,name=cluster_external_id,json=clusterExternalId,proto3" json:"cluster_external_id,omitempty"`
 	// namespace is the namespace of the object.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// name is the name of the Cluster, Machine or MachinePool, for people to recognize. It is not unique in time.
+	// name is the name of the Cluster, Machine or MachinePool, for people to recognize. A later object may have the same
+	// name.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// cluster_name is the name of the Cluster.
 	ClusterName string `protobuf:"bytes,5,opt,name=cluster_name,json=clusterName,proto3" json:"cluster_name,omitempty"`
-	// parameters is a JSON object of the schema that DiscoverInfrastructure announced, with defaults applied.
+	// parameters is a JSON object with the schema that DiscoverInfrastructure announced. Defaults have been applied.
 	Parameters *v1alpha1.JSON `protobuf:"bytes,6,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// credentials is the data of the Secret that the class or the cluster names. Values are text. An extension must not
 	// write them to logs, messages or conditions.
@@ -162,9 +163,10 @@ type Subject struct {
 	// cluster is the Cluster (cluster.x-k8s.io), as the handler understands it. It is absent if the Cluster no longer
 	// exists.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,9,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// machine is the Machine (cluster.x-k8s.io) that owns a machine. It is absent if it no longer exists.
+	// machine is the Machine (cluster.x-k8s.io) that owns a machine. It is absent if the Machine no longer exists.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,10,opt,name=machine,proto3" json:"machine,omitempty"`
-	// machine_pool is the MachinePool (cluster.x-k8s.io) that owns a pool. It is absent if it no longer exists.
+	// machine_pool is the MachinePool (cluster.x-k8s.io) that owns a pool. It is absent if the MachinePool no longer
+	// exists.
 	MachinePool *v1alpha1.RawExtension `protobuf:"bytes,11,opt,name=machine_pool,json=machinePool,proto3" json:"machine_pool,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

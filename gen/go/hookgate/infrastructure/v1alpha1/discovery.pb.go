@@ -28,11 +28,11 @@ const (
 // DiscoverInfrastructureRequest is the request of the DiscoverInfrastructure hook.
 type DiscoverInfrastructureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names an extension by one of its handlers of this group or, at a gateway, by its ExtensionConfig. The
-	// gateway passes the request on to it, with the name of one of its handlers, and answers a request without a handler
-	// itself, with the handlers of all extensions and without parameters. An extension gives the same answer in both
-	// cases, unless it stands for several others, as a gateway does. In JSON, it is the last path segment, never a
-	// member.
+	// handler names an extension: by the name of one of its handlers of this group or, at a gateway, by the name of its
+	// ExtensionConfig. The gateway passes the request on to this extension, with the name of one of the extension's
+	// handlers. If handler is empty, the gateway itself answers, with the handlers of all extensions and without
+	// parameters. An extension gives the same answer with and without a handler, unless it stands for several other
+	// extensions, as a gateway does. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension, as in the other hooks.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -100,20 +100,21 @@ type DiscoverInfrastructureResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// handlers lists the handlers of this group. Their failure policy is Fail: no other is possible, because a provider
-	// must know what exists.
+	// handlers lists the handlers of this group. Their failure policy is Fail: no other policy is possible, because a
+	// provider must know what exists.
 	Handlers []*v1alpha1.ExtensionHandler `protobuf:"bytes,3,rep,name=handlers,proto3" json:"handlers,omitempty"`
 	// provider_id_prefix begins every provider ID of the extension, such as "acme://". It is required.
 	ProviderIdPrefix string `protobuf:"bytes,4,opt,name=provider_id_prefix,json=providerIdPrefix,proto3" json:"provider_id_prefix,omitempty"`
 	// cluster_parameters is the JSON schema of the parameters of clusters, in the form of a CRD's schema (OpenAPI v3). If
-	// it is absent, there are none.
+	// it is absent, clusters have no parameters.
 	ClusterParameters *v1alpha1.JSON `protobuf:"bytes,5,opt,name=cluster_parameters,json=clusterParameters,proto3" json:"cluster_parameters,omitempty"`
 	// machine_parameters is the JSON schema of the parameters of machines.
 	MachineParameters *v1alpha1.JSON `protobuf:"bytes,6,opt,name=machine_parameters,json=machineParameters,proto3" json:"machine_parameters,omitempty"`
 	// machine_pool_parameters is the JSON schema of the parameters of pools.
 	MachinePoolParameters *v1alpha1.JSON `protobuf:"bytes,7,opt,name=machine_pool_parameters,json=machinePoolParameters,proto3" json:"machine_pool_parameters,omitempty"`
-	// machine_capacities lists what machines have, by their parameters, at most 500 with 256 KiB together. An autoscaler
-	// needs it to scale a group without machines. The first that matches the parameters of a machine counts.
+	// machine_capacities lists the capacities of machines, by the parameters of the machines: at most 500, with 256 KiB
+	// together. An autoscaler needs the list to scale a group that has no machines. The first capacity that matches the
+	// parameters of a machine counts.
 	MachineCapacities []*MachineCapacity `protobuf:"bytes,8,rep,name=machine_capacities,json=machineCapacities,proto3" json:"machine_capacities,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -214,11 +215,11 @@ func (x *DiscoverInfrastructureResponse) GetUnknownMembers() map[string]*v1alpha
 	return nil
 }
 
-// MachineCapacity is what machines with certain parameters have.
+// MachineCapacity is the capacity (CPU, memory and so on) of machines with certain parameters.
 type MachineCapacity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// parameters is a JSON object. It matches machines whose parameters, with defaults applied, have all its members with
-	// the same values. If it is absent or empty, it matches all machines.
+	// parameters is a JSON object. It matches machines whose parameters, with defaults applied, have all members of this
+	// object with the same values. If it is absent or empty, it matches all machines.
 	Parameters *v1alpha1.JSON `protobuf:"bytes,1,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// capacity is the resources of the Node, at most 64, as quantities of Kubernetes, such as "cpu": "4" and
 	// "memory": "16Gi".

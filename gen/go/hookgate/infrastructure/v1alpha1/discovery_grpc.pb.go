@@ -31,9 +31,10 @@ const (
 //
 // DiscoveryService describes an extension that provides infrastructure.
 type DiscoveryServiceClient interface {
-	// DiscoverInfrastructure lists the handlers of this group, and announces the parameters that they take. It stands
-	// beside Discovery of the hooks of Cluster API, which must not name hooks of this group, because Cluster API refuses
-	// an answer with a hook that it does not know. An extension without infrastructure does not implement it.
+	// DiscoverInfrastructure lists the handlers of this group, and announces the parameters that they take. It is
+	// separate from Discovery, the hook of Cluster API. Answers to Discovery must not name hooks of this group, because
+	// Cluster API refuses an answer with a hook that it does not know. An extension without infrastructure does not
+	// implement it.
 	DiscoverInfrastructure(ctx context.Context, in *DiscoverInfrastructureRequest, opts ...grpc.CallOption) (*DiscoverInfrastructureResponse, error)
 }
 
@@ -61,9 +62,10 @@ func (c *discoveryServiceClient) DiscoverInfrastructure(ctx context.Context, in 
 //
 // DiscoveryService describes an extension that provides infrastructure.
 type DiscoveryServiceServer interface {
-	// DiscoverInfrastructure lists the handlers of this group, and announces the parameters that they take. It stands
-	// beside Discovery of the hooks of Cluster API, which must not name hooks of this group, because Cluster API refuses
-	// an answer with a hook that it does not know. An extension without infrastructure does not implement it.
+	// DiscoverInfrastructure lists the handlers of this group, and announces the parameters that they take. It is
+	// separate from Discovery, the hook of Cluster API. Answers to Discovery must not name hooks of this group, because
+	// Cluster API refuses an answer with a hook that it does not know. An extension without infrastructure does not
+	// implement it.
 	DiscoverInfrastructure(context.Context, *DiscoverInfrastructureRequest) (*DiscoverInfrastructureResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }

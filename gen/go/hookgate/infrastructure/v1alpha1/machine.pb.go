@@ -28,24 +28,25 @@ const (
 // ReconcileMachineRequest is the request of the ReconcileMachine hook.
 type ReconcileMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler is the name of the handler to call. If it is empty, exactly one handler may match at a gateway, and an
-	// extension has only one. In JSON, it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
+	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
 	Subject *Subject `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// control_plane reports whether the machine is one of the control plane.
+	// control_plane reports whether the machine belongs to the control plane.
 	ControlPlane bool `protobuf:"varint,4,opt,name=control_plane,json=controlPlane,proto3" json:"control_plane,omitempty"`
 	// version is the Kubernetes version, such as "v1.34.0".
 	Version string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
-	// failure_domain is where the machine must be placed. Empty leaves it to the extension.
+	// failure_domain is where the machine must be placed. If it is empty, the extension chooses.
 	FailureDomain string `protobuf:"bytes,6,opt,name=failure_domain,json=failureDomain,proto3" json:"failure_domain,omitempty"`
 	// bootstrap is what the machine runs when it first starts. It is absent once the machine has been provisioned.
 	Bootstrap *Bootstrap `protobuf:"bytes,7,opt,name=bootstrap,proto3" json:"bootstrap,omitempty"`
-	// provider_id is the provider ID that the machine was recorded with. If it is set, the machine exists or has existed:
-	// it is looked at, and never made again. A machine that is gone is Failed with the reason InstanceGone.
+	// provider_id is the recorded provider ID of the machine. If it is set, the machine exists or has existed: the
+	// extension looks at the machine, and never makes it again. If the machine is gone, the answer is Failed with the
+	// reason InstanceGone.
 	ProviderId string `protobuf:"bytes,8,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -154,7 +155,7 @@ type ReconcileMachineResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks for the next call after that many seconds. Zero leaves it to the provider.
+	// retry_after_seconds asks for the next call after that many seconds. If it is zero, the provider chooses the time.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// phase is how far the infrastructure is. It is required if status is Success.
 	Phase Phase `protobuf:"varint,4,opt,name=phase,proto3,enum=hookgate.infrastructure.v1alpha1.Phase" json:"phase,omitempty"`
@@ -278,16 +279,16 @@ func (x *ReconcileMachineResponse) GetUnknownMembers() map[string]*v1alpha1.JSON
 // DeleteMachineRequest is the request of the DeleteMachine hook.
 type DeleteMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler is the name of the handler to call. If it is empty, exactly one handler may match at a gateway, and an
-	// extension has only one. In JSON, it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
+	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
 	Subject *Subject `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// provider_id is the provider ID that the Machine was recorded with. It is empty if there never was one; a machine
-	// with external_id may exist nevertheless.
+	// provider_id is the recorded provider ID of the Machine. It is empty if none was ever recorded. Even then, a machine
+	// with this external_id may exist.
 	ProviderId string `protobuf:"bytes,4,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -368,10 +369,10 @@ type DeleteMachineResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks for the next call after that many seconds. Zero leaves it to the provider.
+	// retry_after_seconds asks for the next call after that many seconds. If it is zero, the provider chooses the time.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// state reports whether the machine is gone. It is required if status is Success. Nothing but DELETION_STATE_GONE
-	// lets the object be removed.
+	// state reports whether the machine is gone. It is required if status is Success. The object is removed only after
+	// the answer DELETION_STATE_GONE.
 	State DeletionState `protobuf:"varint,4,opt,name=state,proto3,enum=hookgate.infrastructure.v1alpha1.DeletionState" json:"state,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -28,25 +28,26 @@ const (
 // ReconcileMachinePoolRequest is the request of the ReconcileMachinePool hook.
 type ReconcileMachinePoolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler is the name of the handler to call. If it is empty, exactly one handler may match at a gateway, and an
-	// extension has only one. In JSON, it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
+	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
 	Subject *Subject `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// replicas is the number of machines wanted. It is absent if something else decides, such as an autoscaler.
+	// replicas is the wanted number of machines. It is absent if something else, such as an autoscaler, decides.
 	Replicas *int32 `protobuf:"varint,4,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
-	// remove lists the provider IDs of machines that have been drained and are to be removed, which replicas has taken
-	// into account.
+	// remove lists the provider IDs of machines that have been drained and must be removed. replicas already takes their
+	// removal into account.
 	Remove []string `protobuf:"bytes,5,rep,name=remove,proto3" json:"remove,omitempty"`
 	// revision changes with everything that machines are made from: version, parameters, failure domains, and the name of
-	// the bootstrap Secret. New machines are of this revision. Machines of another one stay until remove names them.
+	// the bootstrap Secret. New machines are of this revision. Machines of another revision stay until the field remove
+	// names them.
 	Revision string `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	// version is the Kubernetes version of new machines, such as "v1.34.0".
 	Version string `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
-	// failure_domains lists where machines may be placed. None leaves it to the extension.
+	// failure_domains lists where machines may be placed. If it is empty, the extension chooses.
 	FailureDomains []string `protobuf:"bytes,8,rep,name=failure_domains,json=failureDomains,proto3" json:"failure_domains,omitempty"`
 	// bootstrap is what new machines run when they first start. It changes without a new revision, because its tokens
 	// expire.
@@ -165,7 +166,7 @@ type ReconcileMachinePoolResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks for the next call after that many seconds. Zero leaves it to the provider.
+	// retry_after_seconds asks for the next call after that many seconds. If it is zero, the provider chooses the time.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// phase is how far the infrastructure is. It is required if status is Success.
 	Phase Phase `protobuf:"varint,4,opt,name=phase,proto3,enum=hookgate.infrastructure.v1alpha1.Phase" json:"phase,omitempty"`
@@ -173,13 +174,15 @@ type ReconcileMachinePoolResponse struct {
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// conditions are reported on the object as they are.
 	Conditions []*Condition `protobuf:"bytes,6,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// provider_id names what holds the instances, such as a scaling group, at most 512 characters without spaces. It is for
-	// people alone, needs no prefix, and is not the provider ID of an instance. Empty means that there is none, or that it
-	// is not known yet; once it was answered, it never changes.
+	// provider_id names the object of the backend that holds the instances, such as a scaling group. It has at most 512
+	// characters, without spaces. It is only for people, needs no prefix, and is not the provider ID of an instance. It
+	// is empty if there is no such object, or if the name is not known yet. Once the extension has returned it, it never
+	// changes.
 	ProviderId string `protobuf:"bytes,9,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// instances lists every machine of the pool that exists, whatever its phase, at most 10,000.
 	Instances []*Instance `protobuf:"bytes,7,rep,name=instances,proto3" json:"instances,omitempty"`
-	// instance_count is the number of instances. It is required: a list of another length was cut, and is not used.
+	// instance_count is the number of instances. It is required: if the list has another length, it was cut, and is not
+	// used.
 	InstanceCount *int32 `protobuf:"varint,8,opt,name=instance_count,json=instanceCount,proto3,oneof" json:"instance_count,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -408,8 +411,8 @@ func (x *Instance) GetUnknownMembers() map[string]*v1alpha1.JSON {
 // DeleteMachinePoolRequest is the request of the DeleteMachinePool hook.
 type DeleteMachinePoolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler is the name of the handler to call. If it is empty, exactly one handler may match at a gateway, and an
-	// extension has only one. In JSON, it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
+	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
@@ -488,10 +491,10 @@ type DeleteMachinePoolResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds asks for the next call after that many seconds. Zero leaves it to the provider.
+	// retry_after_seconds asks for the next call after that many seconds. If it is zero, the provider chooses the time.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// state reports whether the pool is gone. It is required if status is Success. Nothing but DELETION_STATE_GONE
-	// lets the object be removed.
+	// state reports whether the pool is gone. It is required if status is Success. The object is removed only after the
+	// answer DELETION_STATE_GONE.
 	State DeletionState `protobuf:"varint,4,opt,name=state,proto3,enum=hookgate.infrastructure.v1alpha1.DeletionState" json:"state,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

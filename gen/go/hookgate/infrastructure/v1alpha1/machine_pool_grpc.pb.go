@@ -30,11 +30,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MachinePoolHooksService makes and removes groups of machines, for infrastructure that has them. Without it, a
-// provider makes the machines of a pool with MachineHooksService, one by one.
+// MachinePoolHooksService makes and removes groups of machines, for infrastructure that has such groups. Without this
+// service, a provider makes the machines of a pool with MachineHooksService, one by one.
 type MachinePoolHooksServiceClient interface {
-	// ReconcileMachinePool is called until a pool has the machines that it should, when something about it changes, and
-	// from time to time.
+	// ReconcileMachinePool is called until a pool has the machines that it should have, when something about it changes,
+	// and from time to time.
 	ReconcileMachinePool(ctx context.Context, in *ReconcileMachinePoolRequest, opts ...grpc.CallOption) (*ReconcileMachinePoolResponse, error)
 	// DeleteMachinePool is called until the pool and its machines are gone.
 	DeleteMachinePool(ctx context.Context, in *DeleteMachinePoolRequest, opts ...grpc.CallOption) (*DeleteMachinePoolResponse, error)
@@ -72,11 +72,11 @@ func (c *machinePoolHooksServiceClient) DeleteMachinePool(ctx context.Context, i
 // All implementations must embed UnimplementedMachinePoolHooksServiceServer
 // for forward compatibility.
 //
-// MachinePoolHooksService makes and removes groups of machines, for infrastructure that has them. Without it, a
-// provider makes the machines of a pool with MachineHooksService, one by one.
+// MachinePoolHooksService makes and removes groups of machines, for infrastructure that has such groups. Without this
+// service, a provider makes the machines of a pool with MachineHooksService, one by one.
 type MachinePoolHooksServiceServer interface {
-	// ReconcileMachinePool is called until a pool has the machines that it should, when something about it changes, and
-	// from time to time.
+	// ReconcileMachinePool is called until a pool has the machines that it should have, when something about it changes,
+	// and from time to time.
 	ReconcileMachinePool(context.Context, *ReconcileMachinePoolRequest) (*ReconcileMachinePoolResponse, error)
 	// DeleteMachinePool is called until the pool and its machines are gone.
 	DeleteMachinePool(context.Context, *DeleteMachinePoolRequest) (*DeleteMachinePoolResponse, error)

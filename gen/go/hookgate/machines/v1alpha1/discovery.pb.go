@@ -28,9 +28,9 @@ const (
 // DiscoverMachineHooksRequest is the request of the DiscoverMachineHooks hook.
 type DiscoverMachineHooksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names an extension by one of its handlers of this group or, at a gateway, by its ExtensionConfig. The
-	// gateway answers a request without a handler itself, with the handlers of all extensions. In JSON, it is the last
-	// path segment, never a member.
+	// handler names an extension: by the name of one of its handlers of this group or, at a gateway, by the name of its
+	// ExtensionConfig. If it is empty, the gateway itself answers, with the handlers of all extensions. In JSON, the name
+	// is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension, as in the other hooks.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

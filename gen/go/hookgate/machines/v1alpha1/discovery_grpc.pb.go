@@ -31,9 +31,9 @@ const (
 //
 // DiscoveryService describes an extension with hooks for Machines.
 type DiscoveryServiceClient interface {
-	// DiscoverMachineHooks lists the handlers of this group. It stands beside Discovery of the hooks of Cluster API, which
-	// must not name hooks of this group, because Cluster API refuses an answer with a hook that it does not know. An
-	// extension without hooks for Machines does not implement it.
+	// DiscoverMachineHooks lists the handlers of this group. It is separate from Discovery, the hook of Cluster API.
+	// Answers to Discovery must not name hooks of this group, because Cluster API refuses an answer with a hook that it
+	// does not know. An extension without hooks for Machines does not implement it.
 	DiscoverMachineHooks(ctx context.Context, in *DiscoverMachineHooksRequest, opts ...grpc.CallOption) (*DiscoverMachineHooksResponse, error)
 }
 
@@ -61,9 +61,9 @@ func (c *discoveryServiceClient) DiscoverMachineHooks(ctx context.Context, in *D
 //
 // DiscoveryService describes an extension with hooks for Machines.
 type DiscoveryServiceServer interface {
-	// DiscoverMachineHooks lists the handlers of this group. It stands beside Discovery of the hooks of Cluster API, which
-	// must not name hooks of this group, because Cluster API refuses an answer with a hook that it does not know. An
-	// extension without hooks for Machines does not implement it.
+	// DiscoverMachineHooks lists the handlers of this group. It is separate from Discovery, the hook of Cluster API.
+	// Answers to Discovery must not name hooks of this group, because Cluster API refuses an answer with a hook that it
+	// does not know. An extension without hooks for Machines does not implement it.
 	DiscoverMachineHooks(context.Context, *DiscoverMachineHooksRequest) (*DiscoverMachineHooksResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }

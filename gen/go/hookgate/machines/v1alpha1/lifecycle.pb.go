@@ -29,20 +29,21 @@ const (
 type BeforeMachineCreateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
-	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if it does not exist.
+	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// infrastructure_machine is the HookgateMachine that nothing has been made for yet. It is required.
+	// infrastructure_machine is the HookgateMachine, for which nothing has been made yet. It is required.
 	InfrastructureMachine *v1alpha1.RawExtension `protobuf:"bytes,5,opt,name=infrastructure_machine,json=infrastructureMachine,proto3" json:"infrastructure_machine,omitempty"`
-	// cluster_machines is the number of HookgateMachines of the Cluster that have been let go, and are not gone yet.
+	// cluster_machines is the number of HookgateMachines of the Cluster that this hook has let go on, and that still
+	// exist.
 	ClusterMachines int32 `protobuf:"varint,6,opt,name=cluster_machines,json=clusterMachines,proto3" json:"cluster_machines,omitempty"`
-	// namespace_machines is cluster_machines of all Clusters in the namespace of the Machine.
+	// namespace_machines is the same number for all Clusters in the namespace of the Machine together.
 	NamespaceMachines int32 `protobuf:"varint,7,opt,name=namespace_machines,json=namespaceMachines,proto3" json:"namespace_machines,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -143,7 +144,8 @@ type BeforeMachineCreateResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. Zero lets it go.
+	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. If it is zero, the
+	// Machine goes on.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -213,14 +215,14 @@ func (x *BeforeMachineCreateResponse) GetUnknownMembers() map[string]*v1alpha1.J
 type AfterMachineProvisionedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
-	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if it does not exist.
+	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -361,14 +363,14 @@ func (x *AfterMachineProvisionedResponse) GetUnknownMembers() map[string]*v1alph
 type BeforeMachineDrainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
-	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if it does not exist.
+	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -448,7 +450,8 @@ type BeforeMachineDrainResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. Zero lets it go.
+	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. If it is zero, the
+	// Machine goes on.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -518,14 +521,14 @@ func (x *BeforeMachineDrainResponse) GetUnknownMembers() map[string]*v1alpha1.JS
 type BeforeMachineTerminateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
-	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if it does not exist.
+	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -605,7 +608,8 @@ type BeforeMachineTerminateResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. Zero lets it go.
+	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. If it is zero, the
+	// Machine goes on.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -675,17 +679,17 @@ func (x *BeforeMachineTerminateResponse) GetUnknownMembers() map[string]*v1alpha
 type BeforeMachineRemediationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
-	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if it does not exist.
+	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// remediation_id identifies this remediation: it is the same in all calls until the Machine is healthy again, or is
-	// given up, and never used twice.
+	// remediation_id identifies this remediation: it is the same in all calls until the Machine is healthy again or is
+	// given up. It is never used for another remediation.
 	RemediationId string `protobuf:"bytes,5,opt,name=remediation_id,json=remediationId,proto3" json:"remediation_id,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -772,7 +776,8 @@ type BeforeMachineRemediationResponse struct {
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. Zero lets it go.
+	// retry_after_seconds holds the Machine, and asks for the next call after that many seconds. If it is zero, the
+	// Machine goes on.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -842,7 +847,7 @@ func (x *BeforeMachineRemediationResponse) GetUnknownMembers() map[string]*v1alp
 type AfterClusterDeleteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
-	// an extension its only handler. In JSON, it is the last path segment, never a member.
+	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.

@@ -34,21 +34,22 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// LifecycleHooksService has the hooks that go to every matching handler. Those whose response has retry_after_seconds
+// LifecycleHooksService has the hooks that go to every matching handler. Hooks whose response has retry_after_seconds
 // are blocking: a Machine waits until no handler holds it, and the hooks are called again until then.
 type LifecycleHooksServiceClient interface {
-	// BeforeMachineCreate is called before a machine is made for a Machine on Hookgate's own infrastructure provider, and
-	// for no other: Cluster API cannot hold those. It is not called again once the Machine has been let go.
+	// BeforeMachineCreate is called before Hookgate's own infrastructure provider makes a machine for a Machine. It is
+	// not called for Machines of other providers, because Cluster API cannot hold them. Once the handlers have let a
+	// Machine go on, the hook is not called again for it.
 	//
 	// Blocking.
 	BeforeMachineCreate(ctx context.Context, in *BeforeMachineCreateRequest, opts ...grpc.CallOption) (*BeforeMachineCreateResponse, error)
-	// AfterMachineProvisioned is called when the infrastructure of a Machine has been provisioned, until every handler has
-	// answered Success once. It is called for Machines from before there was a handler, too, and not again when
-	// another handler comes.
+	// AfterMachineProvisioned is called when the infrastructure of a Machine has been provisioned, until every handler
+	// has answered Success once. It is also called for Machines that are older than the handler, but not again when
+	// another handler is added.
 	AfterMachineProvisioned(ctx context.Context, in *AfterMachineProvisionedRequest, opts ...grpc.CallOption) (*AfterMachineProvisionedResponse, error)
-	// BeforeMachineDrain is called for a Machine that is being deleted, before its Node is drained. Cluster API does not
-	// wait, and the hook is not called, while the Cluster or its control plane is being deleted, for the last control
-	// plane Machine, and for a Machine without a Node.
+	// BeforeMachineDrain is called for a Machine that is being deleted, before its Node is drained. There are three cases
+	// in which Cluster API does not wait, and the hook is not called: the Cluster or its control plane is being deleted,
+	// the Machine is the last control plane Machine, or the Machine has no Node.
 	//
 	// Blocking.
 	BeforeMachineDrain(ctx context.Context, in *BeforeMachineDrainRequest, opts ...grpc.CallOption) (*BeforeMachineDrainResponse, error)
@@ -57,13 +58,13 @@ type LifecycleHooksServiceClient interface {
 	//
 	// Blocking.
 	BeforeMachineTerminate(ctx context.Context, in *BeforeMachineTerminateRequest, opts ...grpc.CallOption) (*BeforeMachineTerminateResponse, error)
-	// BeforeMachineRemediation is called before RemediateMachine is called for an unhealthy Machine for the first time.
+	// BeforeMachineRemediation is called for an unhealthy Machine, before the first call of RemediateMachine.
 	//
 	// Blocking.
 	BeforeMachineRemediation(ctx context.Context, in *BeforeMachineRemediationRequest, opts ...grpc.CallOption) (*BeforeMachineRemediationResponse, error)
-	// AfterClusterDelete is called when a Cluster is gone from the API server, until every handler has answered Success. It
-	// is called at least once for each UID, and not for a Cluster that clusterctl has moved. The name may be in use again,
-	// and the namespace may be gone.
+	// AfterClusterDelete is called when a Cluster is gone from the API server, until every handler has answered Success.
+	// It is called at least once for each UID, and not for a Cluster that clusterctl has moved. By then, the name may be
+	// in use again, and the namespace may be gone.
 	AfterClusterDelete(ctx context.Context, in *AfterClusterDeleteRequest, opts ...grpc.CallOption) (*AfterClusterDeleteResponse, error)
 }
 
@@ -139,21 +140,22 @@ func (c *lifecycleHooksServiceClient) AfterClusterDelete(ctx context.Context, in
 // All implementations must embed UnimplementedLifecycleHooksServiceServer
 // for forward compatibility.
 //
-// LifecycleHooksService has the hooks that go to every matching handler. Those whose response has retry_after_seconds
+// LifecycleHooksService has the hooks that go to every matching handler. Hooks whose response has retry_after_seconds
 // are blocking: a Machine waits until no handler holds it, and the hooks are called again until then.
 type LifecycleHooksServiceServer interface {
-	// BeforeMachineCreate is called before a machine is made for a Machine on Hookgate's own infrastructure provider, and
-	// for no other: Cluster API cannot hold those. It is not called again once the Machine has been let go.
+	// BeforeMachineCreate is called before Hookgate's own infrastructure provider makes a machine for a Machine. It is
+	// not called for Machines of other providers, because Cluster API cannot hold them. Once the handlers have let a
+	// Machine go on, the hook is not called again for it.
 	//
 	// Blocking.
 	BeforeMachineCreate(context.Context, *BeforeMachineCreateRequest) (*BeforeMachineCreateResponse, error)
-	// AfterMachineProvisioned is called when the infrastructure of a Machine has been provisioned, until every handler has
-	// answered Success once. It is called for Machines from before there was a handler, too, and not again when
-	// another handler comes.
+	// AfterMachineProvisioned is called when the infrastructure of a Machine has been provisioned, until every handler
+	// has answered Success once. It is also called for Machines that are older than the handler, but not again when
+	// another handler is added.
 	AfterMachineProvisioned(context.Context, *AfterMachineProvisionedRequest) (*AfterMachineProvisionedResponse, error)
-	// BeforeMachineDrain is called for a Machine that is being deleted, before its Node is drained. Cluster API does not
-	// wait, and the hook is not called, while the Cluster or its control plane is being deleted, for the last control
-	// plane Machine, and for a Machine without a Node.
+	// BeforeMachineDrain is called for a Machine that is being deleted, before its Node is drained. There are three cases
+	// in which Cluster API does not wait, and the hook is not called: the Cluster or its control plane is being deleted,
+	// the Machine is the last control plane Machine, or the Machine has no Node.
 	//
 	// Blocking.
 	BeforeMachineDrain(context.Context, *BeforeMachineDrainRequest) (*BeforeMachineDrainResponse, error)
@@ -162,13 +164,13 @@ type LifecycleHooksServiceServer interface {
 	//
 	// Blocking.
 	BeforeMachineTerminate(context.Context, *BeforeMachineTerminateRequest) (*BeforeMachineTerminateResponse, error)
-	// BeforeMachineRemediation is called before RemediateMachine is called for an unhealthy Machine for the first time.
+	// BeforeMachineRemediation is called for an unhealthy Machine, before the first call of RemediateMachine.
 	//
 	// Blocking.
 	BeforeMachineRemediation(context.Context, *BeforeMachineRemediationRequest) (*BeforeMachineRemediationResponse, error)
-	// AfterClusterDelete is called when a Cluster is gone from the API server, until every handler has answered Success. It
-	// is called at least once for each UID, and not for a Cluster that clusterctl has moved. The name may be in use again,
-	// and the namespace may be gone.
+	// AfterClusterDelete is called when a Cluster is gone from the API server, until every handler has answered Success.
+	// It is called at least once for each UID, and not for a Cluster that clusterctl has moved. By then, the name may be
+	// in use again, and the namespace may be gone.
 	AfterClusterDelete(context.Context, *AfterClusterDeleteRequest) (*AfterClusterDeleteResponse, error)
 	mustEmbedUnimplementedLifecycleHooksServiceServer()
 }

@@ -28,18 +28,18 @@ const (
 // RemediateMachineRequest is the request of the RemediateMachine hook.
 type RemediateMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler is the name of the handler to call. If it is empty, exactly one handler may match at a gateway, and an
-	// extension has only one. In JSON, it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
+	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
-	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if it does not exist.
+	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// remediation_id identifies this remediation: it is the same in all calls until the Machine is healthy again, or is
-	// given up, and never used twice.
+	// remediation_id identifies this remediation: it is the same in all calls until the Machine is healthy again or is
+	// given up. It is never used for another remediation.
 	RemediationId string `protobuf:"bytes,5,opt,name=remediation_id,json=remediationId,proto3" json:"remediation_id,omitempty"`
 	// attempt counts the attempts of this remediation, from 1.
 	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -131,13 +131,13 @@ func (x *RemediateMachineRequest) GetUnknownMembers() map[string]*v1alpha1.JSON 
 // RemediateMachineResponse is the response of the RemediateMachine hook.
 type RemediateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the remediation goes on or is done. Failure ends the attempt. A response without it is an
-	// error, which says nothing about the Machine: the hook is called again.
+	// status reports whether the remediation goes on or is done. Failure ends the attempt. A response without status is
+	// an error, and says nothing about the Machine: the hook is called again.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds says that the remediation goes on, and asks for the next call after that many seconds. Zero says
-	// that it is done.
+	// retry_after_seconds says that the remediation goes on, and asks for the next call after that many seconds. Zero
+	// says that the remediation is done.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

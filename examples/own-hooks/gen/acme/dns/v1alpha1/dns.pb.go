@@ -200,7 +200,7 @@ func (x *DiscoverDNSResponse) GetUnknownMembers() map[string]*v1alpha1.JSON {
 // EnsureRecordRequest is the request of the EnsureRecord hook.
 type EnsureRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler to call. In JSON, it is the last path segment, never a member.
+	// handler names the handler to call. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -382,7 +382,7 @@ func (x *EnsureRecordResponse) GetUnknownMembers() map[string]*v1alpha1.JSON {
 // RemoveRecordRequest is the request of the RemoveRecord hook.
 type RemoveRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler to call. In JSON, it is the last path segment, never a member.
+	// handler names the handler to call. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
