@@ -248,9 +248,12 @@ async fn call_over<A: Message + Default>(
     let (response, mut body) = client.ready().await?.send_request(head, false)?;
     let message = request.encode_to_vec();
     let length = (message.len() as u32).to_be_bytes();
-    body.send_data(Bytes::from([&[0], &length[..], &message].concat()), true)?;
+    let sent = body.send_data(Bytes::from([&[0], &length[..], &message].concat()), true);
 
-    let (head, mut body) = response.await?.into_parts();
+    let (head, mut body) = match response.await {
+        Ok(response) => response.into_parts(), // also of a call that the server refuses before it has the message
+        Err(e) => return Err(sent.err().unwrap_or(e)),
+    };
     let mut received = Vec::new();
     while let Some(data) = body.data().await {
         received.extend(data?);
