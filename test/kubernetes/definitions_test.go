@@ -201,7 +201,7 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 		if got, want := ownVersion(references), infrav1.GroupVersion.String(); got != want {
 			t.Errorf("the version of a kind of Hookgate's is %s, want %s", got, want)
 		}
-		if got := versionOf(references, "HiddenCluster"); !strings.Contains(got, "is not known") {
+		if got := versionOf(references, "HiddenCluster"); !strings.Contains(got, "cannot look up the version") {
 			t.Errorf("the version of a kind that it cannot know is %s", got)
 		}
 		const advice = "allow the gateway's service account to list and watch customresourcedefinitions of apiextensions.k8s.io"

@@ -218,7 +218,7 @@ func (p *places) refusesOthers(t *testing.T, r *replica, has *unstructured.Unstr
 	for request, want := range map[string]string{
 		`{"metadata":{"namespace":"default","name":"nope","labels":{"region":"west"}}}`: `HookRule "two-each" gives Cluster "default/nope" no place: the gateway's cluster has no such Cluster`,
 		`{"metadata":{"namespace":"default","name":"` + has.GetName() + `","uid":"other","labels":{"region":"west"}}}`: fmt.Sprintf(
-			`HookRule "two-each" gives Cluster "default/%s" no place: the request has uid "other", and the Cluster has uid %q`, has.GetName(), has.GetUID()),
+			`HookRule "two-each" gives Cluster "default/%s" no place: the request has uid "other", but the Cluster has uid %q`, has.GetName(), has.GetUID()),
 	} {
 		_, err := reg.InProcess.Answer(t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
 			Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(request)},
