@@ -59,7 +59,7 @@ func TestInfrastructureIsAccessible(t *testing.T) {
 	f := &consoleFixture{gateway: &gateway{diagnostics: server.URL}, browser: startBrowser(t, certificates.New(t))}
 	f.open(t, "/")
 	f.browser.run(t, "follow the link", chromedp.Click(chromedp.CSS(`nav a[href="/infrastructure/"]`)), chromedp.WaitVisible(chromedp.CSS("#table-machines")))
-	f.await(t, "what fails comes first", `document.querySelector("#table-machines tbody tr").textContent.includes("ReconcileMachine fails")`)
+	f.await(t, "what fails comes first", `document.querySelector("#table-machines tbody tr").textContent.includes("ReconcileMachine failing")`)
 	f.browser.run(t, "load axe-core", chromedp.Evaluate[chromedp.Void](string(axe)+";0"))
 	for _, colours := range []string{"light", "dark"} {
 		for _, width := range []int64{desktopWidth, tabletWidth, phoneWidth} {
