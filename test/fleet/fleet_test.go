@@ -21,7 +21,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/test/bench/report"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -193,7 +196,7 @@ func TestLoops(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for name, args := range map[string]string{
 		"no gateway": "", "no number": "--hookgate h --clusters many", "no part": "--hookgate h --parts all",
-		"half a limit": "--hookgate h --cpu 0", "argument": "--hookgate h more",
+		"half a limit": "--hookgate h --cpu 0", "no phase": "--hookgate h --phases steady", "argument": "--hookgate h more",
 	} {
 		if _, err := parse(strings.Fields(args), &bytes.Buffer{}); !errors.Is(err, errUsage) {
 			t.Errorf("%s: got %v", name, err)
@@ -213,9 +216,11 @@ func TestMeasure(t *testing.T) {
 	if err := errors.Join(zip.Close(), os.WriteFile(file, zipped.Bytes(), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
 	o, err := parse([]string{
 		"--hookgate", program, "--recording", file, "--clusters", "600", "--replicas", "2", "--cpu", "0", "--memory", "0",
 		"--duration", "2s", "--takes", "1ms", "--shutdown-delay", "1500ms", "--connection-age", "200ms", "--most", "60", "--within", "1000",
+		"--json", filepath.Join(dir, "fleet.json"),
 	}, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -233,5 +238,25 @@ func TestMeasure(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no row %s in\n%s\n%s", want, &out, &log)
 		}
+	}
+	results, err := report.Read(dir, "fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range results[0].Cells {
+		for _, p := range c.Peers {
+			got = append(got, fmt.Sprintf("%s %d %s", c.Size, c.Callers, p.Peer))
+			if p.Rounds[0].Rate <= 0 || p.Rounds[0].P99 <= 0 {
+				t.Errorf("%s: %+v", got[len(got)-1], p.Rounds)
+			}
+		}
+	}
+	want := []string{
+		"steady 600 direct", "steady 600 2 replicas", "create 600 direct", "create 600 2 replicas", "create 600 2 replicas, cache",
+		"restart 600 direct", "restart 600 2 replicas", "restart 600 2 replicas, cache",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cells for the curves (-want +got):\n%s", diff)
 	}
 }

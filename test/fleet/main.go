@@ -19,8 +19,8 @@
 //     take (an open loop). Direct and through the gateway take turns. Waited is the part of the periods of 100 ms in
 //     which a replica had used up its share of a processor;
 //   - highest rate: the calls per second up to which p99 stays within --within times that of direct calls;
-//   - closed loops: core's number of workers makes the calls of a phase as fast as they are answered. With the cache, the
-//     restart comes after another one, which has filled it;
+//   - closed loops: core's number of workers makes the calls of a phase (--phases) as fast as they are answered. With the
+//     cache, the restart comes after another one, which has filled it;
 //   - rolling restart: each replica is replaced under the steady load, another one before it.
 package main
 
@@ -43,6 +43,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/network/devcert"
+	"github.com/hookgate/hookgate/test/bench/report"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -75,14 +76,14 @@ func main() {
 
 // options are the flags.
 type options struct {
-	hookgate, recording          string
+	hookgate, recording, json    string
 	clusters, replicas           []int
 	replica                      allowance
 	takes, duration              time.Duration
 	shutdownDelay, connectionAge time.Duration
 	workers                      int
 	most, within                 float64
-	parts                        []string
+	parts, phases                []string
 }
 
 // The parts of a measurement.
@@ -111,7 +112,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.workers, "workers", 50, "`number` of workers in closed loops, as core's --clustertopology-concurrency")
 	flags.Float64Var(&o.most, "most", 5000, "calls per second up to which the highest rate is looked for")
 	flags.Float64Var(&o.within, "within", 1.5, "how many times the p99 of direct calls the highest rate may have")
+	flags.StringVar(&o.json, "json", "", "`file` for the measurements, from which tools/performance draws the curves")
 	parts := flags.String("parts", "steady,highest,closed,rolling", "`parts` to measure")
+	phases := flags.String("phases", "create,upgrade,restart", "`phases` to make as closed loops")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err
@@ -125,10 +128,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if o.replicas, err = numbers("--replicas", *replicas, 10); err != nil {
 		return o, err
 	}
-	o.parts = strings.Split(*parts, ",")
+	o.parts, o.phases = strings.Split(*parts, ","), strings.Split(*phases, ",")
 	for _, p := range o.parts {
 		if !slices.Contains([]string{partSteady, partHighest, partClosed, partRolling}, p) {
 			return o, fmt.Errorf("%w: --parts: %q is no part", errUsage, p)
+		}
+	}
+	for _, p := range o.phases {
+		if !slices.Contains(closedPhases, p) {
+			return o, fmt.Errorf("%w: --phases: %q is no phase", errUsage, p)
 		}
 	}
 	switch {
@@ -163,6 +171,7 @@ type world struct {
 	ca         []byte
 	tls        *tls.Config
 	extension  string // its address
+	result     report.Result
 	out, log   io.Writer
 }
 
@@ -198,6 +207,9 @@ func run(ctx context.Context, o options, out, log io.Writer) (err error) {
 				return fmt.Errorf("%s: %w", part.name, err)
 			}
 		}
+	}
+	if o.json != "" {
+		return w.result.Write(o.json)
 	}
 	return nil
 }

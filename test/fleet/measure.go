@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // turns is how often direct calls and those through the gateway take turns in a measurement.
@@ -125,11 +127,14 @@ func (w *world) steady(ctx context.Context) error {
 	t := newTable("Clusters", "replicas", "calls/s", "p50 direct", "gateway", "p99 direct", "gateway", "ratio of p99", "lost",
 		"mCPU", "waited", "most memory", "calls by replica")
 	for _, clusters := range w.clusters {
+		cell := w.cell(phaseSteady, clusters)
 		err := w.each(ctx, false, func(replicas int, s *service) error {
 			p, err := w.compare(ctx, s, clusters, w.of.reconcilesPerSecond(clusters), w.duration)
 			if err != nil {
 				return err
 			}
+			addTo(cell, report.Direct, p.direct)
+			addTo(cell, named(replicas), p.gateway)
 			w.logf("steady: %d Clusters, %d replicas: %d calls", clusters, replicas, p.gateway.calls())
 			t.row(clusters, replicas, fmt.Sprintf("%.1f", float64(p.gateway.calls())/p.gateway.took.Seconds()),
 				p.direct.percentile(.5), p.gateway.percentile(.5), p.direct.percentile(.99), p.gateway.percentile(.99),
@@ -195,12 +200,41 @@ func (w *world) highest(ctx context.Context) error {
 	return err
 }
 
+// closedPhases are the phases that core goes through as fast as it can.
+var closedPhases = []string{phaseCreate, phaseUpgrade, phaseRestart}
+
+// cell adds a cell for the curves: of a phase, with a number of Clusters in place of callers.
+func (w *world) cell(phase string, clusters int) *report.Cell {
+	c := &report.Cell{Size: phase, Callers: clusters, Protocol: "h2"}
+	w.result.Cells = append(w.result.Cells, c)
+	return c
+}
+
+// addTo adds what callers have seen of a peer to a cell.
+func addTo(c *report.Cell, peer string, o outcome) {
+	at := slices.IndexFunc(c.Peers, func(p report.Peer) bool { return p.Peer == peer })
+	if at < 0 {
+		at, c.Peers = len(c.Peers), append(c.Peers, report.Peer{Peer: peer})
+	}
+	c.Peers[at].Rounds = append(c.Peers[at].Rounds, report.Round{
+		Calls: o.calls(), Rate: float64(o.calls()) / o.took.Seconds(),
+		P50: float64(o.percentile(.5).Microseconds()), P99: float64(o.percentile(.99).Microseconds()),
+	})
+}
+
+func named(replicas int) string {
+	if replicas == 1 {
+		return "1 replica"
+	}
+	return fmt.Sprintf("%d replicas", replicas)
+}
+
 // closedLoops measures the phases that core goes through as fast as it can.
 func (w *world) closedLoops(ctx context.Context) error {
 	t := newTable("phase", "Clusters", "replicas", "calls", "direct", "gateway", "ratio", "p99 direct", "gateway", "lost", "waited",
 		"most memory", "calls by replica", "with cache", "ratio", "hits", "most memory")
-	for _, phase := range []string{phaseCreate, phaseUpgrade, phaseRestart} {
-		if w.of.calls[phase] == nil {
+	for _, phase := range closedPhases {
+		if w.of.calls[phase] == nil || !slices.Contains(w.phases, phase) {
 			continue
 		}
 		for _, clusters := range w.clusters {
@@ -220,6 +254,8 @@ func (w *world) closedLoop(ctx context.Context, t *table, phase string, clusters
 	if err != nil {
 		return err
 	}
+	cell := w.cell(phase, clusters)
+	addTo(cell, report.Direct, direct)
 	for _, replicas := range w.replicas {
 		plain, plainUsage, plainMost, err := w.loopOf(ctx, phase, clusters, replicas, false)
 		if err != nil {
@@ -229,6 +265,8 @@ func (w *world) closedLoop(ctx context.Context, t *table, phase string, clusters
 		if err != nil {
 			return err
 		}
+		addTo(cell, named(replicas), plain)
+		addTo(cell, named(replicas)+", cache", cached)
 		w.logf("%s: %d Clusters, %d replicas: %s direct, %s, %s with the cache", phase, clusters, replicas, direct.took, plain.took, cached.took)
 		t.row(phase, clusters, replicas, plain.calls(), direct.took, plain.took, ratio(plain.took, direct.took),
 			direct.percentile(.99), plain.percentile(.99), lost(plain), percent(plainUsage.throttled()), mebibytes(plainMost),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hookgate/hookgate/test/bench/report"
 )
@@ -114,6 +115,44 @@ func drawAll(r *report.Result, x func(*report.Cell) float64, xName string, all [
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
 		pictures = append(pictures, p)
+	}
+	return pictures, nil
+}
+
+// fleetCurves are the p99 of calls in the steady state, and the rate of calls after a restart of Cluster API, over the
+// number of Clusters, which the cells have in place of callers.
+func fleetCurves(r *report.Result) ([]picture, error) {
+	clusters := func(c *report.Cell) float64 { return float64(c.Callers) }
+	var pictures []picture
+	for _, of := range []struct {
+		phase, only string // the beginning of the names of the lines, besides that of direct calls
+		curve
+	}{
+		{"steady", "", curve{
+			name: "fleet-p99", title: "99th percentile of calls while nothing changes", y: "ms",
+			values: figureOf(report.P99, 1e-3),
+		}},
+		{"restart", "2 replicas", curve{
+			name: "fleet-restart", title: "Calls per second of 50 workers after a restart of Cluster API", y: "calls/s",
+			values: figureOf(report.Rate, 1), logY: true,
+		}},
+	} {
+		var cells []*report.Cell
+		for _, c := range r.Cells {
+			if c.Size != of.phase {
+				continue
+			}
+			chosen := *c
+			chosen.Peers = slices.DeleteFunc(slices.Clone(c.Peers), func(p report.Peer) bool {
+				return p.Peer != report.Direct && !strings.HasPrefix(p.Peer, of.only)
+			})
+			cells = append(cells, &chosen)
+		}
+		drawn, err := drawAll(&report.Result{Cells: cells}, clusters, "Clusters", []curve{of.curve})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", of.phase, err)
+		}
+		pictures = append(pictures, drawn...)
 	}
 	return pictures, nil
 }

@@ -7,11 +7,14 @@
 //
 //	go run . -from ../../out/performance -page ../../docs/performance/README.md -pictures ../../docs/performance
 //
+// With -fleet, it draws only the curves of a fleet of Clusters, from the file that test/fleet has written with --json.
+//
 // The tables have all cells and bars of the files cells*.json. Curves are drawn from callers*.json, bodies*.json and
 // handlers*.json. A run may be in several files, in the order of their names.
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -30,7 +33,15 @@ func main() {
 	page := flag.String("page", "", "`file` whose tables are replaced")
 	pictures := flag.String("pictures", "", "`directory` of the curves")
 	against := flag.String("against", "", "another `page`, to print how the bars of both differ, and change nothing")
+	fleet := flag.String("fleet", "", "`file` that test/fleet has written with --json, to draw only its curves")
 	flag.Parse()
+	if *fleet != "" {
+		if err := drawFleet(*fleet, *pictures); err != nil {
+			fmt.Fprintln(os.Stderr, "performance:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *against != "" {
 		if err := compare(*against, *page); err != nil {
 			fmt.Fprintln(os.Stderr, "performance:", err)
@@ -98,11 +109,36 @@ func run(from, page, pictures string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		for _, c := range drawn {
-			if err := os.WriteFile(filepath.Join(pictures, c.name+".svg"), c.svg, 0o644); err != nil {
-				return err
-			}
+		if err := write(drawn, pictures); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// write writes pictures into a directory.
+func write(drawn []picture, dir string) error {
+	for _, c := range drawn {
+		if err := os.WriteFile(filepath.Join(dir, c.name+".svg"), c.svg, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawFleet draws the curves of a fleet of Clusters.
+func drawFleet(file, pictures string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var r report.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	drawn, err := fleetCurves(&r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return write(drawn, pictures)
 }

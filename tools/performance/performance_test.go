@@ -104,6 +104,34 @@ func TestCurves(t *testing.T) {
 	}
 }
 
+func TestFleetCurves(t *testing.T) {
+	cell := func(phase string, clusters int) *report.Cell {
+		return &report.Cell{Size: phase, Callers: clusters, Peers: []report.Peer{
+			{Peer: report.Direct, Rounds: report.Rounds{{Rate: 2000, P99: 24e3}}}, {Peer: "2 replicas", Rounds: report.Rounds{{Rate: 1000, P99: 30e3}}},
+		}}
+	}
+	r := &report.Result{Cells: []*report.Cell{cell("steady", 1000), cell("create", 1000), cell("steady", 10000), cell("restart", 1000), cell("restart", 10000)}}
+	pictures, err := fleetCurves(r)
+	if err != nil || len(pictures) != 2 {
+		t.Fatalf("%d pictures, %v", len(pictures), err)
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "performance", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pictures {
+		if text := checkXML(t, p); !strings.Contains(text, "2 replicas") || !strings.Contains(text, "10,000") {
+			t.Errorf("%s: the texts are %s", p.name, text)
+		}
+		if !strings.Contains(string(page), "("+p.name+".svg)") {
+			t.Errorf("the page does not show the curve %s", p.name)
+		}
+	}
+	if _, err := fleetCurves(&report.Result{Cells: r.Cells[:3]}); !errors.Is(err, errNothing) {
+		t.Errorf("without restarts: %v", err)
+	}
+}
+
 // checkXML reads the picture, and returns its texts.
 func checkXML(t *testing.T, p picture) string {
 	t.Helper()
