@@ -7,14 +7,13 @@
 //
 //	go run . -from ../../out/performance -page ../../docs/performance/README.md -pictures ../../docs/performance
 //
-// With -fleet, it draws only the curves of a fleet of Clusters, from the file that test/fleet has written with --json.
+// With -fleet, it draws only the curves of a fleet of Clusters, from what test/fleet has written with --json.
 //
 // The tables have all cells and bars of the files cells*.json. Curves are drawn from callers*.json, bodies*.json and
-// handlers*.json. A run may be in several files, in the order of their names.
+// handlers*.json, and those of a fleet from fleet*.json. A run may be in several files, in the order of their names.
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -33,23 +32,18 @@ func main() {
 	page := flag.String("page", "", "`file` whose tables are replaced")
 	pictures := flag.String("pictures", "", "`directory` of the curves")
 	against := flag.String("against", "", "another `page`, to print how the bars of both differ, and change nothing")
-	fleet := flag.String("fleet", "", "`file` that test/fleet has written with --json, to draw only its curves")
+	fleet := flag.String("fleet", "", "`directory` of the measurements of a fleet, to draw only its curves")
 	flag.Parse()
-	if *fleet != "" {
-		if err := drawFleet(*fleet, *pictures); err != nil {
-			fmt.Fprintln(os.Stderr, "performance:", err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch {
+	case *fleet != "":
+		err = drawFrom(*fleet, "fleet", fleetCurves, *pictures)
+	case *against != "":
+		err = compare(*against, *page)
+	default:
+		err = run(*from, *page, *pictures)
 	}
-	if *against != "" {
-		if err := compare(*against, *page); err != nil {
-			fmt.Fprintln(os.Stderr, "performance:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if err := run(*from, *page, *pictures); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "performance:", err)
 		os.Exit(1)
 	}
@@ -101,44 +95,27 @@ func run(from, page, pictures string) error {
 		return err
 	}
 	for name, draw := range curves {
-		parts, err := report.Read(from, name)
-		if err != nil {
-			return err
-		}
-		drawn, err := draw(merge(parts))
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if err := write(drawn, pictures); err != nil {
+		if err := drawFrom(from, name, draw, pictures); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write writes pictures into a directory.
-func write(drawn []picture, dir string) error {
-	for _, c := range drawn {
-		if err := os.WriteFile(filepath.Join(dir, c.name+".svg"), c.svg, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// drawFleet draws the curves of a fleet of Clusters.
-func drawFleet(file, pictures string) error {
-	text, err := os.ReadFile(file)
+// drawFrom draws the curves of the files of a directory that have a name, and writes them into another directory.
+func drawFrom(from, name string, draw func(*report.Result) ([]picture, error), pictures string) error {
+	parts, err := report.Read(from, name)
 	if err != nil {
 		return err
 	}
-	var r report.Result
-	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	drawn, err := fleetCurves(&r)
+	drawn, err := draw(merge(parts))
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return write(drawn, pictures)
+	for _, c := range drawn {
+		if err := os.WriteFile(filepath.Join(pictures, c.name+".svg"), c.svg, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
