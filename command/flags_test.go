@@ -245,6 +245,7 @@ func TestCommandLineSaysWhereToAsk(t *testing.T) {
 		"nothing":         {[]string{"server", "diagnostics", "gateway", "context", "ca"}, nil, "ca=f context=c diagnostics=d gateway=g server=s"},
 		"another address": {[]string{"server", "diagnostics", "gateway", "context", "ca"}, []string{"--server=x"}, "ca=f context= diagnostics= gateway= server=x"},
 		"a cluster":       {[]string{"server", "diagnostics", "gateway", "context", "ca"}, []string{"--context=x"}, "ca=f context=x diagnostics= gateway=g server="},
+		"render":          {[]string{"server", "context", "ca"}, []string{"--server=x"}, "ca=f context=c server=x"},
 		"no client":       {[]string{"gateway", "context", "ca"}, []string{"--gateway=x"}, "ca=f context=c gateway=x"},
 	} {
 		f := pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -14,12 +14,10 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -67,7 +65,7 @@ func run(
 	o, started := &options{}, false
 	cmd := newCommand(o, func(cmd *cobra.Command) error {
 		started = true
-		return fromEnvironment(cmd.Flags(), lookupEnv)
+		return cmdline.FlagsFromEnvironment(cmd.Flags(), lookupEnv)
 	})
 	cmd.SetArgs(args)
 	cmd.SetIn(in)
@@ -83,7 +81,7 @@ func run(
 	message := text.PrintableLines(redact.Bounded(err.Error(), limits.MergedMessageBytes))
 	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", message)
 	if usage := (cmdline.UsageError{}); errors.As(err, &usage) || !started {
-		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
+		_, _ = fmt.Fprintf(errOut, "Run %q for help.\n", cmd.CommandPath()+" --help")
 		return cmdline.ExitUsage
 	}
 	if o.diff != "" {
@@ -119,18 +117,4 @@ func atMostOne(_ *cobra.Command, args []string) error {
 		return cmdline.Usagef("want one cluster/NAME at most, got %d names", len(args))
 	}
 	return nil
-}
-
-// fromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that exists.
-func fromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
-	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if value, ok := lookupEnv(name); ok && !f.Changed && f.Name != "help" {
-			if err := flags.Set(f.Name, value); err != nil {
-				errs = append(errs, cmdline.Usagef("environment variable %s: %w", name, err))
-			}
-		}
-	})
-	return errors.Join(errs...)
 }

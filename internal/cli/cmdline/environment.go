@@ -37,9 +37,10 @@ func FlagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, 
 // overruledFlags returns the flags of client commands that say where to ask in another way than the command line does.
 func overruledFlags(flags *pflag.FlagSet) []string {
 	addresses, cluster := []string{"server", "diagnostics"}, []string{"gateway", "context", "kubeconfig"}
+	has := func(name string) bool { return flags.Lookup(name) != nil }
 	switch {
-	case !slices.ContainsFunc(addresses, func(name string) bool { return flags.Lookup(name) != nil }):
-		return nil // not a client of a gateway
+	case !has("gateway") || !slices.ContainsFunc(addresses, has):
+		return nil // not a client of a gateway; those of render do not exclude each other
 	case slices.ContainsFunc(addresses, flags.Changed):
 		return append(addresses, cluster...)
 	case slices.ContainsFunc(cluster, flags.Changed):
