@@ -82,11 +82,8 @@ that is no quantity, and where env has GOMEMLIMIT itself.
 {{- define "hookgate.checks" -}}
 {{- $hub := include "hookgate.hub" . }}
 {{- with .Values }}
-{{- if and .maxReplicas (lt (int .replicas) 1) }}
-{{- fail (printf "replicas is %d: it must be at least 1 with maxReplicas" (int .replicas)) }}
-{{- end }}
-{{- if and .maxReplicas (le (int .maxReplicas) (int .replicas)) }}
-{{- fail (printf "maxReplicas is %d: it must be greater than replicas, %d, or 0 for no autoscaler" (int .maxReplicas) (int .replicas)) }}
+{{- if and .maxReplicas (or (lt (int .replicas) 1) (le (int .maxReplicas) (int .replicas))) }}
+{{- fail (printf "replicas is %d and maxReplicas is %d: replicas must be at least 1 and less than maxReplicas; maxReplicas 0 means no autoscaler" (int .replicas) (int .maxReplicas)) }}
 {{- end }}
 {{- if and .oneNamespace (not $hub) }}
 {{- fail (printf "oneNamespace is for the installations hub-beside-core and hub-alone: %s reads no Secrets" .installation) }}
