@@ -66,11 +66,8 @@ func isSecretName[T string | []byte](name T) bool {
 		return false
 	}
 	ends := func(s string) bool { return strings.HasSuffix(plain, s) }
-	if slices.ContainsFunc(harmlessNames, ends) {
-		return false
-	}
-	return slices.ContainsFunc(secretNames[plain[len(plain)-1]], ends) || slices.Contains(wholeNames, plain) ||
-		ends("pass") && passWord.MatchString(string(name))
+	return (slices.ContainsFunc(secretNames[plain[len(plain)-1]], ends) || slices.Contains(wholeNames, plain) ||
+		ends("pass") && passWord.MatchString(string(name))) && !slices.ContainsFunc(harmlessNames, ends)
 }
 
 // passWord is a name of which pass is a word of its own: bypass has another meaning.
