@@ -104,7 +104,8 @@ release: release-generator $(BIN)/kustomize ## Write the files of a release to o
 	@$(GO) -C tools run ./sbom -version '$(VERSION)' -image '$(IMAGE_NAME)' -created "$$(git log -1 --format=%cI)" $(BIN)/programs
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release \
 		-binaries $(BIN)/programs -output '$(RELEASE_OUT)'
-release-tags: ## Make the commit of the release VERSION=v0.1.0 and the tags of its modules, and say how to push them
+# Make the commit of the release VERSION=v0.1.0 and the tags of its modules, and say how to push them
+release-tags:
 	@scripts/release-tags '$(VERSION)'
 # Make the release v0.1.0 of the working tree as release.yml does, publish it to registries on this machine, and install, test and run hello from them in every language
 release-rehearsal:
@@ -171,7 +172,8 @@ test-contract: $(BUF) $(BIN)/gotestsum
 # Inject faults of extensions, callers and files under load, each gateway within 512 MiB, and print what happened
 test-faults: build
 	@cd test/extra && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -count=1 -v -timeout 30m -run '^Test(Cage|Faults)' ./faults
-soak: build ## Inject all faults in turns for DURATION (1h), and compare the end with the beginning
+# Inject all faults in turns for DURATION (1h), and compare the end with the beginning
+soak: build
 	@cd test/extra && $(SUITE) HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_SOAK=$(DURATION) $(GO) test -vet=off -count=1 -v -timeout 0 -run '^TestSoak$$' ./faults
 # Run extensions and a core that are built with Cluster API v1.12
 test-skew: test-extension skew-binaries $(READY)
@@ -182,7 +184,8 @@ test-cluster: cluster-programs $(BIN)/gotestsum ## Run the product in Pods, in a
 	@rm -f $(BIN)/not-checked.log
 	@$(CLUSTER) $(PLAINTEST) ./test/cluster
 	@cat $(BIN)/not-checked.log 2>/dev/null || true
-test-cluster-all: cluster-programs cluster-all-binaries ## Do so with everything that takes longer, before a release, and print the figures
+# Run what test-cluster runs, with everything that takes longer, before a release, and print the figures
+test-cluster-all: cluster-programs cluster-all-binaries
 	@rm -f $(BIN)/not-checked.log
 	@$(CLUSTER) HOOKGATE_CLUSTER_ALL=$(BIN)/cluster-all $(GO) test -vet=off -count=1 -v -timeout 60m ./test/cluster
 	@cat $(BIN)/not-checked.log 2>/dev/null || true
@@ -326,13 +329,15 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s), all of which bound the memory 
 # Change the code of PACKAGES in small ways, and require that tests notice 85 % of them; takes hours
 mutation: $(BIN)/gremlins
 	@scripts/mutation $(PACKAGES)
-mutation-sample: ## Do so with SAMPLE mutants (300) of all of the product, chosen by SEED (1), within SAMPLE_TIME (no limit)
+# Try SAMPLE mutants (300) of all of the product, chosen by SEED (1), within SAMPLE_TIME (no limit)
+mutation-sample:
 	@scripts/mutation-sample $(SAMPLE) $(SEED) $(SAMPLE_TIME)
 bench: build bench-program ## Measure the gateway beside its peers and print ratios; BENCHFLAGS=--quick is short, BASELINE=FILE adds another gateway
 	@$(BIN)/bench --hookgate $(BIN)/hookgate $(if $(BASELINE),--baseline '$(BASELINE)') $(BENCHFLAGS)
 performance: build bench-program $(BIN)/proxies/envoy ## Measure anew the tables and curves of docs/performance; takes half an hour
 	@scripts/performance $(BENCHFLAGS)
-performance-compare: ## Print how the bars of docs/performance differ from those of AGAINST, a tag or a commit
+# Print how the bars of docs/performance differ from those of AGAINST, a tag or a commit
+performance-compare:
 	@test -n '$(AGAINST)' || { echo 'make performance-compare: set AGAINST=TAG' >&2; exit 1; }
 	@mkdir -p $(BIN) && git show '$(AGAINST):docs/performance/README.md' >$(BIN)/performance-then.md
 	@cd tools && $(GO) run ./performance -against $(BIN)/performance-then.md -page $(CURDIR)/docs/performance/README.md
