@@ -173,8 +173,8 @@ func (c *Client) refusal(h *catalog.Hook, r *client.Response) *hook.Error {
 	if r.GRPC.Code() == codes.DeadlineExceeded { // the server has noticed it first
 		return hook.Errorf(hook.Timeout, "call %s of gateway %s: no answer in time", h.Hook, c.name).WithCause(r.GRPC.Err())
 	}
-	return hook.Errorf(hook.BadResponse, "call %s: %s answers %s, which is not a gateway's answer: check the URL, "+
-		"and that the gateway was built with this hook", h.Hook, c.name, r.Status).WithCause(r.GRPC.Err())
+	return hook.Errorf(hook.BadResponse, "call %s: %s answers %s, which is not a gateway's answer: check that "+
+		"the URL is right and that the gateway was built with this hook", h.Hook, c.name, r.Status).WithCause(r.GRPC.Err())
 }
 
 // callIDHeader carries the id under which the log of the gateway has the call.

@@ -163,7 +163,8 @@ func (c *Client) Invoke(ctx context.Context, method string, in, out any, options
 	request, okIn := in.(proto.Message)
 	answer, okOut := out.(proto.Message)
 	if !ok || !okIn || !okOut {
-		return hook.Errorf(hook.UnknownHook, "%s is not a method of a hook: name its group in Config.Groups", method)
+		return hook.Errorf(hook.UnknownHook, "%s is not a method of a known hook: name the hook's group in Config.Groups",
+			method)
 	}
 	for _, option := range options {
 		if _, ok := option.(grpc.StaticMethodCallOption); !ok {

@@ -143,7 +143,7 @@ func TestCall(t *testing.T) {
 		},
 		"not a gateway": {
 			grpcErr: status.Error(codes.Unimplemented, "unknown service"), code: 404, body: "404 page not found", kind: hook.BadResponse,
-			text: "call BeforeControlPlaneUpgrade: URL answers STATUS, which is not a gateway's answer: check the URL, and that the gateway was built with this hook",
+			text: "call BeforeControlPlaneUpgrade: URL answers STATUS, which is not a gateway's answer: check that the URL is right and that the gateway was built with this hook",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

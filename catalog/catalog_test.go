@@ -226,11 +226,11 @@ func TestBuildRefuses(t *testing.T) {
 		},
 		"NoHooks": {
 			[]Source{source("v1", Lifetime{})},
-			"version hooks.runtime.cluster.x-k8s.io/v1: has no hooks, although it was not removed",
+			"version hooks.runtime.cluster.x-k8s.io/v1 has no hooks, although it was not removed",
 		},
 		"RemovedWithHooks": {
 			[]Source{source("v1", Lifetime{Removed: "v0.2.0"}, files...)},
-			"version hooks.runtime.cluster.x-k8s.io/v1: has hooks, although it was removed in v0.2.0",
+			"version hooks.runtime.cluster.x-k8s.io/v1 has hooks, although it was removed in v0.2.0",
 		},
 		"SameMessages": {
 			[]Source{source("v1", Lifetime{}, files...), source("v2", Lifetime{}, files...)},
@@ -256,8 +256,8 @@ func TestBuildRefuses(t *testing.T) {
 		},
 		"Everything": {
 			[]Source{source("v1", Lifetime{}), source("v2", Lifetime{Removed: "v0.2.0"}, files...)},
-			"version hooks.runtime.cluster.x-k8s.io/v1: has no hooks, although it was not removed\n" +
-				"version hooks.runtime.cluster.x-k8s.io/v2: has hooks, although it was removed in v0.2.0",
+			"version hooks.runtime.cluster.x-k8s.io/v1 has no hooks, although it was not removed\n" +
+				"version hooks.runtime.cluster.x-k8s.io/v2 has hooks, although it was removed in v0.2.0",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 	},
 	{
 		Release: "v1.12", Hooks: withTemplates, Kind: RequestDiffers,
-		Text: "holderReference.fieldPath of the machine template of a control plane with contract v1beta1 is " +
+		Text: "for a control plane with contract v1beta1, holderReference.fieldPath of the machine template is " +
 			"spec.machineTemplate.infrastructureRef, instead of spec.machineTemplate.spec.infrastructureRef",
 	},
 	{
@@ -117,19 +117,19 @@ var clusterAPIChanges = []ClusterAPIChange{
 	},
 	{
 		Release: "v1.13", Hooks: []string{"GeneratePatches"}, Kind: AnswerCounts,
-		Text: "taints and rollout.after that the topology sets for the control plane override those that a " +
-			"patch writes into its template",
+		Text: "taints and rollout.after that the topology sets for the control plane override the values " +
+			"that a patch writes into the control plane's template",
 	},
 	{
 		Release: "v1.14", Hooks: withTemplates, Kind: RequestGains,
-		Text: "templates of infrastructure clusters, of control planes, and of the bootstrap and infrastructure of " +
-			"MachinePools have labels and annotations in spec.template.metadata",
+		Text: "templates of infrastructure clusters, control planes, and MachinePools (bootstrap and infrastructure) have " +
+			"labels and annotations in spec.template.metadata",
 		Templates: TemplatesOfOne,
 	},
 	{
 		Release: "v1.14", Hooks: withTemplates, Kind: RequestGains,
-		Text: "templates of machines and of their bootstrap have labels and annotations of Cluster API in " +
-			"their metadata",
+		Text: "infrastructure and bootstrap templates of machines have labels and annotations of Cluster API in their " +
+			"metadata",
 		Templates: TemplatesOfMachines,
 	},
 	{
@@ -217,7 +217,7 @@ var gainedSince = func() map[string]map[string][]ClusterAPIChange {
 func minorOf(release string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(release, "v1."))
 	if err != nil {
-		panic(fmt.Sprintf("catalog: %q is no minor release", release)) // a mistake in a table, which every test sees
+		panic(fmt.Sprintf("catalog: %q is not a minor release", release)) // a mistake in a table, which every test sees
 	}
 	return n
 }

@@ -41,7 +41,7 @@ func checkShape(h *Hook, m protoreflect.MethodDescriptor) error {
 	request, response := m.Input().Fields(), m.Output().Fields()
 	if fd := request.ByName("handler"); fd == nil && !h.Singleton() || fd != nil && !isText(fd) {
 		errs = append(errs, fmt.Errorf("message %s: a request must have the string field "+
-			"handler", m.Input().FullName()))
+			"\"handler\"", m.Input().FullName()))
 	}
 	if fd := request.ByName("settings"); fd != nil && !isTextMap(fd) {
 		errs = append(errs, fmt.Errorf("field %s: want map<string, string>", fd.FullName()))
@@ -53,7 +53,7 @@ func checkShape(h *Hook, m protoreflect.MethodDescriptor) error {
 	if fd := response.ByName("handlers"); h.Singleton() &&
 		(fd == nil || !fd.IsList() || fd.Message() == nil || fd.Message().Fields().ByName("request_hook") == nil) {
 		errs = append(errs, fmt.Errorf("message %s: the answer of a DiscoveryService must have the field "+
-			"repeated hookgate.hooks.v1alpha1.ExtensionHandler handlers", m.Output().FullName()))
+			"\"repeated hookgate.hooks.v1alpha1.ExtensionHandler handlers\"", m.Output().FullName()))
 	}
 	seen := map[protoreflect.FullName]bool{}
 	errs = append(errs, checkMessage(m.Input(), seen), checkMessage(m.Output(), seen))
@@ -70,7 +70,8 @@ func checkMessage(d protoreflect.MessageDescriptor, seen map[protoreflect.FullNa
 	unknown := d.Fields().ByName("unknown_members")
 	if unknown == nil || !unknown.IsMap() || unknown.MapKey().Kind() != protoreflect.StringKind ||
 		unknown.MapValue().Message() == nil || unknown.MapValue().Message().FullName() != jsonName {
-		errs = append(errs, fmt.Errorf("message %s: has no map<string, %s> unknown_members", d.FullName(), jsonName))
+		errs = append(errs, fmt.Errorf("message %s: has no field \"map<string, %s> unknown_members\"",
+			d.FullName(), jsonName))
 	}
 	members := 0
 	names := map[string]protoreflect.Name{} // by those in JSON without case

@@ -58,8 +58,8 @@ func TestCheckShape(t *testing.T) {
 		"EveryForm":        {"", "", ""},
 		"Stream":           {`output_type: ".t.A"`, `output_type: ".t.A" server_streaming: true`, "the rpc is a stream: a hook has one request and one answer"},
 		"StreamOfRequests": {`output_type: ".t.A"`, `output_type: ".t.A" client_streaming: true`, "the rpc is a stream: a hook has one request and one answer"},
-		"NoHandler":        {`name: "handler"`, `name: "target"`, "message t.Q: a request must have the string field handler"},
-		"HandlerIsANumber": {`"handler" number: 1 type: TYPE_STRING`, `"handler" number: 1 type: TYPE_INT32`, "message t.Q: a request must have the string field handler"},
+		"NoHandler":        {`name: "handler"`, `name: "target"`, "message t.Q: a request must have the string field \"handler\""},
+		"HandlerIsANumber": {`"handler" number: 1 type: TYPE_STRING`, `"handler" number: 1 type: TYPE_INT32`, "message t.Q: a request must have the string field \"handler\""},
 		"SettingsAreAList": {`label: LABEL_REPEATED type_name: ".t.Q.SettingsEntry"`, `type_name: ".t.A"`, "field t.Q.settings: want map<string, string>"},
 		"MapOfNumbers": {
 			`"value" number: 2 type: TYPE_STRING`, `"value" number: 2 type: TYPE_INT32`,
@@ -68,7 +68,7 @@ func TestCheckShape(t *testing.T) {
 		"RetryIsText": {`"retry_after_seconds" number: 3 type: TYPE_INT32`, `"retry_after_seconds" number: 3 type: TYPE_STRING`, "field t.A.retry_after_seconds: want int32"},
 		"NoUnknown": {
 			`number: 2 type: TYPE_MESSAGE type_name: ".hookgate.hooks.v1alpha1.JSON"`, `number: 2 type: TYPE_STRING`,
-			"message t.Q: has no map<string, hookgate.hooks.v1alpha1.JSON> unknown_members",
+			`message t.Q: has no field "map<string, hookgate.hooks.v1alpha1.JSON> unknown_members"`,
 		},
 		"Long":        {number, `name: "number" number: 3 type: TYPE_INT64`, noForm},
 		"Double":      {number, `name: "number" number: 3 type: TYPE_DOUBLE`, noForm},
@@ -119,7 +119,7 @@ func TestCheckShapeOfDiscovery(t *testing.T) {
 	}
 	method = infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_machine_proto.Services().Get(0).Methods().Get(0)
 	const want = "message hookgate.infrastructure.v1alpha1.ReconcileMachineResponse: the answer of a DiscoveryService must have the field " +
-		"repeated hookgate.hooks.v1alpha1.ExtensionHandler handlers"
+		`"repeated hookgate.hooks.v1alpha1.ExtensionHandler handlers"`
 	if err := checkShape(discovery, method); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

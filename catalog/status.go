@@ -102,7 +102,8 @@ func checkResponse(d protoreflect.MessageDescriptor) error {
 	status, message := d.Fields().ByName("status"), d.Fields().ByName("message")
 	if status == nil || status.Kind() != protoreflect.EnumKind ||
 		message == nil || message.Kind() != protoreflect.StringKind {
-		return fmt.Errorf("message %s: an answer must have an enum field status and a string field message", d.FullName())
+		return fmt.Errorf("message %s: an answer must have an enum field \"status\" and a string field \"message\"",
+			d.FullName())
 	}
 	want := hooksv1alpha1.ResponseStatus(0).Descriptor().Values()
 	have := status.Enum().Values()

@@ -23,7 +23,7 @@ func TestCheckResponse(t *testing.T) {
 		{"RESPONSE_STATUS_UNSPECIFIED", 0}, {"RESPONSE_STATUS_SUCCESS", 1}, {"RESPONSE_STATUS_FAILURE", 2},
 	}
 	text, number := descriptorpb.FieldDescriptorProto_TYPE_STRING, descriptorpb.FieldDescriptorProto_TYPE_INT32
-	const members = "message test.Response: an answer must have an enum field status and a string field message"
+	const members = `message test.Response: an answer must have an enum field "status" and a string field "message"`
 	for name, tc := range map[string]struct {
 		values  []enumValue
 		message descriptorpb.FieldDescriptorProto_Type

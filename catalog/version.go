@@ -89,11 +89,11 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		switch {
 		case v.Removed() && len(v.hooks) > 0:
 			errs = append(
-				errs, fmt.Errorf("version %s: has hooks, although it was removed in "+
+				errs, fmt.Errorf("version %s has hooks, although it was removed in "+
 					"%s", v.APIVersion(), v.Lifetime.Removed),
 			)
 		case !v.Removed() && len(v.hooks) == 0:
-			errs = append(errs, fmt.Errorf("version %s: has no hooks, although it was not removed", v.APIVersion()))
+			errs = append(errs, fmt.Errorf("version %s has no hooks, although it was not removed", v.APIVersion()))
 		}
 		c.declared = append(c.declared, v.hooks...)
 		slices.SortFunc(v.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })

@@ -100,7 +100,7 @@ func Run(
 	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(shown))
 	var usage cmdline.UsageError
 	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
-		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
+		_, _ = fmt.Fprintf(errOut, "Run %q for help.\n", cmd.CommandPath()+" --help")
 		return cmdline.ExitUsage
 	}
 	if incomplete := (cmdline.IncompleteError{}); errors.As(err, &incomplete) {

@@ -45,8 +45,8 @@ func newInfrastructureCommand(hooks *catalog.Catalog) *cobra.Command {
 	o.diagnostics.addFlags(f)
 	f.Lookup("diagnostics-address").Usage = "address for /metrics: plain HTTP on loopback; HTTPS on any other " +
 		"address, for clients with a token whose user may get /metrics in the cluster"
-	f.Lookup("health-addr").Usage = "address for /healthz and /readyz in plain HTTP; if empty, there is no such " +
-		"address"
+	f.Lookup("health-addr").Usage = "address for /healthz and /readyz in plain HTTP; without this flag, neither " +
+		"is served"
 	o.tls.addFlags(f)
 	o.webhooks.addFlagsFor(f, "port of the webhooks that validate the kinds; 0 for none")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long webhooks are still answered after SIGTERM, "+

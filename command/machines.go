@@ -47,9 +47,10 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 		Long: "For each Machine of a cluster, call the hooks of the group hooks.machines.hookgate.dev that are\n" +
 			"about a single Machine: before the Machine is drained and terminated, once it has been\n" +
 			"provisioned, and to remediate it. The command does the same as \"hookgate serve --machines\",\n" +
-			"but without the addresses for callers. It reads ExtensionConfigs, and discovers the\n" +
+			"but without the addresses for callers. The command reads ExtensionConfigs, and discovers the\n" +
 			"handlers of their extensions; with --read-only, it uses the handlers that another gateway has\n" +
-			"discovered. It runs until SIGTERM or Ctrl-C. If you run several replicas, only one is active at a time.\n\n" +
+			"discovered. The command runs until SIGTERM or Ctrl-C. If you run several replicas, only one is\n" +
+			"active at a time.\n\n" +
 			"The log goes to standard error.",
 		Example: "  hookgate machines --kubeconfig ~/.kube/config\n" +
 			"  hookgate machines --kubeconfig ~/.kube/config --machines-namespace team-a --read-only",
@@ -72,8 +73,8 @@ func newMachinesCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 			}
 		}
 	}
-	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without it, " +
-		"the process makes a certificate that clients do not trust"
+	cmd.Flags().Lookup("cert-dir").Usage = "directory with tls.crt and tls.key for --diagnostics-address; without " +
+		"this flag, the process makes a certificate that clients do not trust"
 	cmdline.GroupFlags(cmd, machinesGroups)
 	cmd.AddCommand(machinescommand.NewRelease())
 	return cmd

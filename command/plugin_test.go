@@ -54,7 +54,7 @@ func TestPlugin(t *testing.T) {
 		"Help":        {[]string{"describe", "--help"}, cmdline.ExitDone, "kubectl hookgate describe EXTENSION"},
 		"Example":     {[]string{"describe", "--help"}, cmdline.ExitDone, "  kubectl hookgate describe acme\n"},
 		"Text":        {[]string{"call", "--help"}, cmdline.ExitDone, "kubectl hookgate call HOOK"},
-		"Usage":       {[]string{"describe"}, cmdline.ExitUsage, `Run "kubectl hookgate describe --help" to see how to use it.`},
+		"Usage":       {[]string{"describe"}, cmdline.ExitUsage, `Run "kubectl hookgate describe --help" for help.`},
 		"Version":     {[]string{"--version"}, cmdline.ExitDone, "kubectl hookgate "},
 		"Cluster":     {[]string{"describe", "acme"}, cmdline.ExitDone, "acme"},
 		"Extensions":  {[]string{"get", "extensions"}, cmdline.ExitDone, "acme"},

@@ -52,10 +52,10 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 		"serve the diagnostics in plain HTTP to everyone, even if --diagnostics-address is not on loopback")
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate, in "+
-			"addition to --diagnostics-address; if empty, only --diagnostics-address serves them")
+			"addition to --diagnostics-address; without this flag, only --diagnostics-address serves them")
 	f.StringVar(&o.profiler, "profiler-address", "",
-		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; if empty, the "+
-			"profiler is off")
+		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; without this "+
+			"flag, the profiler is off")
 }
 
 // addPageFlags adds the flags of a process whose diagnostics have the page about the extensions.

@@ -26,8 +26,8 @@ func (o *tlsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.minVersion, "tls-min-version", "VersionTLS12",
 		"lowest version of TLS to serve: "+strings.Join(tlsVersionNames(), " or "))
 	f.StringSliceVar(&o.cipherSuites, "tls-cipher-suites", nil,
-		"cipher suites to serve with TLS 1.2, separated by commas; by default, Go chooses them; those of TLS "+
-			"1.3 are fixed")
+		"cipher suites to serve with TLS 1.2, separated by commas; default: chosen by Go; the cipher "+
+			"suites of TLS 1.3 are fixed")
 }
 
 func (o *tlsOptions) settings() (s certs.Settings, err error) {

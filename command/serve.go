@@ -82,19 +82,20 @@ func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 
 func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
-		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for "+
-			"their labels); reloaded when they change")
+		"directory with manifests of ExtensionConfigs, and of the Namespaces and CustomResourceDefinitions whose "+
+			"labels the gateway needs; the manifests are reloaded when they change")
 	f.StringVar(&o.stateDir, "state-dir", "",
 		"with --extension-configs, directory in which the gateway records the handlers of extensions, so that "+
-			"it knows them if it restarts while an extension is down; created if missing; each gateway needs "+
+			"a restarted gateway knows the handlers of an extension that is down; created if missing; each gateway needs "+
 			"its own directory")
 	f.StringVar(&o.sidecar, "sidecar", "",
 		"URL of the extension that runs beside the gateway and speaks gRPC, such as grpc://127.0.0.1:9090 or "+
-			"unix:///run/extension.sock; the gateway serves no other extension, and the handlers keep their names")
-	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
+			"unix:///run/extension.sock; the gateway serves only this extension, and offers the handlers under the names "+
+			"that the extension gives them")
+	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 means a free port")
 	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090",
-		"address for gRPC with TLS; port 0 chooses one; if empty, which is the default with --sidecar, gRPC is not "+
-			"served")
+		"address for gRPC with TLS; port 0 means a free port; an empty value turns gRPC off, which is the default with "+
+			"--sidecar")
 	f.StringVar(&o.certDir, "cert-dir", "",
 		"directory with tls.crt and tls.key; if it also has ca.crt, callers must show a certificate signed by "+
 			"that CA, or a token if the gateway checks tokens; the files are reloaded when they change")
@@ -105,7 +106,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 			"the certificates of callers; without \""+selfCallers+"\", you put the CA of callers into the Secret "+
 			"hookgate-callers-ca")
 	f.DurationVar(&o.resync, "resync", time.Minute,
-		"how often the handlers of extensions are discovered again; 5s by default with --sidecar")
+		"how often the handlers of extensions are discovered again; default with --sidecar: 5s")
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.DurationVar(&o.callerAge, "caller-connection-max-age", limits.DefaultCallerConnectionAge,
@@ -117,12 +118,12 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
 		"the only hosts that the gateway may call: host names, suffixes of host names such as .svc, addresses, "+
 			"networks such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for "+
-			"all sockets in a directory; if a proxy is used, it must be listed, too; by default, all hosts are "+
-			"allowed, except for link-local and multicast addresses, which are never called")
+			"all sockets in a directory; if a proxy is used, it must be listed, too; default: all hosts, except "+
+			"for link-local and multicast addresses, which are never called")
 	f.StringVar(&o.gatewayID, "gateway-id", "",
 		"id by which the gateway recognizes calls and handlers that come back to it; all replicas of a gateway "+
-			"must have the same id, and different gateways must have different ids; by default, replicas that share a Lease "+
-			"share an id, and any other process has an id of its own")
+			"must have the same id, and different gateways must have different ids; default: one id for all replicas that "+
+			"share a Lease, and an id of its own for any other process")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has begun to fail, so that load balancers notice")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", limits.DefaultShutdown,

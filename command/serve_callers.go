@@ -35,13 +35,13 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 			"call; reloaded when it changes")
 	f.StringSliceVar(&o.names, "allowed-client-names", nil,
 		"names of client certificates that may call every hook: a common name, or a DNS name or URI of the subject "+
-			"alternative names; by default, if --callers is not given, all names in certificates that ca.crt in "+
-			"--cert-dir has signed")
+			"alternative names; default without --callers: all names in certificates that ca.crt in --cert-dir has "+
+			"signed")
 	f.BoolVar(&o.tokens, "kubernetes-tokens", false,
 		"accept bearer tokens, such as service account tokens, of the cluster that has the ExtensionConfigs, if "+
 			"that cluster allows the token's user to post to the path of the hook")
 	f.StringSliceVar(&o.audiences, "kubernetes-token-audiences", nil,
-		"audiences to accept: a token must have one of them; by default, tokens must be for the API server")
+		"audiences to accept: a token must have one of them; default: the API server's own audiences")
 	f.IntVar(&o.limits.Rate, "max-calls-per-second", limits.CallerRate,
 		"maximum number of calls per second from one authenticated caller, or from one host if callers are not "+
 			"authenticated; 0 means no limit")

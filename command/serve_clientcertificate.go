@@ -28,7 +28,7 @@ func (o *clientCertificateOptions) addFlags(f *pflag.FlagSet) {
 func (o *clientCertificateOptions) check() error {
 	if (o.certFile == "") != (o.keyFile == "") {
 		return cmdline.Usagef("--runtime-extension-client-cert-file and --runtime-extension-client-key-file: " +
-			"a certificate needs its key, and the other way round; give both or none")
+			"a certificate and its key belong together; give both or none")
 	}
 	return nil
 }

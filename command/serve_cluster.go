@@ -134,7 +134,7 @@ func (o *leaderElectionOptions) addFlags(f *pflag.FlagSet, usage string) {
 
 func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig of the cluster with the ExtensionConfigs; by default, in a Pod, the Pod's own credentials; $KUBECONFIG "+
+		"kubeconfig of the cluster with the ExtensionConfigs; default in a Pod: the Pod's own credentials; $KUBECONFIG "+
 			"has no effect")
 	f.StringVar(&o.group, "extension-config-group", controllers.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+", or "+controllers.HookgateGroup+
@@ -143,15 +143,15 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 		"serve the handlers that another program, such as Cluster API core, has discovered, and write nothing to the "+
 			"cluster")
 	f.StringVar(&o.namespace, "namespace", "",
-		"namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; by default, all "+
+		"namespace whose Secrets, EndpointSlices and, with --machines, Machines are watched; default: all "+
 			"namespaces")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"watch only ExtensionConfigs, objects of hookgate.dev and Machines whose label cluster.x-k8s.io/watch-filter has "+
 			"this value")
 	f.IntVar(&o.concurrency, "extensionconfig-concurrency", controllers.DefaultConcurrency,
 		"how many ExtensionConfigs are reconciled at the same time")
-	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
-	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
+	f.Float32Var(&o.qps, "kube-api-qps", 100, "maximum number of requests per second to the API server")
+	f.IntVar(&o.burst, "kube-api-burst", 200, "maximum number of requests to the API server in a burst")
 	f.StringSliceVar(&o.gatewayAddresses, "gateway-address", nil,
 		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; "+
 			"ExtensionConfigs that point there are refused; may be repeated")
@@ -318,14 +318,14 @@ func (o *serveOptions) checkSource() error {
 		return cmdline.Usagef("--hook-jobs-namespace: this gateway has no cluster to run Jobs in; leave the " +
 			"flag out, or give --kubeconfig")
 	case o.stateDir != "" && o.extensionConfigs == "":
-		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the status of the " +
-			"ExtensionConfigs is the state, and with --sidecar the gateway waits for its extension; leave the flag out")
+		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the gateway keeps its state " +
+			"in the status of ExtensionConfigs, and with --sidecar, the gateway waits for its extension; leave the flag out")
 	case o.sidecar != "" && o.extensionConfigs != "":
-		return cmdline.Usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
-			"or for those of a directory; leave one of them out")
+		return cmdline.Usagef("--sidecar and --extension-configs: a gateway serves the extension beside it or the " +
+			"extensions of a directory; leave one of them out")
 	case o.sidecar != "" && o.cluster.kubeconfig != "":
-		return cmdline.Usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it " +
-			"or for those of a cluster; leave one of them out")
+		return cmdline.Usagef("--sidecar and --kubeconfig: a gateway serves the extension beside it or the " +
+			"extensions of a cluster; leave one of them out")
 	case o.sidecar != "":
 		if err := sidecar.CheckURL(o.sidecar); err != nil {
 			return cmdline.Usagef("--sidecar: %w", err)
@@ -338,7 +338,8 @@ func (o *serveOptions) checkSource() error {
 		return nil
 	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !target.InCluster():
 		return cmdline.Usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; " +
-			"or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway; or --dev")
+			"or use --kubeconfig for the ExtensionConfigs of a cluster, --sidecar for one extension beside the gateway, " +
+			"or --dev")
 	case o.extensionConfigs != "":
 		return nil
 	}

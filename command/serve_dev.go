@@ -42,7 +42,7 @@ type devOptions struct {
 func (o *devOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.enabled, "dev", false,
 		"for development: make the certificates, listen on loopback only, and print commands to call hooks with. The "+
-			"certificates are in --cert-dir, by default hookgate/dev in the user's cache directory, and the next "+
+			"certificates are in --cert-dir (default: hookgate/dev in the user's cache directory), and the next "+
 			"start uses them again; --dev also changes defaults: --grpc-address is "+devGRPCAddress+", and --resync is "+
 			devResync.String())
 	f.StringArrayVar(&o.extensions, "extension", nil,
@@ -84,8 +84,8 @@ func (o *serveOptions) checkDev() error {
 	case len(o.dev.extensions) > 0 && (o.sidecar != "" || o.extensionConfigs != ""):
 		return cmdline.Usagef("--extension takes the place of --extension-configs and --sidecar: leave one of them out")
 	case len(o.dev.extensions) == 0 && o.sidecar == "" && o.extensionConfigs == "":
-		return cmdline.Usagef("--dev needs an extension: --extension URL; or --extension-configs, for those of a " +
-			"directory; or --sidecar")
+		return cmdline.Usagef("--dev needs an extension: give --extension URL, --extension-configs for the " +
+			"extensions of a directory, or --sidecar")
 	case o.diagnostics.insecure:
 		return cmdline.Usagef("--dev and --insecure-diagnostics: a gateway for development listens on loopback only; " +
 			"leave one of them out")

@@ -185,7 +185,7 @@ func TestServeDevRefuses(t *testing.T) {
 		want string
 	}{
 		"ExtensionAlone":    {[]string{"--extension", "grpc://127.0.0.1:1"}, "--extension is for development, and needs --dev"},
-		"NoExtension":       {[]string{"--dev"}, "--dev needs an extension: --extension URL"},
+		"NoExtension":       {[]string{"--dev"}, "--dev needs an extension: give --extension URL"},
 		"Cluster":           {append(dev, "--kubeconfig", "x"), "--dev and --kubeconfig: "},
 		"Directory":         {append(dev, "--extension-configs", configs), "--extension takes the place of --extension-configs and --sidecar"},
 		"Sidecar":           {append(dev, "--sidecar", "grpc://127.0.0.1:1"), "--extension takes the place of --extension-configs and --sidecar"},
@@ -200,7 +200,7 @@ func TestServeDevRefuses(t *testing.T) {
 		"OneName":           {append(dev, "--extension", "extension=grpc://127.0.0.1:1"), "--extension: two extensions have the name extension"},
 		"NoURL":             {append(dev, "--extension", "127.0.0.1:1"), "--extension: the URL must begin with https://, grpcs://, grpc://, unix://"},
 		"Far":               {append(dev, "--extension", "grpc://acme.example:1"), "--extension: the URL must be on loopback"},
-		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, so it was not changed"},
+		"OtherCertificates": {slices.Concat(dev[:3], []string{"--cert-dir", certs}), "that was not made for development, so the files were not changed"},
 		// No one can make a directory there, not even root.
 		"NotWritable": {slices.Concat(dev[:3], []string{"--cert-dir", "/sys/hookgate"}), "with --cert-dir, name a writable directory"},
 	} {

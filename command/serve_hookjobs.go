@@ -24,7 +24,7 @@ func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 			"Cluster; may be repeated, and the first is the default; without this flag, a call fails if a "+
 			"HookJob should answer it")
 	f.StringSliceVar(&o.serviceAccounts, "hook-jobs-service-account", nil,
-		"service account that Jobs of HookJobs may use; may be repeated; without it, Jobs have no credentials "+
+		"service account that Jobs of HookJobs may use; may be repeated; without this flag, Jobs have no credentials "+
 			"for the cluster")
 	f.StringVar(&o.podSecurity, "hook-jobs-pod-security", string(podsecurity.LevelRestricted),
 		"level of the Pod Security Standards that Jobs of HookJobs must meet: restricted, baseline or privileged")

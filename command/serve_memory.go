@@ -25,8 +25,8 @@ type memoryOptions struct {
 func (o *memoryOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.limit, "memory-budget", "",
 		fmt.Sprintf("memory for all calls in flight together, such as 256Mi; at least %dMi; the default is half of "+
-			"the process's memory limit (its container's, or GOMEMLIMIT), but not more than %dMi; if there is no limit, "+
-			"the default is a sixteenth of the machine's memory, but not more than %dMi",
+			"the process's memory limit (of the container, or GOMEMLIMIT), but not more than %dMi; if there is no "+
+			"limit, the default is a sixteenth of the machine's memory, but not more than %dMi",
 			budget.MinLimit>>20, memory.MaxBudget>>20, memory.MaxUnlimited>>20))
 }
 

@@ -35,7 +35,7 @@ func (o *recordingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.dir, "record", "",
 		"directory into which the gateway writes the requests and answers of handlers, for hookgate replay, "+
 			"without the secrets that it recognizes; created if missing; each gateway needs its own directory; "+
-			"if empty, nothing is recorded")
+			"without this flag, no files are written")
 	f.StringVar(&o.limit, "record-max-bytes", fmt.Sprintf("%dMi", limits.DefaultRecordBytes>>20),
 		fmt.Sprintf("total size of the files of --record, such as 512Mi, at least %dMi; beyond it, the oldest "+
 			"files are removed",

@@ -28,7 +28,8 @@ type tracingOptions struct {
 
 func (o *tracingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.endpoint, "otlp-endpoint", "",
-		"host:port of an OpenTelemetry collector (OTLP over gRPC) to send traces to; if empty, no traces are sent")
+		"host:port of an OpenTelemetry collector (OTLP over gRPC) to send traces to; without this flag, no traces are "+
+			"sent")
 	f.BoolVar(&o.insecure, "otlp-insecure", false, "send traces without TLS")
 	f.Float64Var(&o.ratio, "trace-ratio", 1,
 		"share of the calls, from 0 to 1, that start a trace, unless the caller has decided whether to trace")

@@ -33,7 +33,7 @@ func TestURLs(t *testing.T) {
 		{"call --server", []string{"call", "Discovery"}, refused},
 		{"get handlers --server", []string{"get", "handlers"}, refused},
 		{"replay --server", []string{"replay", "none.jsonl"}, "replay none.jsonl: open none.jsonl"},
-		{"explain --server", []string{"explain", "BeforeClusterCreate", "-f", request}, "calls are explained over HTTPS: want https://"},
+		{"explain --server", []string{"explain", "BeforeClusterCreate", "-f", request}, "want https://, because a gateway explains calls only over HTTPS"},
 		{"", []string{"check", socket}, refused},
 		{"", []string{"check", socket, "--only", "tls"}, refused},
 		{"", []string{"lint", manifests}, ""},

@@ -57,11 +57,11 @@ var beyondLimits = []broken{
 	},
 		`kind is "beforeclustercreateresponse"`},
 	{"patches.scope", "sets a name in the template's metadata", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/metadata","value":{"name":"a"}}]`),
-		"it changes /spec/template/metadata/name, which"},
-	{"patches.scope", "sets a member of metadata that must not be patched", "", patches("", jsonPatch+1, `{"metadata":{"labels2":{"a":"b"}}}`), "it changes /metadata/labels2/a, which"},
-	{"patches.scope", "makes all of it null", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template","value":null}]`), "it changes /spec/template, which"},
+		"the patch changes /spec/template/metadata/name, which"},
+	{"patches.scope", "sets a member of metadata that must not be patched", "", patches("", jsonPatch+1, `{"metadata":{"labels2":{"a":"b"}}}`), "the patch changes /metadata/labels2/a, which"},
+	{"patches.scope", "makes all of it null", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template","value":null}]`), "the patch changes /spec/template, which"},
 	{"patches.scope", "empties a member beside those that may be patched", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/other","value":{}}]`),
-		"it changes /spec/template/other, which"},
+		"the patch changes /spec/template/other, which"},
 	{"patches.type", "has the type in lower case", REST, func(s *stub) {
 		s.only("GeneratePatches")
 		s.body = replace(`"patchType":"JSONPatch"`, `"patchType":"jsonpatch"`)
@@ -83,7 +83,7 @@ var beyondLimits = []broken{
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
 			out.(*hooksv1alpha1.CanUpdateMachineSetResponse).MachineSetPatch = mergePatch(`{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`)
 		}
-	}, "it changes /spec/template/metadata/labels/a, which Cluster API drops"},
+	}, "the patch changes /spec/template/metadata/labels/a, which Cluster API drops"},
 	{"plan.control-plane", "stays where it is", "", plan(steps("v1.31.0", "v1.31.0", "v1.32.0", "v1.33.4"), nil), "version v1.31.0 is not greater than v1.31.0"},
 	{"plan.control-plane", "ends one patch version too soon", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.3"), nil), "ends with v1.33.3, not with v1.33.4"},
 	{"malformed.refused", "answers what it cannot read with 500", REST, func(s *stub) {
@@ -142,7 +142,7 @@ var brokenExtensions = []broken{
 		}
 	}, "there are 513 handlers"},
 	{"discovery.names", "has a name with an underscore", "", func(s *stub) { s.handlers[0].Name = "after_cluster" }, `name "after_cluster" is not a DNS-1123 label`},
-	{"discovery.names", "has a name twice", "", func(s *stub) { s.handlers[1].Name = s.handlers[0].GetName() }, "is there twice"},
+	{"discovery.names", "has a name twice", "", func(s *stub) { s.handlers[1].Name = s.handlers[0].GetName() }, "occurs twice"},
 	{"discovery.hooks", "has a hook that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "BeforeCoffee" }, `there is no hook "BeforeCoffee"`},
 	{"discovery.hooks", "has a version that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "hooks.runtime.cluster.x-k8s.io/v9" }, `in apiVersion "hooks.runtime.cluster.x-k8s.io/v9"`},
 	{"discovery.timeouts", "wants 31 seconds", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(31) }, "timeoutSeconds is 31"},
@@ -272,9 +272,9 @@ var brokenExtensions = []broken{
 	{"patches.decode", "sends a list as merge patch", "", patches("", jsonPatch+1, `[{"op":"add"}]`), "not a JSONMergePatch: a merge patch is a JSON object, not a list"},
 	{"patches.apply", "replaces what is not there", "", patches("", jsonPatch, `[{"op":"replace","path":"/spec/template/spec/nothing/here","value":1}]`), "it does not apply: "},
 	{"patches.apply", "removes the kind", "", patches("", jsonPatch, `[{"op":"remove","path":"/kind"}]`), "the result is not a Kubernetes object"},
-	{"patches.scope", "renames the template", "", patches("", jsonPatch, `[{"op":"replace","path":"/metadata/name","value":"mine"}]`), "it changes /metadata/name, which Cluster API drops"},
-	{"patches.scope", "changes the kind", "", patches("", jsonPatch+1, `{"kind":"Mine"}`), "it changes /kind, which"},
-	{"patches.scope", "sets a member of spec beside template", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/paused","value":true}]`), "it changes /spec/paused, which"},
+	{"patches.scope", "renames the template", "", patches("", jsonPatch, `[{"op":"replace","path":"/metadata/name","value":"mine"}]`), "the patch changes /metadata/name, which Cluster API drops"},
+	{"patches.scope", "changes the kind", "", patches("", jsonPatch+1, `{"kind":"Mine"}`), "the patch changes /kind, which"},
+	{"patches.scope", "sets a member of spec beside template", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/paused","value":true}]`), "the patch changes /spec/paused, which"},
 	{"patches.idempotent", "counts in the template", "", func(s *stub) {
 		s.only("GeneratePatches")
 		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
@@ -287,7 +287,7 @@ var brokenExtensions = []broken{
 	{"variables.names", "takes Cluster API's name", "", defines(variable("builtin", `{"type":"string"}`)), "Cluster API's own"},
 	{"variables.names", "has a dot in a name", "", defines(variable("a.b", `{"type":"string"}`)), `the name "a.b" has a dot`},
 	{"variables.names", "has no name", "", defines(variable("", `{"type":"string"}`)), "the name is empty"},
-	{"variables.names", "has a name twice", "", defines(variable("a", `{"type":"string"}`), variable("a", `{"type":"string"}`)), `the name "a" is there twice`},
+	{"variables.names", "has a name twice", "", defines(variable("a", `{"type":"string"}`), variable("a", `{"type":"string"}`)), `the name "a" occurs twice`},
 	{"variables.schemas", "has a type of its own", "", defines(variable("a", `{"type":"text"}`)), `Unsupported value: "text"`},
 	{"variables.schemas", "forgets the types of members", "", defines(variable("a", `{"type":"object","properties":{"b":{}}}`)), "openAPIV3Schema.properties[b].type: Required value"},
 	{"variables.schemas", "has both properties and additionalProperties", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":{"type":"string"}}`)), "exclude each other"},
@@ -298,15 +298,15 @@ var brokenExtensions = []broken{
 
 	{"in-place.type", "forgets the type", "", machinePatch(0, `{"spec":{"version":"v1.33.4"}}`), `patchType is ""`},
 	{"in-place.apply", "sends a type alone", "", machinePatch(jsonPatch, ``), "it is empty: if nothing changes, leave out the patch and its type, or write []"},
-	{"in-place.apply", "sends half of a patch", "", machinePatch(jsonPatch, `[{"op":`), "it does not apply to the current object"},
-	{"in-place.apply", "removes what is not there", "", machinePatch(jsonPatch, `[{"op":"remove","path":"/spec/nothing"}]`), "it does not apply to the current object"},
-	{"in-place.scope", "changes labels", "", machinePatch(jsonPatch, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`), "it changes /metadata/labels/a, which Cluster API drops"},
+	{"in-place.apply", "sends half of a patch", "", machinePatch(jsonPatch, `[{"op":`), "the patch does not apply to the current object"},
+	{"in-place.apply", "removes what is not there", "", machinePatch(jsonPatch, `[{"op":"remove","path":"/spec/nothing"}]`), "the patch does not apply to the current object"},
+	{"in-place.scope", "changes labels", "", machinePatch(jsonPatch, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`), "the patch changes /metadata/labels/a, which Cluster API drops"},
 	{"in-place.scope", "changes the replicas of a MachineSet", "", func(s *stub) {
 		s.only("CanUpdateMachineSet")
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
 			out.(*hooksv1alpha1.CanUpdateMachineSetResponse).MachineSetPatch = mergePatch(`{"spec":{"replicas":77}}`)
 		}
-	}, "machineSetPatch: it changes /spec/replicas, which Cluster API drops"},
+	}, "machineSetPatch: the patch changes /spec/replicas, which Cluster API drops"},
 	{"in-place.apply", "removes what is not there, for a patch version alone", "", func(s *stub) {
 		s.only("CanUpdateMachine")
 		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
@@ -316,8 +316,8 @@ var brokenExtensions = []broken{
 			}
 			out.(*hooksv1alpha1.CanUpdateMachineResponse).MachinePatch = patch
 		}
-	}, "it does not apply to the current object"},
-	{"in-place.desired", "sets an undesired version", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "it sets /spec/version to a value other than the desired one"},
+	}, "the patch does not apply to the current object"},
+	{"in-place.desired", "sets an undesired version", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "the patch sets /spec/version to a value other than the desired one"},
 	{"in-place.update-failure", "fails and goes on", "", func(s *stub) {
 		s.only("UpdateMachine")
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {

@@ -16,7 +16,7 @@ const slow = 2 * time.Second
 var answerChecks = []Check{
 	{
 		ID: "answers.valid", Level: Must,
-		Rule: "An announced handler answers a realistic request of its hook with an answer of that hook. " +
+		Rule: "An announced handler answers a realistic request with an answer of the handler's hook. " +
 			"The answer has at most 20 MiB: this is the gateway's limit, and Cluster API has no limit.",
 		Source: runtimeClient + "httpCall; docs/limits.md",
 		run: eachBase(func(h *handler, x *exchange) string {
@@ -83,7 +83,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.members", Level: Must,
-		Rule: "No answer, of a hook or of Discovery, has a misspelt member. Callers ignore such members: " +
+		Rule: "Answers, including those of Discovery, have no misspelt members. Callers ignore misspelt members: " +
 			"an answer with retry_after_seconds, for example, does not make the caller wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
@@ -107,8 +107,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.success", Level: Should,
-		Rule: "A realistic request is answered with Success, and without retryAfterSeconds, because that would make " +
-			"the caller wait.",
+		Rule: "A realistic request is answered with Success, and without retryAfterSeconds, because " +
+			"retryAfterSeconds would make the caller wait.",
 		Source: guidelines + "Blocking Hooks",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure {

@@ -71,7 +71,7 @@ var discoveryChecks = []Check{
 					return fmt.Sprintf("name %q is not a DNS-1123 label: %s", a.Name, errs[0])
 				}
 				if seen[a.Name] {
-					return fmt.Sprintf("name %q is there twice", a.Name)
+					return fmt.Sprintf("name %q occurs twice", a.Name)
 				}
 				seen[a.Name] = true
 				return ""
@@ -149,8 +149,8 @@ var discoveryChecks = []Check{
 				switch a.RequestHook.Hook {
 				case "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine":
 					if first, ok := seen[a.RequestHook.Hook]; ok {
-						return fmt.Sprintf("%s already has the handler %q: with two handlers, Cluster API calls neither",
-							a.RequestHook.Hook, first)
+						return fmt.Sprintf("%s already has the handler %q: if a hook has two handlers, Cluster API "+
+							"calls neither", a.RequestHook.Hook, first)
 					}
 					seen[a.RequestHook.Hook] = a.Name
 				}

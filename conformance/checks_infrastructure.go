@@ -79,8 +79,8 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.pairs", Level: Must,
-		Rule: "An extension that makes clusters, machines or pools also has handlers to delete them. It has handlers for " +
-			"machines, for pools, or for both.",
+		Rule: "An extension that makes clusters, machines or pools also has handlers to delete them. The extension has " +
+			"handlers for machines, for pools, or for both.",
 		Source: infrastructureContract + "machine.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
 			for _, kind := range []string{"Cluster", "Machine", "MachinePool"} {
@@ -130,7 +130,8 @@ var infrastructureChecks = []Check{
 	{
 		ID: "infrastructure.capacities", Level: Must,
 		Rule: "An announced capacity of machines has quantities of Kubernetes resources, an architecture or an " +
-			"operating system. At most 500 capacities are announced, with 256 KiB in all; otherwise, none of them is used.",
+			"operating system. The extension announces at most 500 capacities, and at most 256 KiB in total; otherwise, " +
+			"Hookgate uses none of them.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: ofProvider(func(p *provider, v *verdict) {
 			if list, ok := p.capacities(v); ok {
@@ -143,7 +144,7 @@ var infrastructureChecks = []Check{
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
 		Rule: "Each announced capacity can match a machine: the schema of machines allows the parameters of the " +
-			"capacity. No earlier capacity is without parameters, or has the same parameters.",
+			"capacity. No two capacities have the same parameters, and only the last capacity may be without parameters.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {
@@ -153,8 +154,9 @@ var infrastructureChecks = []Check{
 			})(ctx, s, v)
 		},
 	},
-	ofTrial(checkGone, "Deleting something that never existed answers Gone.", "common.proto, DeletionState"),
-	ofTrial(checkReady, "A requested cluster, machine and pool become Ready.", "common.proto, Phase"),
+	ofTrial(checkGone, "A request to delete something that never existed is answered with Gone.",
+		"common.proto, DeletionState"),
+	ofTrial(checkReady, "Each cluster, machine or pool that was requested becomes Ready.", "common.proto, Phase"),
 	ofTrial(checkStates, "An answer with status Success has a phase or state. An answer with phase Failed has a reason.",
 		"common.proto, Phase"),
 	ofTrial(checkSame, "The same request, made again, gets the same answer, and changes nothing.", "common.proto"),
@@ -163,14 +165,14 @@ var infrastructureChecks = []Check{
 	ofTrial(checkProviderIDs, "A machine that is Ready has a provider ID with the announced prefix.", "machine.proto"),
 	ofTrial(checkAddresses, "The type of each address of a machine is one that Cluster API has: Hostname, ExternalIP, "+
 		"InternalIP, ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
-	ofTrial(checkLists, "Lists of instances are complete: instanceCount is their number, and names and provider IDs "+
-		"occur once.", "machine_pool.proto"),
+	ofTrial(checkLists, "Lists of instances are complete: instanceCount is the number of instances, and each name "+
+		"and each provider ID occurs once.", "machine_pool.proto"),
 	ofTrial(checkRemove, "The machines named in remove are deleted, and no others.", "machine_pool.proto"),
 	ofTrial(checkSecrets, "Answers contain no credentials, for example in messages, conditions or outputs.",
 		"common.proto, Subject"),
 	ofTrial(checkAgain, "If a machine is gone after its provider ID was recorded, the answer is Failed with the "+
 		"reason InstanceGone, and the machine is not made again.", "machine.proto"),
-	ofTrial(checkDeleted, "A deleted object becomes Gone, stays so, and no longer exists.",
+	ofTrial(checkDeleted, "A deleted object becomes Gone, stays Gone, and no longer exists.",
 		"common.proto, DeletionState"),
 }
 

@@ -32,14 +32,14 @@ var inPlaceChecks = []Check{
 		Source: "Cluster API, internal/util/patch/patch.go, ApplyPatchToObject",
 		run: eachInPlacePatch(func(p inPlacePatch) string {
 			if p.known() && p.err != nil {
-				return fmt.Sprintf("it does not apply to the current object: %s", p.err)
+				return fmt.Sprintf("the patch does not apply to the current object: %s", p.err)
 			}
 			return ""
 		}),
 	},
 	{
 		ID: "in-place.scope", Level: Should,
-		Rule: "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec: Cluster API " +
+		Rule: "Patches change only spec. Patches of CanUpdateMachineSet change only spec.template.spec. Cluster API " +
 			"drops other changes without an error.",
 		Source: inPlaceBook + "CanUpdateMachine; " + inPlaceBook + "CanUpdateMachineSet; " +
 			"Cluster API, internal/util/patch/patch.go, ApplyPatchToObject",
@@ -48,7 +48,7 @@ var inPlaceChecks = []Check{
 			after, _ := parse(p.after)
 			for _, at := range p.changed {
 				if !at.within(p.scope) && !isEmptyParent(at, current, after, p.scope) {
-					return fmt.Sprintf("it changes %s, which Cluster API drops", at)
+					return fmt.Sprintf("the patch changes %s, which Cluster API drops", at)
 				}
 			}
 			return ""
@@ -69,7 +69,7 @@ var inPlaceChecks = []Check{
 			for _, at := range p.changed {
 				// A member that is null is as good as none: a merge patch cannot set it.
 				if at.within(p.scope) && !reflect.DeepEqual(lookup(after, at), lookup(desired, at)) {
-					return fmt.Sprintf("it sets %s to a value other than the desired one", at)
+					return fmt.Sprintf("the patch sets %s to a value other than the desired one", at)
 				}
 			}
 			return ""
@@ -77,8 +77,8 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.update-failure", Level: Should,
-		Rule: "UpdateMachine does not answer both Failure and retryAfterSeconds: the update either has failed or " +
-			"goes on.",
+		Rule: "An answer of UpdateMachine with status Failure has no retryAfterSeconds: the update either has failed " +
+			"or goes on.",
 		Source: inPlaceBook + "UpdateMachine",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "UpdateMachine") {

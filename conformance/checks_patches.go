@@ -71,7 +71,7 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.scope", Level: Must,
-		Rule: "A patch changes only spec.template.spec, and the labels and annotations in metadata and in " +
+		Rule: "A patch changes nothing except spec.template.spec and the labels and annotations in metadata and " +
 			"spec.template.metadata.",
 		Source: topologyBook + "GeneratePatches; " + patchHelper + "patchTemplate",
 		run: eachPatch(func(p appliedPatch) string {
@@ -83,7 +83,7 @@ var patchChecks = []Check{
 			after, _ := parse(p.after)
 			for _, at := range changed {
 				if !slices.ContainsFunc(patchable, at.within) && !isEmptyParent(at, before, after, patchable...) {
-					return fmt.Sprintf("it changes %s, which Cluster API drops", at)
+					return fmt.Sprintf("the patch changes %s, which Cluster API drops", at)
 				}
 			}
 			return ""
@@ -166,8 +166,8 @@ func eachPatch(check func(appliedPatch) string) runFunc {
 		case patches == 0:
 			v.skipf("the realistic request got no patches: give a request of your own that gets patches")
 		case patched < handlers:
-			v.partly = fmt.Sprintf("the patches of %d of %d handlers were checked: for the others, give a "+
-				"request of your own that gets patches", patched, handlers)
+			v.partly = fmt.Sprintf("only %d of %d handlers returned patches to check: for the other handlers, "+
+				"give a request of your own that gets patches", patched, handlers)
 		}
 	}
 }

@@ -26,7 +26,7 @@ const (
 var protocolChecks = []Check{
 	{
 		ID: "protocol.unknown-hook", Level: Should,
-		Rule:   "A hook that the extension does not have is answered with 404, or over gRPC with UNIMPLEMENTED.",
+		Rule:   "A call to a hook that the extension does not have is answered with 404, or over gRPC with UNIMPLEMENTED.",
 		Source: runtimeServer + "Start; gRPC, doc/statuscodes.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			want := "HTTP 404"
@@ -40,7 +40,7 @@ var protocolChecks = []Check{
 	},
 	{
 		ID: "protocol.unknown-handler", Level: Should, Protocol: REST,
-		Rule:   "A handler that the extension does not have is answered with 404.",
+		Rule:   "A call to a handler that the extension does not have is answered with 404.",
 		Source: runtimeServer + "Start",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, 0) {

@@ -97,8 +97,8 @@ var repeatChecks = []Check{
 	{
 		ID: "determinism.messages", Level: Should,
 		Rule: "The same request of a hook that may hold Clusters gets the same message each time, except for " +
-			"progress such as \"3 of 10\": callers put the message into conditions, and each new text makes " +
-			"them write the condition again.",
+			"progress such as \"3 of 10\": callers put the message into conditions, and write a condition " +
+			"again for each new text.",
 		Source: guidelines + "Error messages",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {

@@ -15,7 +15,7 @@ const soon = 7 * 24 * time.Hour
 var secureChecks = []Check{
 	{
 		ID: "tls.used", Level: Must, Protocol: REST,
-		Rule:   "An extension serves HTTPS: Cluster API and the gateway call no other URL.",
+		Rule:   "An extension serves HTTPS: over REST, Cluster API and the gateway call only HTTPS URLs.",
 		Source: runtimeClient + "urlForExtension",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if !s.endpoint.HasTLS() {

@@ -34,7 +34,7 @@ var variableChecks = []Check{
 				case len(seen[x]) == maxVariables:
 					return fmt.Sprintf("there are more than %d variables", maxVariables)
 				case seen[x][d.Name]:
-					return fmt.Sprintf("the name %q is there twice", d.Name)
+					return fmt.Sprintf("the name %q occurs twice", d.Name)
 				}
 				seen[x][d.Name] = true
 				return ""
@@ -44,7 +44,7 @@ var variableChecks = []Check{
 	{
 		ID: "variables.schemas", Level: Must,
 		Rule: "The schema of a variable is a structural schema of the subset of OpenAPI that Cluster API " +
-			"accepts; its rules in CEL compile and are not too costly; labels and annotations are valid.",
+			"accepts. The schema's CEL rules compile and are not too costly. The variable's labels and annotations are valid.",
 		Source: classRules + "validateRootSchema",
 		run: eachVariable(func(_ *exchange, d variableDefinition) string {
 			_, err := variables.Parse(d.Schema.OpenAPIV3Schema)

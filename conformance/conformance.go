@@ -155,7 +155,7 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 func (c *Check) guarded(ctx context.Context, s *session, v *verdict) (crash string) {
 	defer func() {
 		if r := recover(); r != nil {
-			crash = fmt.Sprintf("the check cannot cope with the answer: %v", r)
+			crash = fmt.Sprintf("the check crashed on the answer: %v", r)
 		}
 	}()
 	c.run(ctx, s, v)

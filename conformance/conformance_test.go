@@ -269,7 +269,7 @@ func TestPatchesOfSomeHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "the patches of 1 of 2 handlers were checked"
+	const want = "only 1 of 2 handlers returned patches to check"
 	if r := report.Results[0]; r.Status != Pass || !strings.HasPrefix(r.Reason, want) {
 		t.Errorf("got %+v", r)
 	}

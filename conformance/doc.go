@@ -10,7 +10,7 @@
 //	}
 //
 // The requests hold made-up objects, and every announced handler is called with them, several times and concurrently,
-// including handlers of UpdateMachine and BeforeClusterDelete. Check an instance that takes no real action.
+// including handlers of UpdateMachine and BeforeClusterDelete. Use a test instance that takes no real action.
 //
 // Handlers of infrastructure are not called with made-up requests. Only if Options.Infrastructure says so, a cluster, a
 // machine and a pool are made in the real backend, with external IDs of the run alone, and deleted again, also if the

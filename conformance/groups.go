@@ -92,9 +92,9 @@ func (s *session) servesAdded() bool {
 var groupChecks = []Check{
 	{
 		ID: "groups.discovery", Level: Must,
-		Rule: "The discovery of an additional group of hooks answers with status Success. It lists at most 512 " +
-			"handlers. They belong to this group, have timeouts from 0 to 30, and have names that no other handler " +
-			"has.",
+		Rule: "The discovery of an additional group of hooks answers with status Success. The answer lists at most " +
+			"512 handlers. The handlers belong to the group, have timeouts from 0 to 30, and have names that no other " +
+			"handler has.",
 		Source: contract + "discovery.proto",
 		run: eachAdded(func(_ context.Context, s *session, v *verdict, g *addedGroup) {
 			if !g.answers() {

@@ -426,7 +426,7 @@ var brokenProviders = []struct {
 	}), `machineCapacities[3].capacity[memory]: "8GB" is not a quantity`},
 	{"infrastructure.capacities", "says nothing of a machine", announcing(func(out discoverResponse) {
 		out.MachineCapacities[0] = &infrastructurev1alpha1.MachineCapacity{Parameters: out.MachineCapacities[0].Parameters}
-	}), "machineCapacities[0]: says nothing about the machines"},
+	}), "machineCapacities[0]: must have capacity, architecture or operatingSystem"},
 	{"infrastructure.capacity-parameters", "has parameters that no machine has", announcing(func(out discoverResponse) {
 		out.MachineCapacities[2].Parameters = &hooksv1alpha1.JSON{Raw: []byte(`{"flavor":"large"}`)}
 	}), "machineCapacities[2].parameters.flavor"},

@@ -37,7 +37,7 @@ func (r *Report) WriteTable(w io.Writer, verbose bool) error {
 	}
 	if n := r.Count("", Error); n > 0 && !verbose {
 		first := r.Results[slices.IndexFunc(r.Results, func(r Result) bool { return r.Status == Error })]
-		_, err := fmt.Fprintf(w, "ERROR %s could not be carried out, starting with %s: %s\n",
+		_, err := fmt.Fprintf(w, "ERROR %s could not be carried out; the first is %s: %s\n",
 			text.Plural(n, "check"), first.ID, text.Printable(first.Reason))
 		if err != nil {
 			return err

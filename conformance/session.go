@@ -112,7 +112,7 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	for name := range o.Requests {
 		if s.requests[name] == nil {
 			return nil, &TargetError{
-				URL: t.URL, Problem: fmt.Sprintf("there is a request of %q, which is not a hook", name),
+				URL: t.URL, Problem: fmt.Sprintf("the requests include one for %q, which is not a hook", name),
 			}
 		}
 	}

@@ -70,7 +70,8 @@ func (s *Source) lookForConversion(ctx context.Context) {
 		s.alone.unconverted = unconverted
 		s.alone.mu.Unlock()
 		if first {
-			s.config.Logger.Warn("the API server cannot convert ExtensionConfigs that it has in an older version", "error", err,
+			s.config.Logger.Warn("the API server cannot convert ExtensionConfigs that are stored in an older version",
+				"error", err,
 				"advice", "if no gateway was ready before, this one is ready now, and the API server can reach "+
 					"its webhook; otherwise, check that the API server can call the webhook")
 		}

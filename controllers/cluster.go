@@ -138,7 +138,7 @@ func New(c Config) (*Source, error) {
 	c.SecretInterval = cmp.Or(c.SecretInterval, limits.SecretInterval)
 	c.lag = cmp.Or(c.lag, conflictDelay)
 	if c.ReadOnly && len(c.HookJobs.Namespaces) > 0 {
-		return nil, errors.New("cluster source: HookJobs need a Source that writes")
+		return nil, errors.New("cluster source: HookJobs need a Source without ReadOnly")
 	}
 	if c.Resync < 0 || c.Concurrency < 0 || c.SecretInterval < 0 {
 		return nil, errors.New("cluster source: Resync, Concurrency and SecretInterval must be more than 0")
@@ -277,7 +277,7 @@ func (s *Source) complain(synced <-chan struct{}) *time.Timer {
 		case <-synced:
 		default:
 			s.config.Logger.Warn(
-				"still waiting for the API server: the gateway is not ready before it has read all that it watches",
+				"still waiting for the API server: the gateway is not ready until it has read everything that it watches",
 				"server", s.config.REST.Host,
 				"advice", "check that it is running, that the kubeconfig is right, and what was logged before")
 		}

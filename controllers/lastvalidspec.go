@@ -69,7 +69,7 @@ func (f *follower) restore(item kinds.Object, r *appsv1.ControllerRevision) (any
 		}
 		err = errs.ToAggregate()
 	}
-	f.logger.Warn("last valid version of an object with a mistake is not valid for this version of the gateway",
+	f.logger.Warn("object has a mistake, and its last valid spec is not valid for this version of the gateway",
 		"kind", f.Name, "name", item.GetName(), "record", r.Name, "error", err)
 	return nil, false
 }
@@ -110,8 +110,8 @@ func (f *follower) unrecorded(item kinds.Object, known *compiled, leads bool) (p
 	record, err := newRecord(f.records.namespace, f.Name, item)
 	if err != nil {
 		known.unrecordable = true
-		f.logger.Warn("last valid spec cannot be recorded: after a restart, it would not stay in effect when the next "+
-			"spec has a mistake", "kind", f.Name, "name", item.GetName(), "error", err)
+		f.logger.Warn("last valid spec cannot be recorded; if a later spec has a mistake, the last valid spec stays in "+
+			"effect only until a restart", "kind", f.Name, "name", item.GetName(), "error", err)
 		return p, false
 	}
 	p.ControllerRevision = record

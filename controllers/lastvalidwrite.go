@@ -60,8 +60,8 @@ func (v *lastValid) run(ctx context.Context) {
 		}
 		again = nil
 		if err := v.writeAll(ctx, pace); err != nil {
-			v.logger.Error("last valid specs cannot be recorded; trying again: after a restart, calls would fail "+
-				"if objects with mistakes may apply to them", "namespace", v.namespace, "error", err,
+			v.logger.Error("last valid specs cannot be recorded; trying again: after a restart, the gateway would "+
+				"refuse every call that an object with a mistake may apply to", "namespace", v.namespace, "error", err,
 				"advice", "check that the Role "+lastValidRole+" is bound to the gateway's service account")
 			again = time.After(delays.Next())
 			continue

@@ -73,13 +73,13 @@ func readLosses(config *runtimev1.ExtensionConfig) (lossRecord, error) {
 
 func (l *lossRecord) check() error {
 	if len(l.Handlers) > maxListed || l.More < 0 {
-		return fmt.Errorf("must have at most %d handlers, and a \"more\" that is not negative", maxListed)
+		return fmt.Errorf("must have at most %d handlers, and \"more\" must not be negative", maxListed)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Handlers)) {
 		h := l.Handlers[name]
 		switch {
 		case h.Version == "" || len(h.Paths) == 0 || len(h.Paths) > maxLostPaths || h.More < 0:
-			return fmt.Errorf("handler %q must have a version, 1 to %d paths, and a \"more\" that is not negative",
+			return fmt.Errorf("handler %q must have a version and 1 to %d paths, and \"more\" must not be negative",
 				name, maxLostPaths)
 		case !slices.IsSorted(h.Paths):
 			return fmt.Errorf("handler %q: paths must be sorted", name)

@@ -27,7 +27,7 @@ func standings(s *registry.Snapshot, hooks *catalog.Catalog) map[string]standing
 	}
 	for _, name := range s.Shadowed() {
 		of := all[name]
-		of.collision = "Not called: its name is also " + s.TakenByLocal(name) + ": rename one of the two"
+		of.collision = "The extension is not called: its name is also " + s.TakenByLocal(name) + ": rename one of the two"
 		all[name] = of
 	}
 	return all

@@ -174,7 +174,7 @@ func TestPoliciesInConflict(t *testing.T) {
 	api.policy("first", nil)
 	api.awaitAccepted(t, "first", v1alpha1.AcceptedReason, "")
 	api.policy("second", nil)
-	api.awaitAccepted(t, "second", v1alpha1.ConflictedReason, `ExtensionPolicy "first" is also for ExtensionConfig "acme"`)
+	api.awaitAccepted(t, "second", v1alpha1.ConflictedReason, `ExtensionPolicy "first", which`)
 	api.remove(policies + "first")
 	api.awaitAccepted(t, "second", v1alpha1.AcceptedReason, "")
 }

@@ -465,8 +465,8 @@ func TestBeyondTheSumOfHandlers(t *testing.T) {
 		})
 	}
 	api.register("acme", nil)
-	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, fmt.Sprintf(`too many handlers: ExtensionConfig "acme" has 1, `+
-		"which makes %d in total, more than %d; calls to all handlers of a hook fail until its handlers are known",
+	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, fmt.Sprintf(`too many handlers: with the handlers of ExtensionConfig "acme" (1), `+
+		"there would be %d in total; at most %d are allowed; calls to all handlers of a hook fail until its handlers are known",
 		limits.AllHandlers+1, limits.AllHandlers))
 	awaits(r)
 	r.stop()

@@ -62,7 +62,7 @@ func (r *rollouts) sweep(ctx context.Context, cache client.Reader) {
 	for {
 		if r.leads() && r.clusters.synced() {
 			if err := r.ownAll(ctx, cache); err != nil && ctx.Err() == nil {
-				r.logger.Warn("record of a Cluster cannot be given its owner; trying again", "error", err)
+				r.logger.Warn("owner of a Cluster's record cannot be set; trying again", "error", err)
 			}
 			for _, cluster := range r.engine.Recorded() {
 				if _, _, known := r.clusters.ClusterMetadata(cluster.Namespace, cluster.Name); !known {

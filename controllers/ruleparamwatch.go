@@ -111,8 +111,8 @@ func (w *paramWatch) note(mapping *meta.RESTMapping, err error) {
 	case err == nil:
 		w.refuse("")
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		w.refuse(fmt.Sprintf("the gateway is not allowed to list and watch %s, for %s: apply what "+
-			"\"hookgate rule rbac\" prints", resource, w.of))
+		w.refuse(fmt.Sprintf("the gateway is not allowed to list and watch %s, and so cannot read %s: apply "+
+			"what \"hookgate rule rbac\" prints", resource, w.of))
 	case apierrors.IsNotFound(err):
 		w.refuse(fmt.Sprintf("the API server has no %s", resource))
 		w.readAgain() // its kind may come back under another name

@@ -260,7 +260,7 @@ func isBefore(a, b *v1alpha1.ClusterRecord) bool {
 
 func writesNothing(rule string) error {
 	return hook.Errorf(hook.NotReady,
-		"HookRule %q has to write a ClusterRecord, and this gateway writes nothing (--read-only)", rule)
+		"HookRule %q has to write a ClusterRecord, but this gateway writes nothing (--read-only)", rule)
 }
 
 // announcePlace makes the record of a place that is not given out yet.

@@ -75,7 +75,7 @@ func TestRuleTakesEffect(t *testing.T) {
 	}
 	const collision = "NameCollision"
 	api.awaitCondition(t, "no", collision, metav1.ConditionTrue,
-		`Not called: its name is also the name of HookRule "no": rename one of the two`)
+		`The extension is not called: its name is also the name of HookRule "no": rename one of the two`)
 	api.remove(rules + "no")
 	api.awaitNone(t, "no", collision)
 	api.remove(configs + "no")

@@ -249,8 +249,8 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	case strings.Contains(r.TypeDescription(), revisionKind) && isLacking(err):
 		reason = "forbidden"
 		advice = "apply the Role " + lastValidRole + " of this release in the gateway's namespace, and its " +
-			"binding: without the Role, calls fail if an object that has a mistake when the gateway starts may apply " +
-			"to them, even if the object was valid before"
+			"binding. Without the Role, if an object has a mistake when the gateway starts, the gateway refuses every " +
+			"call that the object may apply to, even if the object was valid before"
 		p.missing(revisionKind)
 	case apierrors.IsNotFound(err) && i >= 0:
 		reason = "missing"

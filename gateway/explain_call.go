@@ -25,7 +25,7 @@ import (
 func (d *Dispatcher) ExplainCall(ctx context.Context, r Request) (*Explanation, error) {
 	if !r.Hook.ReadOnly() {
 		return nil, hook.Errorf(hook.InvalidRequest,
-			"handlers of %s have side effects, so they are not called to explain a call; only handlers of %s are",
+			"handlers of %s have side effects, so they are not called to explain a call; only handlers of %s are called",
 			r.Hook.Hook, d.config.Catalog.ReadOnlyNames())
 	}
 	x, targets, err := d.explain(ctx, d.config.Registry.Snapshot(), r)

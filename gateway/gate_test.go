@@ -237,8 +237,8 @@ func TestGate(t *testing.T) {
 		orShow     = "show a client certificate of an authority that the gateway trusts"
 		orSend     = `send a token in the header "Authorization: Bearer <token>"`
 		noToken    = `the Authorization header has no token: send "Bearer <token>"`
-		notKnown   = "the gateway does not know the token: ask its operator for one"
-		notAllowed = "caller %s may not call %s: ask the operator of the gateway to list the hook for it"
+		notKnown   = "the gateway does not know the token: ask the operator of the gateway for a valid token"
+		notAllowed = "caller %s may not call %s: ask the operator of the gateway to allow the hook for this caller"
 	)
 	forbidden := func(caller, hookName string) answerOf {
 		return answerOf{"Forbidden", strings.NewReplacer("%s may", `"`+caller+`" may`, "call %s:", "call "+hookName+":").Replace(notAllowed)}
@@ -277,7 +277,7 @@ func TestGate(t *testing.T) {
 			want answerOf
 		}{
 			"Listed":  {shown{host: "core.example"}, "", admitted},
-			"Another": {shown{host: "other.example"}, "", answerOf{"Forbidden", `the client certificate of "localhost" is not allowed to call: ask the operator of the gateway to list one of its names`}},
+			"Another": {shown{host: "other.example"}, "", answerOf{"Forbidden", `the client certificate of "localhost" is not allowed to call: ask the operator of the gateway to list one of the certificate's names`}},
 		}},
 		"Callers": {authentication{certificates: true, callers: callersManifest}, map[string]struct {
 			shown
@@ -288,7 +288,7 @@ func TestGate(t *testing.T) {
 			"Certificate":      {shown{host: "core.example"}, "", admitted},
 			"OneHook":          {shown{host: "reader.example"}, "", admitted},
 			"AnotherHook":      {shown{host: "reader.example"}, "GeneratePatches", forbidden("reader", "GeneratePatches")},
-			"Unlisted":         {shown{host: "other.example"}, "", answerOf{"Forbidden", `the client certificate of "localhost" is not allowed to call: ask the operator of the gateway to list one of its names`}},
+			"Unlisted":         {shown{host: "other.example"}, "", answerOf{"Forbidden", `the client certificate of "localhost" is not allowed to call: ask the operator of the gateway to list one of the certificate's names`}},
 			"Token":            {bearer(everyToken), "", admitted},
 			"TokenOfAnother":   {bearer(createToken), "", forbidden("create", "Discovery")},
 			"LowerCase":        {shown{authorization: []string{"bearer " + everyToken}}, "", admitted},
@@ -298,7 +298,7 @@ func TestGate(t *testing.T) {
 			"Empty":            {shown{authorization: []string{""}}, "", unauthenticated(noToken)},
 			"EmptyToken":       {shown{authorization: []string{"Bearer "}}, "", unauthenticated(noToken)},
 			"Wrong":            {bearer(everyToken + "x"), "", unauthenticated(notKnown)},
-			"Expired":          {bearer(oldToken), "", unauthenticated(`the token of caller "old" has expired: ask the operator of the gateway for another`)},
+			"Expired":          {bearer(oldToken), "", unauthenticated(`the token of caller "old" has expired: ask the operator of the gateway for a new token`)},
 			"Two":              {shown{authorization: []string{"Bearer " + everyToken, "Bearer " + everyToken}}, "", unauthenticated("the request has several Authorization headers: send one")},
 			"Longest":          {bearer(strings.Repeat("x", limits.TokenBytes)), "", unauthenticated(notKnown)},
 			"TooLong":          {bearer(strings.Repeat("x", limits.TokenBytes+1)), "", unauthenticated("the token is longer than 16384 bytes")},
@@ -537,7 +537,7 @@ func TestGateIsObserved(t *testing.T) {
 	g.throughGRPC(t, h, shown{authorization: []string{"Bearer " + everyToken}})
 	g.throughGRPC(t, h, shown{authorization: []string{"Bearer made-up"}})
 	want := `
-# HELP hookgate_authentications_total Decisions about who may call. method is none (no credentials, or none needed), certificate, token (a token from the file of callers, or an unknown one) or kubernetes. result is admitted, Unauthenticated, Forbidden, Overloaded (the caller makes too many calls) or error (no decision was possible, so the call was refused).
+# HELP hookgate_authentications_total Total number of decisions on whether a caller may call. The label method is "none" (the caller shows no credentials, or needs none), "certificate" (a client certificate), "token" (a token from the file of callers, or an unknown token) or "kubernetes" (a token that Kubernetes reviews). The label result is "admitted" (the caller may call), "Unauthenticated" (the credentials are missing or not valid), "Forbidden" (the caller is not allowed to make the call), "Overloaded" (the caller makes too many calls) or "error" (no decision was possible, so the call was refused).
 # TYPE hookgate_authentications_total counter
 hookgate_authentications_total{method="certificate",result="Forbidden"} 1
 hookgate_authentications_total{method="token",result="Unauthenticated"} 1

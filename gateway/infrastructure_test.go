@@ -54,9 +54,9 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 		"ACME":          "DiscoverInfrastructure of acme",
 		"create.acme":   "UnknownHandler: handler \"create.acme\" serves the hook BeforeClusterCreate, not DiscoverInfrastructure",
 		"plain": "UnknownHandler: no ExtensionConfig \"plain\" with handlers of infrastructure.hookgate.dev, and no " +
-			"handler of that name",
+			"handler \"plain\"",
 		"nowhere": "UnknownHandler: no ExtensionConfig \"nowhere\" with handlers of infrastructure.hookgate.dev, and no " +
-			"handler of that name",
+			"handler \"nowhere\"",
 	} {
 		called, wanted = "", ""
 		_, err := d.Dispatch(t.Context(), Request{

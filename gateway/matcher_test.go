@@ -316,7 +316,7 @@ func TestPolicyObjectSelector(t *testing.T) {
 		"NoLabels":        {"an object without labels has none", "BeforeClusterCreate", "tier", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}, hook.UnknownHandler, ""},
 		"NullLabels":      {"null is none", "BeforeClusterCreate", "!tier", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: labelled("null")}, 0, ""},
 		"Everything":      {"an empty selector matches all", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: labelled(silver)}, 0, ""},
-		"BadLabels":       {"labels are strings", "BeforeClusterCreate", "tier=gold", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: labelled(`{"tier":1}`)}, hook.InvalidRequest, `handler "h.a": cluster.metadata.labels: want an object of strings`},
+		"BadLabels":       {"labels are strings", "BeforeClusterCreate", "tier=gold", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: labelled(`{"tier":1}`)}, hook.InvalidRequest, `handler "h.a": cluster.metadata.labels: want an object whose values are strings`},
 		"Plan":            {"an upgrade plan is about a Cluster", "GenerateUpgradePlan", "tier=gold", &hooksv1alpha1.GenerateUpgradePlanRequest{Cluster: labelled(gold)}, 0, ""},
 		"Machine":         {"an in-place hook is about a Machine", "CanUpdateMachine", "tier=gold", &hooksv1alpha1.CanUpdateMachineRequest{Current: &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: labelled(gold)}}, 0, ""},
 		"MachineNot":      {"another label", "UpdateMachine", "tier=gold", &hooksv1alpha1.UpdateMachineRequest{Desired: &hooksv1alpha1.UpdateMachineRequestObjects{Machine: labelled(silver)}}, hook.UnknownHandler, ""},

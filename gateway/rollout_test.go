@@ -350,8 +350,8 @@ func TestExplainRollout(t *testing.T) {
 			Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster),
 		}}
 	}
-	const missing = `member: no handler "new.acme" for Cluster "ns/stays": ExtensionConfig "v6" answers ` +
-		`in ExtensionRollout "acme", but does not have this handler`
+	const missing = `member: no handler "new.acme" for Cluster "ns/stays": in ExtensionRollout "acme", ` +
+		`ExtensionConfig "v6" answers, but does not have this handler`
 	for _, tc := range []struct {
 		hook    string
 		request proto.Message

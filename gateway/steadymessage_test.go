@@ -78,7 +78,7 @@ func TestSteadyMessages(t *testing.T) {
 	}{
 		"no policy": {
 			"messages are passed on, and reported", registry.Policies{}, changing, 23, changing(24),
-			"its message about Cluster n/c changes from call to call, though its answer does not: " +
+			"the message about Cluster n/c changes from call to call, though the answer does not: " +
 				"correct the extension, or mask the changes with messages: Steady in an ExtensionPolicy",
 		},
 		"steady":         {"nothing changes", steadily, changing, 0, masked, ""},
@@ -92,7 +92,7 @@ func TestSteadyMessages(t *testing.T) {
 		},
 		"order": {
 			"no policy makes it steady", steadily, func(n int64) string { return []string{"a, b", "b, a", "a"}[n%3] }, 23, "a, b",
-			"its message about Cluster n/c changes from call to call, though its answer does not: " +
+			"the message about Cluster n/c changes from call to call, though the answer does not: " +
 				"correct the extension, because messages: Steady does not mask these changes",
 		},
 	} {

@@ -59,30 +59,30 @@ var kinds = [...]struct {
 	UnknownHook: {"UnknownHook", false, http.StatusNotFound, codes.NotFound,
 		"There is no such hook, or the path is wrong."},
 	UnknownHandler: {"UnknownHandler", false, http.StatusNotFound, codes.NotFound,
-		"There is no such handler, or it belongs to another hook. Or the request does not match the " +
-			"namespaceSelector of the handler's ExtensionConfig, or the objectSelector or matchConditions of the " +
-			"handler's ExtensionPolicy."},
+		"No handler has this name, or the handler belongs to another hook. The error also occurs if the request " +
+			"does not match the namespaceSelector of the handler's ExtensionConfig, or the objectSelector or " +
+			"matchConditions of the handler's ExtensionPolicy."},
 	Ambiguous: {"Ambiguous", false, http.StatusConflict, codes.FailedPrecondition,
 		"Several handlers match a hook whose answers cannot be merged. The text lists the handlers: name one of " +
-			"them. Or calls from two management clusters are about Clusters with the same namespace and name: use " +
-			"one gateway for each management cluster."},
+			"them. The error also occurs if calls from two management clusters are about Clusters with the same " +
+			"namespace and name: use one gateway for each management cluster."},
 	TooLarge: {"TooLarge", false, http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
 		"The decompressed request is larger than 20 MiB, or has more elements or longer names than the limits " +
 			"allow. The text names the limit."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
-		"The gateway cannot answer yet: try again. Either the gateway has just started, and has not read its " +
-			"ExtensionConfigs yet. Or it is a sidecar, and its extension has not answered yet. Or the call is for all " +
-			"handlers of a hook, but not all of them are known. Or the call is for a handler of an ExtensionConfig " +
-			"that has not been discovered: the text names the ExtensionConfig and the reason. Or the API server " +
-			"did not check the caller's token in time."},
+		"The gateway cannot answer yet: try again. After a start, the gateway cannot answer before it has read its " +
+			"ExtensionConfigs. A sidecar cannot answer before its extension has answered. A call for all handlers of a " +
+			"hook fails if not all of these handlers are known. A call for a handler fails if the handler's " +
+			"ExtensionConfig has not been discovered: the text names the ExtensionConfig and the reason. A call also " +
+			"fails if the API server did not check the caller's token in time."},
 	Conversion: {"Conversion", false, http.StatusInternalServerError, codes.Internal,
-		"An object in the request or in the answer has a version that cannot be converted to a version that the " +
-			"handler or the caller understands; or the handler implements a version of the hook that the gateway " +
-			"does not serve; or one version of the hook cannot express a request of another. The text " +
-			"names what cannot be converted."},
+		"The version of an object in the request or in the answer cannot be converted to a version that the " +
+			"handler or the caller understands. The error also occurs if the handler implements a version of the hook " +
+			"that the gateway does not serve, or if a request in one version of the hook cannot be expressed in " +
+			"another version. The text names what cannot be converted."},
 	Unreachable: {"Unreachable", true, http.StatusServiceUnavailable, codes.Unavailable,
-		"The gateway could not connect to the extension, the connection broke, or a circuit is open because too " +
-			"many calls failed: calls to the extension, to the handler, or to the handler about this Cluster."},
+		"The gateway could not connect to the extension, the connection broke, or a circuit is open. A circuit " +
+			"opens after too many failed calls to the extension, to the handler, or to the handler about this Cluster."},
 	Timeout: {"Timeout", true, http.StatusGatewayTimeout, codes.DeadlineExceeded,
 		"The extension did not answer within its timeout, or before the caller's deadline."},
 	BadResponse: {"BadResponse", true, http.StatusBadGateway, codes.Unavailable,
@@ -95,12 +95,13 @@ var kinds = [...]struct {
 			"costs too much, so the gateway cannot decide whether to call the handler. The text names the policy " +
 			"and the condition; the log has the error of CEL under the call ID."},
 	Overloaded: {"Overloaded", false, http.StatusServiceUnavailable, codes.ResourceExhausted,
-		"The gateway's capacity, or the share of the caller or the extension, is used up, so the call was not made, " +
+		"The gateway has no capacity left, or the caller or the extension has used up its share. The call was not made, " +
 			"or its answer was not read. The text names what is used up. Try again after the time in the header Retry-After " +
 			"(gRPC: the google.rpc.RetryInfo in the status details)."},
 	Loop: {"Loop", false, http.StatusLoopDetected, codes.FailedPrecondition,
 		"The call has come back to a gateway that it has already passed, or has passed more than 8 gateways. " +
-			"The text names the handlers that the call has passed: the ExtensionConfig of one of them leads the call back."},
+			"The text names the handlers that the call has passed. If the call has come back, the ExtensionConfig of one " +
+			"of these handlers has a URL that leads back to the gateway."},
 }
 
 // Kinds returns all kinds, for tables and documentation.

@@ -176,7 +176,7 @@ func (v lifetime) checkPeriod(deprecated, removed release) error {
 	}
 	if end := deprecated.date.AddDate(0, p.months, 0); removed.date.Before(end) {
 		return fmt.Errorf("rule #4: %s must stay for %d months after its deprecation in %s, until %s, but %s "+
-			"comes before that", t, p.months, v.Deprecated, end.Format(time.DateOnly), v.Removed)
+			"removes it before that date", t, p.months, v.Deprecated, end.Format(time.DateOnly), v.Removed)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (v lifetime) checkSuccessor(versions []lifetime, table map[string]release) 
 	}
 	if missing != "" {
 		return fmt.Errorf(
-			"rule #3: deprecated in %s, but in that release, no newer version that was at least as stable had the hook %s",
+			"rule #3: deprecated in %s, but in that release, the hook %s was in no newer version that was at least as stable",
 			v.Deprecated, missing)
 	}
 	return fmt.Errorf(

@@ -190,8 +190,8 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H", "Lost"),
 				versionOf("v1alpha2", first, "H"),
 			},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, no newer " +
-				"version that was at least as stable had the hook Lost",
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, the hook Lost " +
+				"was in no newer version that was at least as stable",
 		},
 		"Rule3AnotherGroup": {
 			reason: "another group is no replacement",
@@ -213,7 +213,7 @@ func TestCheckLifetimes(t *testing.T) {
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-06-30"}},
 			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v0.3.0")), versionOf("v1", first, "H")},
 			want: "version g.example/v1beta1: rule #4: beta must stay for 6 months after its " +
-				"deprecation in v0.1.0, until 2026-07-01, but v0.3.0 comes before that",
+				"deprecation in v0.1.0, until 2026-07-01, but v0.3.0 removes it before that date",
 		},
 		"Rule4GAReleases": {
 			reason:   "two releases in two years",
@@ -229,13 +229,13 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v2", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
 			},
 			want: "version g.example/v1: rule #4: GA must stay for 12 months after its deprecation in " +
-				"v0.2.0, until 2027-04-01, but v0.5.0 comes before that",
+				"v0.2.0, until 2027-04-01, but v0.5.0 removes it before that date",
 		},
 		"Rule4ReleaseToCome": {
 			reason:   "a release without a date comes out today, which is too early",
 			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.4.0", "v0.7.0")), versionOf("v2", first, "H")},
 			want: "version g.example/v1: rule #4: GA must stay for 12 months after its deprecation in " +
-				"v0.4.0, until 2027-10-01, but v0.7.0 comes before that",
+				"v0.4.0, until 2027-10-01, but v0.7.0 removes it before that date",
 		},
 		"Rule3DeprecatedLater": {
 			reason: "a successor that is deprecated in a later release was one",
@@ -268,8 +268,8 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1beta1", first, "H"),
 				versionOf("v1", first, "I"),
 			},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, no newer " +
-				"version that was at least as stable had the hook H",
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, the hook H " +
+				"was in no newer version that was at least as stable",
 		},
 		"Rule3SameTrack": {
 			reason: "a beta replaces a beta, and a GA version a GA version",
@@ -305,7 +305,7 @@ func TestCheckLifetimes(t *testing.T) {
 			},
 			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.1.0", "v0.4.0")), versionOf("v2", first, "H")},
 			want: "version g.example/v1: rule #4: GA must stay for 12 months after its deprecation in " +
-				"v0.1.0, until 2027-01-01, but v0.4.0 comes before that",
+				"v0.1.0, until 2027-01-01, but v0.4.0 removes it before that date",
 		},
 		"Rule4MajorIsARelease": {
 			reason: "v1.0.0 is the release after v0.9.0, and v1.0.1 is none",

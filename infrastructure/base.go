@@ -66,8 +66,8 @@ func (w *scope) reachable(handler infrav1.HandlerName, exists bool) *block {
 		return stops(infrav1.IdentityNotFoundReason,
 			fmt.Sprintf("HookgateClusterIdentity %q does not exist: create it", w.identityName))
 	case w.identity != nil && !w.identityAllowed: // also to delete: the object alone says whose credentials it has used
-		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf("HookgateClusterIdentity %q does not allow "+
-			"the namespace of the object: see its spec.allowedNamespaces", w.identityName))
+		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf("spec.allowedNamespaces of "+
+			"HookgateClusterIdentity %q does not allow the namespace of the object", w.identityName))
 	case w.foreign != "":
 		return stops(infrav1.CredentialsNotFoundReason, fmt.Sprintf("credentialsRef names the Secret %s: it must be in "+
 			"the namespace of the HookgateCluster", w.foreign))
@@ -92,8 +92,8 @@ func (w *scope) reachable(handler infrav1.HandlerName, exists bool) *block {
 func (w *scope) usable(namespace string) *block {
 	if w.class != nil && !w.namespaceAllowed {
 		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf(
-			"InfrastructureClass %q does not allow namespace %q: see its "+
-				"spec.allowedNamespaces", w.className, namespace))
+			"spec.allowedNamespaces of InfrastructureClass %q does not allow "+
+				"namespace %q", w.className, namespace))
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (w *scope) unprovisioned(recorded bool) *block {
 	switch {
 	case managed && field != "":
 		return waits(infrav1.WaitingForClusterInfrastructureReason, fmt.Sprintf("HookgateCluster %q is managed by %q "+
-			"(annotation %s), which has not set its %s yet", w.infra.Name, manager, clusterv1.ManagedByAnnotation, field))
+			"(annotation %s), which has not set %s yet", w.infra.Name, manager, clusterv1.ManagedByAnnotation, field))
 	case field == "spec.externalID":
 		return waits(infrav1.WaitingForClusterInfrastructureReason, "the HookgateCluster has no externalID yet")
 	}

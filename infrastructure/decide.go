@@ -21,7 +21,7 @@ import (
 // The functions here decide what an answer means for an object. They change the object that they are given, do no I/O,
 // and know no time.
 
-const deletingMessage = "the extension deletes it"
+const deletingMessage = "the extension deletes the infrastructure"
 
 // retryAfter returns when the extension wants to be called again.
 func retryAfter(a proto.Message) time.Duration { return calls.RetryAfter(a) }

@@ -78,7 +78,7 @@ func chooseHandlers(
 		}
 		if h.GetFailurePolicy() == hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE {
 			problems = append(problems, fmt.Sprintf("handler %q: its failure policy must not be Ignore: without "+
-				"an answer, it is not known what exists", h.GetName()))
+				"an answer, the controllers cannot know what exists", h.GetName()))
 			continue
 		}
 		name := h.GetRequestHook().GetHook()

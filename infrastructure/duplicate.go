@@ -42,8 +42,8 @@ func (r *base) duplicate(
 	if client.ObjectKeyFromObject(first) == client.ObjectKeyFromObject(o) {
 		return nil, nil
 	}
-	return stops(infrav1.DuplicateExternalIDReason, fmt.Sprintf("the externalID %q belongs to %s: delete this object, "+
-		"and create it again without spec.externalID and spec.providerID", externalID,
+	return stops(infrav1.DuplicateExternalIDReason, fmt.Sprintf("the externalID %q already belongs to %s: delete the "+
+		"duplicate, and create it again without spec.externalID and spec.providerID", externalID,
 		ownerKey{kindOf(o), client.ObjectKeyFromObject(first)})), nil
 }
 

@@ -244,8 +244,8 @@ func (r *machines) ask(
 		}
 		if other != "" {
 			setUnsynced(desired, infrav1.DuplicateProviderIDReason, fmt.Sprintf(
-				"the extension returned the provider ID %q, which belongs to %s: it must return the ID of "+
-					"another machine", id, other))
+				"the extension returned the provider ID %q, which belongs to %s: the extension must "+
+					"return a different ID for each machine", id, other))
 			return later(r.pace.failed(key, in, 0)), nil
 		}
 	}

@@ -38,12 +38,14 @@ var documented = [...]struct {
 	name, kind, help string
 	labels           []string
 }{
-	{"hookgate_infrastructure_calls_total", "counter", "Calls of the controllers to extensions. outcome is Success, " +
-		"Failure, a reason of the condition Synced, a kind of error of the gateway, or Other.", []string{"hook", "outcome"}},
+	{"hookgate_infrastructure_calls_total", "counter", "Total number of calls of the controllers to extensions. " +
+		`The label outcome is "Success", "Failure" (the extension answered Failure), a reason of the condition Synced ` +
+		`(such as "BadAnswer"), a kind of error of the gateway, or "Other" (any other error).`, []string{"hook", "outcome"}},
 	{"hookgate_infrastructure_call_duration_seconds", "histogram",
-		"Time of calls of the controllers to extensions, in seconds.", []string{"hook"}},
-	{"hookgate_infrastructure_abandoned_total", "counter", "Objects that were removed because of the annotation " +
-		infrav1.AbandonAnnotation + ", although no answer confirmed that their infrastructure is gone.", []string{"kind"}},
+		"Time in seconds that calls of the controllers to extensions took.", []string{"hook"}},
+	{"hookgate_infrastructure_abandoned_total", "counter", "Total number of objects that were removed because " +
+		"of the annotation " + infrav1.AbandonAnnotation + ", although no answer confirmed that their infrastructure is " +
+		"gone.", []string{"kind"}},
 }
 
 // DocumentMetrics writes the documentation of the metrics.

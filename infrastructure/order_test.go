@@ -420,12 +420,12 @@ func TestWaits(t *testing.T) {
 			alter(m, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })
 		}},
 		{
-			waiting, `HookgateCluster "x" is managed by "rack" (annotation cluster.x-k8s.io/managed-by), which has not set its spec.externalID yet`,
+			waiting, `HookgateCluster "x" is managed by "rack" (annotation cluster.x-k8s.io/managed-by), which has not set spec.externalID yet`,
 			[]string{machine, pool}, hookgateCluster(func(c *infrav1.HookgateCluster) {
 				c.Annotations, c.Spec.ExternalID = map[string]string{clusterv1.ManagedByAnnotation: "rack"}, ""
 			}),
 		},
-		{waiting, `which has not set its status.initialization.provisioned yet`, []string{machine, pool}, func(m *memory) {
+		{waiting, `which has not set status.initialization.provisioned yet`, []string{machine, pool}, func(m *memory) {
 			alter(m, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })
 			alter(m, func(c *infrav1.HookgateCluster) {
 				c.Annotations, c.Status.Initialization.Provisioned = map[string]string{clusterv1.ManagedByAnnotation: "rack"}, nil

@@ -157,9 +157,9 @@ func poolBlock(p *infrav1.HookgateMachinePool, w *scope) *block {
 		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")
 	}
 	if ofMachines && !clusterapi.DecidesReplicas(w.machinePool) {
-		return stops(infrav1.ReplicasManagedReason, fmt.Sprintf("the annotation %s says that something else sets the size "+
-			"of the MachinePool, but the pool is made of single machines: the size stays as it is until you remove the "+
-			"annotation, or use a class whose extension has hooks for pools", clusterv1.ReplicasManagedByAnnotation))
+		return stops(infrav1.ReplicasManagedReason, fmt.Sprintf("the annotation %s says that another program sets the "+
+			"size of the MachinePool, but the pool consists of single machines. The size does not change until you remove "+
+			"the annotation, or use a class whose extension has hooks for pools", clusterv1.ReplicasManagedByAnnotation))
 	}
 	return nil
 }

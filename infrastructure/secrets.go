@@ -148,8 +148,8 @@ func (s *secrets) mark(
 		client.RawPatch(types.MergePatchType, patch))
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return fmt.Sprintf("clusterctl move leaves the Secret %s behind, and the API server does not let the controllers %s",
-			name, refused), nil
+		return fmt.Sprintf("clusterctl move leaves the Secret %s behind, because the API server does not let the "+
+			"controllers %s", name, refused), nil
 	case err != nil:
 		return "", fmt.Errorf("mark Secret %s: %w", name, err)
 	}
@@ -158,7 +158,7 @@ func (s *secrets) mark(
 
 // staysWith says that a Secret stays behind, because an owner of it does.
 func staysWith(name types.NamespacedName, owner string) string {
-	return fmt.Sprintf("the Secret %s is owned by %s, and clusterctl move leaves both behind: first create the "+
+	return fmt.Sprintf("clusterctl move leaves the Secret %s and its owner %s behind: before the move, create the "+
 		"Secret in the other management cluster", name, owner)
 }
 

@@ -53,12 +53,12 @@ func TestCredentialsGoAlong(t *testing.T) {
 		{
 			reason: "clusterctl moves nothing whose owner stays", owners: owner("bitnami.com/v1alpha1", "SealedSecret"),
 			labels: map[string]string{moveLabel: ""},
-			want: "the Secret team/creds is owned by SealedSecret o, and clusterctl move leaves both behind: first create the Secret " +
+			want: "clusterctl move leaves the Secret team/creds and its owner SealedSecret o behind: before the move, create the Secret " +
 				"in the other management cluster",
 		},
 		{
 			reason: "the controllers may not", err: apierrors.NewForbidden(secrets, "creds", nil), patched: true,
-			want: "clusterctl move leaves the Secret team/creds behind, and the API server does not let the controllers label " +
+			want: "clusterctl move leaves the Secret team/creds behind, because the API server does not let the controllers label " +
 				"the Secret: label it yourself with clusterctl.cluster.x-k8s.io/move",
 		},
 		{reason: "it was deleted meanwhile", err: apierrors.NewNotFound(secrets, "creds"), patched: true},

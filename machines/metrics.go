@@ -29,21 +29,24 @@ type documentation struct{ name, kind, label, help string }
 // documented are held, ended and unknown.
 var (
 	documented = [...]documentation{
-		{"hookgate_machines_held", "gauge", "hook", "Machines that handlers hold, on the active replica."},
-		{"hookgate_machines_overruled_total", "counter", "hook", "Machines that went on after --machines-max-hold, " +
-			"although handlers held them."},
-		{"hookgate_machines_unknown_total", "counter", "hook", "Checks that could not determine the handlers of " +
-			"a Machine, because the gateway did not know the handlers or a policy's condition failed. The " +
-			"annotations of the Machine stayed unchanged."},
+		{"hookgate_machines_held", "gauge", "hook", "Number of Machines that handlers hold. Only the active " +
+			"replica counts them."},
+		{"hookgate_machines_overruled_total", "counter", "hook", "Total number of Machines that were " +
+			"released after --machines-max-hold although handlers held them."},
+		{"hookgate_machines_unknown_total", "counter", "hook", "Total number of checks that could not " +
+			"determine the handlers of a Machine, because the gateway did not know the handlers or a policy's condition " +
+			"failed. The annotations of the Machine stayed unchanged."},
 	}
 	documentedClusters = [...]documentation{
-		{"hookgate_cluster_records", "gauge", "state", "Clusters that are remembered for AfterClusterDelete, on the " +
-			"active replica. state is living, or gone (not all handlers have answered Success yet)."},
-		{"hookgate_clusters_gone_total", "counter", "result", "Clusters that are gone and no longer remembered. " +
-			"result is told (all handlers answered Success), moved (by clusterctl), or forgotten (no handler " +
-			"matched, or the record came from a backup)."},
-		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Checks that did not record a Cluster. " +
-			"reason is limit (no more Clusters may be recorded) or unknown (it is not known whether a handler matches)."},
+		{"hookgate_cluster_records", "gauge", "state", "Number of Clusters that are recorded for " +
+			`AfterClusterDelete. The label state is "living" (the Cluster exists) or "gone" (the Cluster no longer exists, ` +
+			`but some handlers have not yet answered Success). Only the active replica counts them.`},
+		{"hookgate_clusters_gone_total", "counter", "result", "Total number of Clusters that are gone and no " +
+			`longer recorded. The label result is "told" (all handlers answered Success), "moved" (clusterctl moved the ` +
+			`Cluster) or "forgotten" (no handler matched, or the record came from a backup).`},
+		{"hookgate_clusters_unrecorded_total", "counter", "reason", "Total number of checks that did not " +
+			`record a Cluster. The label reason is "limit" (no more Clusters may be recorded) or "unknown" (the gateway does ` +
+			`not know whether a handler matches).`},
 	}
 )
 

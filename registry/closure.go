@@ -42,8 +42,8 @@ func (c *Closure) String() string { return fmt.Sprintf("%s %q", c.Kind, c.Name) 
 
 // Error returns the error of a call that is closed.
 func (c *Closure) Error() *hook.Error {
-	return hook.Errorf(hook.NotReady, "%s has a mistake; until it is corrected or deleted, calls fail if it may "+
-		"apply to them: %s", c, c.Mistake)
+	return hook.Errorf(hook.NotReady, "%s has a mistake; until you correct or delete it, the gateway refuses "+
+		"every call that the object may apply to: %s", c, c.Mistake)
 }
 
 // Closes reports whether calls to all handlers of a hook are closed for the namespaces that NamespaceSelector matches.

@@ -85,8 +85,8 @@ func (d *draft) checkSum(c *config) error {
 		before = len(known.entries)
 	}
 	if added := len(c.entries) - before; added > 0 && d.handlers+added > limits.AllHandlers {
-		return tooManyError(fmt.Sprintf("ExtensionConfig %q has %d, which makes %d in total, "+
-			"more than %d",
+		return tooManyError(fmt.Sprintf("with the handlers of ExtensionConfig %q (%d), there would be %d in total; "+
+			"at most %d are allowed",
 			c.registration.Name, len(c.entries), d.handlers+added, limits.AllHandlers))
 	}
 	return nil

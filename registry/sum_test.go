@@ -41,7 +41,7 @@ func TestSumOfHandlers(t *testing.T) {
 	t.Logf("%d bytes for each handler", (int64(after.HeapAlloc)-int64(before.HeapAlloc))/limits.AllHandlers)
 	last := len(all) - 1
 	for i, err := range errs {
-		if refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf("ExtensionConfig %q has 512, which makes", all[i].Name)); refused != (i == last) || errors.Is(err, ErrTooMany) != refused {
+		if refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf("with the handlers of ExtensionConfig %q (512), there would be", all[i].Name)); refused != (i == last) || errors.Is(err, ErrTooMany) != refused {
 			t.Errorf("%s: %v", all[i].Name, err)
 		}
 	}

@@ -52,9 +52,9 @@ func (w wait) fill(h *handler, out protoreflect.Message) error {
 	case retry == nil:
 		return Failf("handler %q: %s cannot wait: its response has no retry_after_seconds", h.name, h.method.hook)
 	case w.d < time.Second:
-		return Failf("handler %q: Wait of %v: want a second at least, such as Wait(30*time.Second, …)", h.name, w.d)
+		return Failf("handler %q: Wait of %v: want at least a second, such as Wait(30*time.Second, …)", h.name, w.d)
 	case w.message == "":
-		return Failf("handler %q: Wait without a message: say what is waited for", h.name)
+		return Failf("handler %q: Wait without a message: say what the handler waits for", h.name)
 	}
 	seconds := min((w.d+time.Second-1)/time.Second, math.MaxInt32)
 	out.Set(retry, protoreflect.ValueOfInt32(int32(seconds)))

@@ -73,7 +73,7 @@ func (m *method) handler(in proto.Message) (selected *handler, kind string, err 
 	case len(m.handlers) == 0:
 		return nil, kindUnknownHook, status.Errorf(codes.Unimplemented, "%s has no handler", m.hook)
 	case name != "":
-		return nil, kindUnknownHandler, status.Errorf(codes.NotFound, "no handler of %s is named %.100q: there is %s",
+		return nil, kindUnknownHandler, status.Errorf(codes.NotFound, "no handler of %s is named %.100q: name one of %s",
 			m.hook, name, strings.Join(names, ", "))
 	case len(m.handlers) > 1:
 		return nil, kindAmbiguous, status.Errorf(codes.InvalidArgument, "%s has several handlers: name one of %s",
@@ -150,6 +150,6 @@ func (h *handler) explain(err error) (string, *problem) {
 // internalError returns what callers learn of an error that was not made for them. It has the type of the error only,
 // because its text may differ from call to call, or hold a secret.
 func internalError(h *handler, what any) string {
-	return fmt.Sprintf("handler %q: internal error (%T); the log of the extension has it under the call's id",
+	return fmt.Sprintf("handler %q: internal error (%T); search the log of the extension for the call's id",
 		h.name, what)
 }

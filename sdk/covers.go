@@ -94,7 +94,7 @@ func covered(f protoreflect.FieldDescriptor, current, desired protoreflect.Messa
 		a, listA := lookup(objects[0], at)
 		b, listB := lookup(objects[1], at)
 		if in := max(listA, listB); in > 0 {
-			return nil, Failf("covers: %s: %q is a list, which is covered as a whole, without %q", f.Name(),
+			return nil, Failf("covers: %s: %q is a list: cover the whole list, not %q", f.Name(),
 				pointerTo(at[:in]), pointerTo(at))
 		}
 		if change, differs := mergePatch(a, b); differs {

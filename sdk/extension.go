@@ -137,7 +137,7 @@ func (x *Extension) register(h *handler, concrete bool, in, out proto.Message, o
 	}
 	err := h.check()
 	if err == nil && !concrete {
-		err = errors.New("its request and response must be pointers to messages of the stubs")
+		err = errors.New("the request and response must be pointers to messages from the generated stubs")
 	}
 	if err == nil {
 		h.method, err = x.method(in.ProtoReflect().Type())

@@ -77,7 +77,7 @@ func TestRegistrationMistakes(t *testing.T) {
 			func(x *sdk.Extension) {
 				sdk.Handle(x, "a", func(context.Context, *upgraded) (sdk.Answer, error) { return sdk.Done(), nil })
 			},
-			`handler "a": no method takes hookgate.hooks.v1alpha1.BeforeClusterUpgradeResponse: want the request of a hook, such as *BeforeClusterUpgradeRequest`,
+			`handler "a": hookgate.hooks.v1alpha1.BeforeClusterUpgradeResponse is not the request of any hook: want one, such as *BeforeClusterUpgradeRequest`,
 		},
 		"another response": {
 			func(x *sdk.Extension) {
@@ -96,8 +96,8 @@ func TestRegistrationMistakes(t *testing.T) {
 				sdk.HandleResponse(x, "a", func(context.Context, *upgrade) (proto.Message, error) { return &upgraded{}, nil })
 				sdk.Handle(x, "b", func(context.Context, proto.Message) (sdk.Answer, error) { return sdk.Done(), nil })
 			},
-			"handler \"a\": its request and response must be pointers to messages of the stubs\n" +
-				"handler \"b\": its request and response must be pointers to messages of the stubs",
+			"handler \"a\": the request and response must be pointers to messages from the generated stubs\n" +
+				"handler \"b\": the request and response must be pointers to messages from the generated stubs",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,12 +181,12 @@ func TestAnswers(t *testing.T) {
 		},
 		"wait of nanoseconds": {
 			answer(sdk.Wait(30, "waits")),
-			&upgraded{Status: failure, Message: `handler "h": Wait of 30ns: want a second at least, such as Wait(30*time.Second, …)`},
+			&upgraded{Status: failure, Message: `handler "h": Wait of 30ns: want at least a second, such as Wait(30*time.Second, …)`},
 			[]string{`"level":"INFO"`},
 		},
 		"wait without a message": {
 			answer(sdk.Wait(time.Second, "")),
-			&upgraded{Status: failure, Message: `handler "h": Wait without a message: say what is waited for`}, nil,
+			&upgraded{Status: failure, Message: `handler "h": Wait without a message: say what the handler waits for`}, nil,
 		},
 		"failure": {
 			func(context.Context, *upgrade) (sdk.Answer, error) { return nil, sdk.Failf("quota of %s", "c1") },
@@ -205,25 +205,25 @@ func TestAnswers(t *testing.T) {
 		},
 		"other error": {
 			func(context.Context, *upgrade) (sdk.Answer, error) { return nil, errors.New(secret) },
-			&upgraded{Status: failure, Message: `handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
+			&upgraded{Status: failure, Message: `handler "h": internal error (*errors.errorString); search the log of the extension for the call's id`},
 			[]string{`"level":"ERROR"`, `"error":"` + secret + `"`},
 		},
 		"error of a backend over gRPC": {
 			func(context.Context, *upgrade) (sdk.Answer, error) {
 				return nil, fmt.Errorf("ask: %w", status.Error(codes.Unimplemented, secret))
 			},
-			&upgraded{Status: failure, Message: `handler "h": internal error (*fmt.wrapError); the log of the extension has it under the call's id`}, nil,
+			&upgraded{Status: failure, Message: `handler "h": internal error (*fmt.wrapError); search the log of the extension for the call's id`}, nil,
 		},
 		"panic": {
 			func(context.Context, *upgrade) (sdk.Answer, error) {
 				panic(errors.New(secret))
 			},
-			&upgraded{Status: failure, Message: `handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
+			&upgraded{Status: failure, Message: `handler "h": internal error (*errors.errorString); search the log of the extension for the call's id`},
 			[]string{`"level":"ERROR"`, `"error":"` + secret + `"`, `"stack":"goroutine `, "extension_test.go"},
 		},
 		"patches of a hook without patches": {
 			func(_ context.Context, in *upgrade) (sdk.Answer, error) { return sdk.NewPatches(in), nil },
-			&upgraded{Status: failure, Message: `handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
+			&upgraded{Status: failure, Message: `handler "h": internal error (*errors.errorString); search the log of the extension for the call's id`},
 			[]string{`BeforeClusterUpgradeRequest has no items with an object to patch`},
 		},
 	} {
@@ -305,7 +305,7 @@ func TestStatuses(t *testing.T) {
 		code     codes.Code
 		text     string
 	}{
-		"unknown handler": {several, t.Context(), &upgrade{Handler: "three"}, codes.NotFound, `no handler of BeforeClusterUpgrade is named "three": there is one, two`},
+		"unknown handler": {several, t.Context(), &upgrade{Handler: "three"}, codes.NotFound, `no handler of BeforeClusterUpgrade is named "three": name one of one, two`},
 		"which handler":   {several, t.Context(), &upgrade{}, codes.InvalidArgument, `BeforeClusterUpgrade has several handlers: name one of one, two`},
 		"no handler":      {several, t.Context(), &hooks.AfterClusterUpgradeRequest{}, codes.Unimplemented, `no handler of the extension takes hookgate.hooks.v1alpha1.AfterClusterUpgradeRequest`},
 		"own status":      {one(status.Error(codes.InvalidArgument, "cluster: no")), t.Context(), &upgrade{}, codes.InvalidArgument, "cluster: no"},

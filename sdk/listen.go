@@ -50,7 +50,8 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on %s: the port is in use: stop the program that has it, or choose another", address)
+		return nil, fmt.Errorf("listen on %s: the port is in use: stop the program that uses it, or choose another port",
+			address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)

@@ -132,7 +132,7 @@ func rawAt(m protoreflect.Message, path string) ([]byte, error) {
 	}
 	raw := m.Descriptor().Fields().ByName("raw")
 	if list != nil || raw == nil || raw.Kind() != protoreflect.BytesKind {
-		return nil, fmt.Errorf("path %q: there is no JSON", path)
+		return nil, fmt.Errorf("path %q: the field does not hold JSON", path)
 	}
 	return m.Get(raw).Bytes(), nil
 }

@@ -44,7 +44,7 @@ func (x *Extension) method(request protoreflect.MessageType) (*method, error) {
 		func(s protoreflect.ServiceDescriptor) bool { return s.ParentFile().Path() == file },
 		func(d protoreflect.MethodDescriptor) bool { return d.Input().FullName() == name })
 	if takes == nil {
-		return nil, fmt.Errorf("no method takes %s: want the request of a hook, such as *BeforeClusterUpgradeRequest", name)
+		return nil, fmt.Errorf("%s is not the request of any hook: want one, such as *BeforeClusterUpgradeRequest", name)
 	}
 	discovery := find(name.Parent(),
 		func(s protoreflect.ServiceDescriptor) bool { return strings.Contains(string(s.Name()), "Discover") }, isDiscovery)
@@ -89,7 +89,7 @@ func find(
 func (x *Extension) apiVersion(pkg protoreflect.FullName) (string, error) {
 	group := cmp.Or(contract.Group(pkg), x.Groups[string(pkg)])
 	if group == "" {
-		return "", fmt.Errorf("the group of hooks of the proto package %s is not known: name it in Extension.Groups", pkg)
+		return "", fmt.Errorf("no known group of hooks has the proto package %s: name the group in Extension.Groups", pkg)
 	}
 	return group + "/" + string(pkg.Name()), nil
 }

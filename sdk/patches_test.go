@@ -133,13 +133,13 @@ func TestPatchErrors(t *testing.T) {
 		"below a text":     {object, func(i *sdk.Item) { i.Set("/s/a", 1) }, `Failure: items[0].object: set "/s/a": "/s" is neither an object nor a list`},
 		"no element":       {object, func(i *sdk.Item) { i.Set("/l/2", 1) }, `Failure: items[0].object: set "/l/2": the list "/l" has no element "2"`},
 		"no index":         {object, func(i *sdk.Item) { i.Set("/l/01", 1) }, `Failure: items[0].object: set "/l/01": the list "/l" has no element "01"`},
-		"no pointer":       {object, func(i *sdk.Item) { i.Set("spec", 1) }, `Failure: handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
-		"empty pointer":    {object, func(i *sdk.Item) { i.Remove("") }, `Failure: handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
-		"bad escape":       {object, func(i *sdk.Item) { i.Remove("/a~2") }, `Failure: handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
-		"no value of JSON": {object, func(i *sdk.Item) { i.Set("/a", func() {}) }, `Failure: handler "h": internal error (*fmt.wrapError); the log of the extension has it under the call's id`},
+		"no pointer":       {object, func(i *sdk.Item) { i.Set("spec", 1) }, `Failure: handler "h": internal error (*errors.errorString); search the log of the extension for the call's id`},
+		"empty pointer":    {object, func(i *sdk.Item) { i.Remove("") }, `Failure: handler "h": internal error (*errors.errorString); search the log of the extension for the call's id`},
+		"bad escape":       {object, func(i *sdk.Item) { i.Remove("/a~2") }, `Failure: handler "h": internal error (*errors.errorString); search the log of the extension for the call's id`},
+		"no value of JSON": {object, func(i *sdk.Item) { i.Set("/a", func() {}) }, `Failure: handler "h": internal error (*fmt.wrapError); search the log of the extension for the call's id`},
 		"no member of JSON": {
 			object, func(i *sdk.Item) { i.Object()["a"] = make(chan int) },
-			`Failure: handler "h": internal error (*fmt.wrapError); the log of the extension has it under the call's id`,
+			`Failure: handler "h": internal error (*fmt.wrapError); search the log of the extension for the call's id`,
 		},
 		"the first of several": {object, func(i *sdk.Item) {
 			i.Set("/s/a", 1)
@@ -225,9 +225,9 @@ func TestCovers(t *testing.T) {
 		"list as a whole":    {`{"l":[1]}`, `{"l":[1,2]}`, []string{"/l"}, `{"l":[1,2]}`},
 		"one in another":     {`{"s":{"a":1,"b":2}}`, `{}`, []string{"/s/a", "/s"}, `{"s":null}`},
 		"names beside":       {`{"s":{"a":1},"s-b":1}`, `{"s":{"a":2},"s-b":2}`, []string{"/s", "/s-b", "/s/a"}, `{"s":{"a":2},"s-b":2}`},
-		"element":            {`{"l":[1]}`, `{"l":[2]}`, []string{"/l/0"}, `Failure: covers: machine: "/l" is a list, which is covered as a whole, without "/l/0"`},
-		"through a list":     {`{}`, `{"l":[{"a":1}]}`, []string{"/l/0/a"}, `Failure: covers: machine: "/l" is a list, which is covered as a whole, without "/l/0/a"`},
-		"no pointer":         {`{}`, `{}`, []string{"spec"}, `Failure: handler "h": internal error (*errors.errorString); the log of the extension has it under the call's id`},
+		"element":            {`{"l":[1]}`, `{"l":[2]}`, []string{"/l/0"}, `Failure: covers: machine: "/l" is a list: cover the whole list, not "/l/0"`},
+		"through a list":     {`{}`, `{"l":[{"a":1}]}`, []string{"/l/0/a"}, `Failure: covers: machine: "/l" is a list: cover the whole list, not "/l/0/a"`},
+		"no pointer":         {`{}`, `{}`, []string{"spec"}, `Failure: handler "h": internal error (*errors.errorString); search the log of the extension for the call's id`},
 		"current not JSON":   {`{`, `{}`, []string{"/a"}, `INVALID current.machine: the JSON ends early`},
 		"desired not object": {`{}`, `null`, []string{"/a"}, `INVALID desired.machine: want a JSON object`},
 	} {

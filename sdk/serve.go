@@ -162,7 +162,7 @@ func (x *Extension) options(ctx context.Context, address string, config Config) 
 		return append(options, grpc.Creds(credentials.NewTLS(settings))), nil
 	}
 	if config.ClientCAFile != "" {
-		return nil, errors.New("there is a ClientCAFile, but no certificate to serve with: set CertFile and KeyFile")
+		return nil, errors.New("ClientCAFile needs a server certificate: set CertFile and KeyFile")
 	}
 	if !config.Insecure {
 		if err := checkLoopback(ctx, address); err != nil {
@@ -225,6 +225,6 @@ func endWith(ctx context.Context) grpc.StreamServerInterceptor {
 
 // errLoopback explains what an address that is not loopback needs.
 func errLoopback(address string) error {
-	return fmt.Errorf("listen on %s: it is not a loopback address, so other hosts could call it: set CertFile and "+
-		"KeyFile, or Insecure if something else protects the address", address)
+	return fmt.Errorf("listen on %s: the address is not loopback, so other hosts could call the extension: set "+
+		"CertFile and KeyFile, or set Insecure if something else protects the address", address)
 }

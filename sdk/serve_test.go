@@ -205,9 +205,9 @@ func TestListen(t *testing.T) {
 		"file":          {"unix://" + file, "listen on unix://" + file + ": there is a file that is not a socket"},
 		"no folder":     {"unix://" + dir + "/no/x.sock", "no such file or directory"},
 		"relative path": {"unix://x.sock", "listen on unix://x.sock: want unix:///path"},
-		"port in use":   {taken.Addr().String(), "listen on " + taken.Addr().String() + ": the port is in use: stop the program that has it, or choose another"},
-		"all addresses": {":9090", "listen on :9090: it is not a loopback address, so other hosts could call it: set CertFile and KeyFile, or Insecure if something else protects the address"},
-		"other address": {"192.0.2.1:9090", "listen on 192.0.2.1:9090: it is not a loopback address, so other hosts could call it: set CertFile and KeyFile, or Insecure if something else protects the address"},
+		"port in use":   {taken.Addr().String(), "listen on " + taken.Addr().String() + ": the port is in use: stop the program that uses it, or choose another port"},
+		"all addresses": {":9090", "listen on :9090: the address is not loopback, so other hosts could call the extension: set CertFile and KeyFile, or set Insecure if something else protects the address"},
+		"other address": {"192.0.2.1:9090", "listen on 192.0.2.1:9090: the address is not loopback, so other hosts could call the extension: set CertFile and KeyFile, or set Insecure if something else protects the address"},
 		"no port":       {"localhost", `listen on "localhost": want host:port or unix:///path`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestServeTLS(t *testing.T) {
 	}{
 		"no file":     {sdk.Config{CertFile: cert, KeyFile: filepath.Join(dir, "missing")}, "certificate " + cert + " and its key: read " + filepath.Join(dir, "missing") + ": no such file or directory"},
 		"no CA":       {sdk.Config{CertFile: cert, KeyFile: key, ClientCAFile: filepath.Join(dir, "missing")}, "read certificate authorities of callers: " + filepath.Join(dir, "missing") + ": no such file or directory"},
-		"only the CA": {sdk.Config{ClientCAFile: ca}, "there is a ClientCAFile, but no certificate to serve with: set CertFile and KeyFile"},
+		"only the CA": {sdk.Config{ClientCAFile: ca}, "ClientCAFile needs a server certificate: set CertFile and KeyFile"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := &sdk.Extension{Logger: quiet}

@@ -101,16 +101,16 @@ type HookRuleSpec struct {
 	Params []HookRuleParam `json:"params,omitempty"`
 
 	// concurrency bounds the number of Clusters that are past a blocking lifecycle hook at the same time. A Cluster takes
-	// a place when nothing else in the rule holds the Cluster or fails, whatever other handlers say. It keeps the place
-	// until the hook that follows is called: AfterControlPlaneInitialized for BeforeClusterCreate; the After… hook of the
-	// same name for BeforeClusterUpgrade, BeforeControlPlaneUpgrade and BeforeWorkersUpgrade. The place is free earlier if
-	// the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory cannot have
-	// concurrency.
+	// a place when nothing else in the rule holds the Cluster or fails, no matter what other handlers answer. It keeps the
+	// place until the hook that follows is called: AfterControlPlaneInitialized for BeforeClusterCreate; the After… hook
+	// of the same name for BeforeClusterUpgrade, BeforeControlPlaneUpgrade and BeforeWorkersUpgrade. The place is free
+	// earlier if the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory
+	// cannot have concurrency.
 	// +optional
 	Concurrency *HookRuleConcurrency `json:"concurrency,omitempty"`
 
 	// hold makes a blocking lifecycle hook wait: the answer is Success with retryAfterSeconds while one of the entries
-	// applies. The message is that of the first entry that applies.
+	// applies. The first entry that applies gives the message.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -118,7 +118,7 @@ type HookRuleSpec struct {
 	Hold []HookRuleHold `json:"hold,omitempty"`
 
 	// fail makes a lifecycle hook fail: the answer is Failure while one of the entries applies, whatever hold says. The
-	// message is that of the first entry that applies.
+	// first entry that applies gives the message.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64

@@ -168,7 +168,7 @@ func (in *input) compare(cmd *cobra.Command, now *topology.Render) (*result, err
 			return nil, err
 		}
 		if other, err = in.render(ctx, &o.against, objects); err != nil {
-			return nil, fmt.Errorf("the other render: %w", err)
+			return nil, fmt.Errorf("the second render: %w", err)
 		}
 		defer other.Close()
 		before = difference.Objects(other)

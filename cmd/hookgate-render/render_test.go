@@ -296,7 +296,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := render(t, tc.args...)
-			code, usage := cmdline.ExitFailed, strings.HasSuffix(got.errOut, "\nRun \"hookgate render --help\" to see how to use it.\n")
+			code, usage := cmdline.ExitFailed, strings.HasSuffix(got.errOut, "\nRun \"hookgate render --help\" for help.\n")
 			if usage || slices.Contains(tc.args, "--diff") {
 				code = cmdline.ExitUsage
 			}

@@ -21,7 +21,7 @@ const errorsPage = "# Errors\n\n" +
 	"status details (domain `" + via.ErrorDomain + "`) |\n" +
 	"| the call ID, to find the details in the log | header `" + gateway.CallIDHeader + "` | metadata of that name |\n" +
 	"| no handler matches the request, so the gateway answered alone | header `" + gateway.HandlersHeader +
-	": 0` of an answer 200 | metadata of that name |\n" +
+	": 0` of an answer with status 200 | metadata of that name |\n" +
 	"| when to try again, if known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status details |\n" +
 	"| the body | an answer of the hook with `status: Failure` | |\n\n" +
 	"The same failure always has the same text. A `status: Failure` from an extension is not one of these errors: it\n" +

@@ -74,8 +74,8 @@ everything that schemas cannot express. Further [limits](limits.md) apply.
 Where the documents of the contract and the code of Cluster API v1.14 differ, the kinds follow the code:
 
 - For a pool, Cluster API reads ` + "`status.ready`" + `, not ` + "`status.initialization.provisioned`" + `. Both are set.
-- No kind has ` + "`status.failureReason`" + ` and ` + "`status.failureMessage`" + `: Cluster API's controller panics if a pool has them.
-- ` + "`status.failureDomains`" + ` is a list, as in v1beta2. In the contract of v1beta1, it is a map.
+- No kind has ` + "`status.failureReason`" + ` and ` + "`status.failureMessage`" + `: Cluster API's controller panics if a pool has these fields.
+- ` + "`status.failureDomains`" + ` is a list, as in v1beta2, and not a map, as in v1beta1.
 - ` + "`spec.controlPlaneEndpoint`" + ` may be absent and may change: users and hosted control planes also set it.
 - In a template, ` + "`spec.template.spec`" + ` is immutable, but ` + "`spec.template.metadata`" + ` is not, as in Cluster API's own providers.
 `
@@ -125,7 +125,7 @@ func (p *page) writeFields(path string, s *apiextensionsv1.JSONSchemaProps) erro
 		}
 		describe := typeOf(&below)
 		if first != "" {
-			describe += " as " + first
+			describe += " like " + first
 		}
 		if slices.Contains(s.Required, name) {
 			describe += ", required"

@@ -50,7 +50,7 @@ var lifecycle = []stage{
 	}},
 	{"Its Machines are changed in place", []step{
 		{hook: "CanUpdateMachine"}, {hook: "CanUpdateMachineSet"},
-		{hook: "UpdateMachine", holds: "the end of the update of the Machine"},
+		{hook: "UpdateMachine", holds: "the end of the Machine's update"},
 	}},
 	{"It is deleted", []step{{hook: "BeforeClusterDelete", holds: "the deletion of all its objects"}}},
 }

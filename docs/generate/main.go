@@ -69,7 +69,7 @@ func main() {
 // checksPage is the page about the checks up to its table.
 const checksPage = "# Checks\n\n" +
 	"For authors of extensions: the rules that [`hookgate check`](conformance.md) checks. A check that is not marked\n" +
-	"REST or gRPC is for both. This page is generated from the code by `make generate`.\n\n"
+	"REST or gRPC applies to both protocols. This page is generated from the code by `make generate`.\n\n"
 
 // checks documents what hookgate check checks.
 func checks(w io.Writer) error {

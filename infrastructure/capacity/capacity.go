@@ -66,7 +66,7 @@ func decideOne(
 	}
 	switch {
 	case len(a.GetCapacity()) == 0 && a.GetArchitecture() == "" && a.GetOperatingSystem() == "":
-		return c, fmt.Errorf("%s: says nothing about the machines", at)
+		return c, fmt.Errorf("%s: must have capacity, architecture or operatingSystem", at)
 	case len(a.GetCapacity()) > limits.CapacityResources:
 		return c, fmt.Errorf("%s: must have at most %d resources", at.Child("capacity"), limits.CapacityResources)
 	case !slices.Contains(architectures, a.GetArchitecture()):

@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 		{"too large together", capacities(limits.MachineCapacities, limits.CapacityResources), "must have at most 262144 bytes as JSON"},
 		{"an architecture alone", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity = nil }), ""},
 		{"nothing about the machines", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Capacity, c.Architecture = nil, "" }),
-			"machineCapacities[1]: says nothing"},
+			"machineCapacities[1]: must have capacity, architecture or operatingSystem"},
 		{"an unknown architecture", one(func(c *infrahooksv1alpha1.MachineCapacity) { c.Architecture = "x86_64" }),
 			`machineCapacities[1].architecture: "x86_64" is none of`},
 		{"the longest operating system", one(func(c *infrahooksv1alpha1.MachineCapacity) {

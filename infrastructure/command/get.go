@@ -82,7 +82,7 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 			"for, and the hook whose last call failed. INSTANCES shows how many instances exist according\n" +
 			"to the extension's last answers and, after the slash, how many there are according to the\n" +
 			"objects in the cluster. For a pool, the desired number of instances follows in\n" +
-			"parentheses, if it is not the number of objects.",
+			"parentheses, if it differs from the number of objects.",
 		Example: "  hookgate get " + kind.plural + "\n" +
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -95,10 +95,10 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.AddFlags(f)
-	f.StringVarP(&o.namespace, "namespace", "n", "", "list only those of this namespace")
-	f.StringVar(&o.cluster, "cluster", "", "list only those of this Cluster")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "list only objects in this namespace")
+	f.StringVar(&o.cluster, "cluster", "", "list only objects of this Cluster")
 	f.BoolVar(&o.failing, "failing", false,
-		"list only those that are not Ready, whose last call failed, or whose two numbers in INSTANCES differ")
+		"list only objects that are not Ready, whose last call failed, or whose two numbers in INSTANCES differ")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format: table, wide (with the class and the provider ID), name, yaml or json")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")

@@ -72,13 +72,13 @@ func New(o *Options, run func(cmd *cobra.Command) error) *cobra.Command {
 }
 
 func (o *Options) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default, in a Pod, the Pod's "+
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; default in a Pod: the Pod's own "+
 		"credentials; $KUBECONFIG has no effect")
-	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose objects are watched; all by default")
+	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose objects are watched; default: all namespaces")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"watch only objects, including classes and identities, whose label cluster.x-k8s.io/watch-filter has this value")
-	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
-	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
+	f.Float32Var(&o.qps, "kube-api-qps", 100, "maximum number of requests per second to the API server")
+	f.IntVar(&o.burst, "kube-api-burst", 200, "maximum number of requests to the API server in a burst")
 	f.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "how often every object is reconciled, at least")
 	f.IntVar(&o.classes, "infrastructureclass-concurrency", infrastructure.DefaultClassConcurrency,
 		"how many InfrastructureClasses are reconciled at the same time")
@@ -97,14 +97,14 @@ func (o *Options) addFlags(f *pflag.FlagSet) {
 // Check returns an error of usage unless the flags are right.
 func (o *Options) Check() error {
 	if o.gateway.Server == "" {
-		return cmdline.Usagef("--gateway is required: the gateway that calls the extensions, for example " +
+		return cmdline.Usagef("--gateway is required: give the gateway that calls the extensions, for example " +
 			"grpcs://hookgate.hookgate-system.svc:9090")
 	}
 	if _, err := o.gateway.Parse(endpoint.GRPCS, endpoint.GRPC, endpoint.Unix); err != nil {
 		return err
 	}
 	if o.Kubeconfig == "" && !target.InCluster() {
-		return cmdline.Usagef("--kubeconfig is required outside a Pod: the kubeconfig of the management cluster")
+		return cmdline.Usagef("--kubeconfig is required outside a Pod: give the kubeconfig of the management cluster")
 	}
 	for _, n := range []struct {
 		flag  string

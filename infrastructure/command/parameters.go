@@ -52,7 +52,7 @@ func CheckParameters(
 	}
 	schema, err := parameters.Compile(announced(answer).GetRaw())
 	if err != nil {
-		return fmt.Errorf("the schema that the extension announces for the parameters: %w", err)
+		return fmt.Errorf("compile the extension's schema for the parameters: %w", err)
 	}
 	subject := request.(interface {
 		GetSubject() *infrahooksv1alpha1.Subject

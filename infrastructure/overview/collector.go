@@ -22,19 +22,22 @@ type Description struct {
 
 // Descriptions are the metrics of a Collector.
 var Descriptions = [...]Description{
-	{"hookgate_infrastructure_objects", "Objects of the provider. state is Ready, NotReady or Paused.",
+	{"hookgate_infrastructure_objects", "Number of objects of the infrastructure provider. The label state is " +
+		`"Ready" (the condition Ready is true), "Paused" (the object is paused) or "NotReady" (any other object).`,
 		[]string{"kind", "infrastructure_class", "state"}},
 	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "Time at which the object that has " +
-		"been unready longest became unready. Paused objects do not count.",
+		"been unready longest became unready, in seconds since the epoch. Paused objects do not count.",
 		[]string{"kind", "infrastructure_class"}},
-	{"hookgate_infrastructure_failing_objects", "Objects whose last call to the extension failed.",
+	{"hookgate_infrastructure_failing_objects", "Number of objects about which the last call to the extension failed.",
 		[]string{"kind", "infrastructure_class", "hook"}},
-	{"hookgate_infrastructure_instances", "Instances of Clusters. source is Backend (instances that exist, according to " +
-		"the extension's last answers) or Objects (the objects that represent instances).",
+	{"hookgate_infrastructure_instances", "Number of instances of all Clusters of a class. " +
+		`The label source is "Backend" (the instances that exist, according to the extension's last answers) or "Objects" ` +
+		`(the instances that objects represent).`,
 		[]string{"infrastructure_class", "source"}},
-	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time at which the instances in " +
-		"the backend began to differ from the objects, as seen by this process. Of all Clusters or pools, the earliest " +
-		"time counts. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
+	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time at which the number of " +
+		"instances in the backend began to differ from the number of objects, or from the replicas that a MachinePool " +
+		"wants, in seconds since the epoch, as seen by this process. If there are differences for several Clusters or " +
+		"pools, the earliest time counts. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 }
 
 // other is the class of the objects of all classes for which there is no room.

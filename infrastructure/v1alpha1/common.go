@@ -73,8 +73,9 @@ type SecretReference struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// namespace is the namespace of the Secret. An InfrastructureClass, which has no namespace, must set it. In a
-	// HookgateCluster, leave it out, or set it to the namespace of the HookgateCluster. A template must leave it out.
+	// namespace is the namespace of the Secret. An InfrastructureClass, which has no namespace, must set the field.
+	// In a HookgateCluster, leave the field out, or set the field to the namespace of the HookgateCluster. A template must
+	// leave the field out.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
@@ -103,7 +104,8 @@ type IdentityReference struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type Initialization struct {
-	// provisioned is true once the infrastructure has been provisioned. It then stays true: Cluster API reads it once.
+	// provisioned is true once the infrastructure has been provisioned. The field then stays true:
+	// Cluster API reads the field once.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }

@@ -50,15 +50,16 @@ type HookgateCluster struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: both name credentials"
 type HookgateClusterSpec struct {
-	// infrastructureClassName is the name of the InfrastructureClass. It is also the class of the Machines and
-	// MachinePools of the Cluster, and must not change.
+	// infrastructureClassName is the name of the InfrastructureClass. The Machines and MachinePools of the Cluster use
+	// the same class. The name must not change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: the infrastructure belongs to the extension that made it"
 	// +required
 	InfrastructureClassName string `json:"infrastructureClassName,omitempty"`
 
-	// parameters are passed to the extension. Their schema is in status.schemas.cluster of the InfrastructureClass.
+	// parameters are values that are passed to the extension. The schema of the parameters is in status.schemas.cluster of
+	// the InfrastructureClass.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
@@ -82,7 +83,7 @@ type HookgateClusterSpec struct {
 
 	// externalID names everything in the backend that belongs to the Cluster. The controller sets it before the first call
 	// to the extension. If the HookgateCluster has the annotation cluster.x-k8s.io/managed-by, the tool that manages the
-	// HookgateCluster sets it instead. externalID must not change, and is kept when the object is moved to another
+	// HookgateCluster sets externalID instead. externalID must not change, and is kept when the object is moved to another
 	// management cluster or restored from a backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -112,8 +113,8 @@ type HookgateClusterStatus struct {
 	// +optional
 	FailureDomains []FailureDomain `json:"failureDomains,omitempty"`
 
-	// outputs are values from the extension that the Machines of the Cluster need, such as the ID of a network. They
-	// are sent with the requests for Machines and MachinePools, have at most 16 KiB, and must not contain secrets.
+	// outputs are values from the extension that the Machines of the Cluster need, such as the ID of a network. The
+	// outputs are sent with the requests for Machines and MachinePools, have at most 16 KiB, and must not contain secrets.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

@@ -9,7 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// HookgateClusterTemplate is a template of HookgateClusters, for ClusterClasses. Its spec must not change.
+// HookgateClusterTemplate is a template of HookgateClusters, for ClusterClasses. The spec of the template must not
+// change.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgateclustertemplates,scope=Namespaced,shortName=hgct,categories=cluster-api
@@ -58,7 +59,7 @@ type HookgateClusterTemplateResourceSpec struct {
 	// +required
 	InfrastructureClassName string `json:"infrastructureClassName,omitempty"`
 
-	// parameters are passed to the extension for the Cluster.
+	// parameters are values that are passed to the extension for the Cluster.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

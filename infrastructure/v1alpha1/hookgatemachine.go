@@ -52,23 +52,23 @@ type HookgateMachine struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the machine that was made"
 type HookgateMachineSpec struct {
-	// parameters are passed to the extension. Their schema is in status.schemas.machine of the Cluster's
-	// InfrastructureClass.
+	// parameters are values that are passed to the extension. The schema of the parameters is in status.schemas.machine of
+	// the Cluster's InfrastructureClass.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// providerID names the machine and its Node. The controller writes it once, from the extension's answer. The
-	// machine of a HookgateMachine with a provider ID is never created again.
+	// providerID names the machine and its Node. The controller writes it once, from the extension's answer. Once
+	// a HookgateMachine has a provider ID, its machine is never created again.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
 	// externalID names everything in the backend that belongs to the machine. The controller sets it before the first
-	// call to the extension. It must not change, and is kept when the object is moved to another management cluster or
-	// restored from a backup.
+	// call to the extension. externalID must not change, and is kept when the object is moved to another management
+	// cluster or restored from a backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"

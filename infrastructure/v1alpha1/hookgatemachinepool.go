@@ -61,10 +61,11 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the pool that was made"
-// +kubebuilder:validation:XValidation:rule="(has(self.instanceManagement) ? self.instanceManagement : 'Machines') == (has(oldSelf.instanceManagement) ? oldSelf.instanceManagement : 'Machines')",message="instanceManagement must not change: Machines would be left behind, or missing; make another MachinePool"
+// +kubebuilder:validation:XValidation:rule="(has(self.instanceManagement) ? self.instanceManagement : 'Machines') == (has(oldSelf.instanceManagement) ? oldSelf.instanceManagement : 'Machines')",message="instanceManagement must not change: Machines would be left behind, or instances would have no Machines; make another MachinePool"
 type HookgateMachinePoolSpec struct {
-	// parameters are passed to the extension. Their schema is in status.schemas.machinePool of the Cluster's
-	// InfrastructureClass, or in status.schemas.machine if the extension has no hooks for pools.
+	// parameters are values that are passed to the extension. The schema of the parameters is in
+	// status.schemas.machinePool of the Cluster's InfrastructureClass, or in status.schemas.machine if the extension has
+	// no hooks for pools.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
@@ -72,8 +73,9 @@ type HookgateMachinePoolSpec struct {
 
 	// instanceManagement decides how Cluster API sees the instances, and must not change. With Machines, the default,
 	// each instance is a Machine: it is drained before it is deleted, and health checks can replace it. With Group, the
-	// backend decides which instances to delete. If the extension has hooks for pools, these hooks create the instances
-	// for both values. Without such hooks, a pool consists of machines that are created one by one.
+	// backend decides which instances to delete. If the extension has hooks for pools, these hooks create the instances,
+	// whether instanceManagement is Machines or Group. Without such hooks, Group cannot be used, and a pool with
+	// Machines consists of machines that are created one by one.
 	// +optional
 	InstanceManagement InstanceManagement `json:"instanceManagement,omitempty"`
 
@@ -84,8 +86,8 @@ type HookgateMachinePoolSpec struct {
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// providerIDList are the provider IDs of the instances. The controller writes it. Cluster API deletes the Node of a
-	// provider ID that leaves the list.
+	// providerIDList are the provider IDs of the instances. The controller writes the list. If a
+	// provider ID is removed from the list, Cluster API deletes the Node with this provider ID.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
 	// +kubebuilder:validation:items:MinLength=1
@@ -94,8 +96,8 @@ type HookgateMachinePoolSpec struct {
 	ProviderIDList []string `json:"providerIDList,omitempty"`
 
 	// externalID names everything in the backend that belongs to the pool. The controller sets it before the first
-	// call to the extension. It must not change, and is kept when the object is moved to another management cluster or
-	// restored from a backup.
+	// call to the extension. externalID must not change, and is kept when the object is moved to another management
+	// cluster or restored from a backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"
@@ -113,18 +115,18 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// initialization holds what Cluster API waits for, according to the contract. Cluster API v1.14 reads the field ready
+	// initialization holds what Cluster API waits for, according to the contract. Cluster API v1.14 reads status.ready
 	// instead.
 	// +optional
 	Initialization Initialization `json:"initialization,omitzero"`
 
-	// ready is true once the pool has been provisioned. It then stays true: if it is not true, Cluster API does not read
-	// providerIDList.
+	// ready is true once the pool has been provisioned. The field then stays true, because Cluster API reads
+	// providerIDList only while the field is true.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
-	// replicas is the number of instances that exist. It is written even if it is zero, because Cluster API keeps the
-	// previous number if the field is missing.
+	// replicas is the number of instances that exist. The controller writes the field even if the number is zero,
+	// because Cluster API keeps the previous number if the field is missing.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -135,8 +137,8 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	InfrastructureMachineKind string `json:"infrastructureMachineKind,omitempty"`
 
-	// capacity is the resources of an instance, as the extension announces them. The cluster autoscaler reads it to scale
-	// from zero.
+	// capacity is the resources of an instance, as the extension announces them. The cluster autoscaler reads the field
+	// to scale from zero.
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 64",message="must have at most 64 resources"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
@@ -145,8 +147,8 @@ type HookgateMachinePoolStatus struct {
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitzero"`
 
-	// instances lists the instances, for information. If there are more than 1,000, the list has the first 1,000 by
-	// name.
+	// instances holds the instances of the pool, for information. If there are more than 1,000, the list has the first
+	// 1,000 by name.
 	// +listType=map
 	// +listMapKey=instanceName
 	// +kubebuilder:validation:MaxItems=1000

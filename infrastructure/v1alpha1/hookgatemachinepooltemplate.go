@@ -9,7 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// HookgateMachinePoolTemplate is a template of HookgateMachinePools, for ClusterClasses. Its spec must not change.
+// HookgateMachinePoolTemplate is a template of HookgateMachinePools, for ClusterClasses. The spec of the template must
+// not change.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgatemachinepooltemplates,scope=Namespaced,shortName=hgmpt,categories=cluster-api
@@ -49,7 +50,7 @@ type HookgateMachinePoolTemplateResource struct {
 // HookgateMachinePoolTemplateResourceSpec is the spec of HookgateMachinePools, without the fields that the controller
 // writes.
 type HookgateMachinePoolTemplateResourceSpec struct {
-	// parameters are passed to the extension for the pool.
+	// parameters are values that are passed to the extension for the pool.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// HookgateMachineTemplate is a template of HookgateMachines. Its spec must not change.
+// HookgateMachineTemplate is a template of HookgateMachines. The spec of the template must not change.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgatemachinetemplates,scope=Namespaced,shortName=hgmt,categories=cluster-api
@@ -56,7 +56,7 @@ type HookgateMachineTemplateResource struct {
 
 // HookgateMachineTemplateResourceSpec is the spec of HookgateMachines, without the fields that the controller writes.
 type HookgateMachineTemplateResourceSpec struct {
-	// parameters are passed to the extension for each machine.
+	// parameters are values that are passed to the extension for each machine.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
@@ -72,7 +72,8 @@ type HookgateMachineTemplateStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// capacity is the resources of a machine of the template. The cluster autoscaler reads it to scale from zero.
+	// capacity is the resources of a machine of the template. The cluster autoscaler reads the field to scale from
+	// zero.
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 64",message="must have at most 64 resources"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`

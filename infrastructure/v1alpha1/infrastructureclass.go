@@ -9,9 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InfrastructureClass is a kind of infrastructure for Clusters: the extension that provides it, the namespaces that may
-// use it, and the default parameters and credentials that it needs. Like a StorageClass or a GatewayClass, it belongs
-// to the administrators of a management cluster, and is not moved with Clusters.
+// InfrastructureClass is a kind of infrastructure for Clusters: the extension that provides the infrastructure, the
+// namespaces that may use the class, and default parameters and credentials for the extension. Like a StorageClass or
+// a GatewayClass, an InfrastructureClass belongs to the administrators of a management cluster, and is not moved with
+// Clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=infrastructureclasses,scope=Cluster,shortName=infraclass,categories=cluster-api
@@ -44,7 +45,7 @@ type InfrastructureClass struct {
 // InfrastructureClassSpec is the extension of a class and how it is used.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || has(self.credentialsRef.namespace)",message="credentialsRef.namespace must be set: a class has no namespace of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || has(self.allowedNamespaces)",message="allowedNamespaces must be set with credentialsRef: every namespace that may use the class acts with these credentials; selector: {} allows all"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || has(self.allowedNamespaces)",message="allowedNamespaces must be set if credentialsRef is set: every namespace that may use the class acts with these credentials; selector: {} allows all namespaces"
 type InfrastructureClassSpec struct {
 	// extensionRef names the ExtensionConfig of the extension.
 	// +required
@@ -61,7 +62,7 @@ type InfrastructureClassSpec struct {
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 
 	// credentialsRef names the Secret whose data is sent to the extension with every call, unless a HookgateCluster names
-	// a Secret of its own. If credentialsRef is set, allowedNamespaces must be set, too.
+	// a Secret of its own. If credentialsRef is set, allowedNamespaces must also be set.
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 
@@ -171,12 +172,12 @@ type InfrastructureClassStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// handlers are the handlers that are called. A hook that is left out has none.
+	// handlers are the handlers that are called. A hook that is left out has no handler.
 	// +optional
 	Handlers Handlers `json:"handlers,omitzero"`
 
-	// providerIDPrefix is the prefix of all provider IDs that the extension makes, such as acme://. It is set once a
-	// discovery has succeeded.
+	// providerIDPrefix is the prefix of all provider IDs that the extension makes, such as acme://. The prefix is set
+	// when a discovery has succeeded.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional

@@ -89,7 +89,7 @@ func TestRules(t *testing.T) {
 		{"1,000 names", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, allowedNamespaces: {names: [" + elements(1000, "n%d") + "]}}", ""},
 		{"and not one more", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, allowedNamespaces: {names: [" + elements(1001, "n%d") + "]}}", "Too many"},
 		{"an empty selector is all namespaces", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, allowedNamespaces: {selector: {}}, credentialsRef: {name: s, namespace: ns}}", ""},
-		{"credentials are not for all by accident", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, credentialsRef: {name: s, namespace: ns}}", "allowedNamespaces must be set with credentialsRef"},
+		{"credentials are not for all by accident", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, credentialsRef: {name: s, namespace: ns}}", "allowedNamespaces must be set if credentialsRef is set"},
 		{"a class has no namespace", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, allowedNamespaces: {selector: {}}, credentialsRef: {name: s}}", "credentialsRef.namespace must be set"},
 		{"a Secret has a name", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, allowedNamespaces: {selector: {}}, credentialsRef: {namespace: ns}}", "spec.credentialsRef.name: Required value"},
 		{"parameters are an object", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, defaultParameters: {cluster: [1]}}", "spec.defaultParameters.cluster: Invalid value"},

@@ -55,7 +55,7 @@ func (c *Closed) Effect() string {
 	if c.Nothing() {
 		return "nothing fails, because it only audits"
 	}
-	return fmt.Sprintf("calls fail with %s if it may apply to them", hook.NotReady)
+	return fmt.Sprintf("the gateway refuses every call that the object may apply to (%s)", hook.NotReady)
 }
 
 // Spec reads the spec of an object that may have any form.

@@ -90,8 +90,8 @@ func JudgeLocal(s *registry.Snapshot, reg *registry.Registration, hooks *catalog
 		}
 	}
 	if reg.Audit {
-		return Verdictf(v1alpha1.AuditReason, "Answers %s as handler %s.%s as if the rule did not apply: the "+
-			"answer that it would have given is logged and counted", h.Hook.Hook, h.Name, reg.Name)
+		return Verdictf(v1alpha1.AuditReason, "Answers %s as handler %s.%s, but only audits: the answer is as if "+
+			"the rule did not apply, and the rule's own answer is logged and counted", h.Hook.Hook, h.Name, reg.Name)
 	}
 	return Verdictf(v1alpha1.ReadyReason, "Answers %s as handler %s.%s", h.Hook.Hook, h.Name, reg.Name)
 }

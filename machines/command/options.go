@@ -36,7 +36,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 			"have answered Success; if there are several replicas, only one calls the hook at a time")
 	f.StringVar(&o.namespace, "machines-namespace", "",
 		"namespace of the Machines and, with --clusters, of the Clusters for which hooks are called; * means all "+
-			"namespaces; by default the value of --namespace")
+			"namespaces; default: the value of --namespace")
 	f.DurationVar(&o.maxHold, "machines-max-hold", 0,
 		"during a deletion, how long handlers may hold the Machine before it is drained, and again before it "+
 			"is terminated; after that, the deletion goes on regardless; 0 means no limit")
@@ -48,11 +48,11 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 func (o *Options) Check(wantsCluster bool) error {
 	switch {
 	case o.Enabled && !wantsCluster:
-		return cmdline.Usagef("--machines: this gateway has no cluster, and so no Machines; leave the flag out, " +
-			"or give --kubeconfig")
+		return cmdline.Usagef("--machines needs a management cluster, which this gateway does not have: leave out the " +
+			"flag, or give --kubeconfig")
 	case o.Clusters && !wantsCluster:
-		return cmdline.Usagef("--clusters: this gateway has no management cluster, and so no Clusters; leave " +
-			"the flag out, or give --kubeconfig")
+		return cmdline.Usagef("--clusters needs a management cluster, which this gateway does not have: leave out the " +
+			"flag, or give --kubeconfig")
 	case o.maxHold < 0:
 		return cmdline.Usagef("--machines-max-hold: want 0 or more, got %s", o.maxHold)
 	case o.concurrency <= 0:

@@ -51,7 +51,7 @@ func NewRelease() *cobra.Command {
 		Use:   "release",
 		Short: "Remove the gateway's annotations from Machines",
 		Long: "Remove from Machines the annotations that make Cluster API wait for the gateway, so that no Machine\n" +
-			"waits for a gateway that is gone. Run it before you remove the gateway, and before clusterctl moves\n" +
+			"waits for a gateway that is gone. Run the command before you remove the gateway, and before clusterctl moves\n" +
 			"Clusters to a management cluster without a gateway.\n\n" +
 			"A running gateway would annotate the Machines again. Stop the gateway with --scale-down, or keep the\n" +
 			"annotations off with --hold-off, which marks the Clusters with an annotation until you run the\n" +
@@ -63,9 +63,10 @@ func NewRelease() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.AddFlags(f)
-	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the Machines; all by default")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the Machines; default: all namespaces")
 	f.StringVar(&o.gatewayNamespace, "gateway-namespace", "",
-		"namespace of the gateway; by default the Pod's own, or "+defaultGatewayNamespace)
+		"namespace of the gateway; default: in a Pod without --kubeconfig, the Pod's namespace; otherwise, "+
+			defaultGatewayNamespace)
 	f.StringVar(&o.scaleDown, "scale-down", "", "Deployment of the gateway, which is scaled to 0 first")
 	f.BoolVar(&o.holdOff, "hold-off", false,
 		"annotate the Clusters, too, so that gateways hold none of their Machines until you run the command "+
@@ -78,7 +79,7 @@ func NewRelease() *cobra.Command {
 
 func (o *releaseOptions) run(ctx context.Context, out io.Writer) error {
 	if o.resume && (o.holdOff || o.scaleDown != "") {
-		return cmdline.Usagef("--resume ends what --hold-off began: leave --hold-off and --scale-down out")
+		return cmdline.Usagef("--resume undoes --hold-off: leave out --hold-off and --scale-down")
 	}
 	config, err := o.Load()
 	if err != nil {
@@ -107,7 +108,8 @@ func (o *releaseOptions) run(ctx context.Context, out io.Writer) error {
 	}
 	done, err := machines.Release(ctx, c, o.namespace, o.holdOff)
 	if o.holdOff {
-		_, _ = fmt.Fprintf(out, "%s marked with the annotation %s: hookgate machines release --resume removes it.\n",
+		_, _ = fmt.Fprintf(out, "%s marked with the annotation %s. To remove the annotation: hookgate machines release "+
+			"--resume\n",
 			text.Plural(done.Clusters, "Cluster"), machines.ReleasedAnnotation)
 	}
 	_, _ = fmt.Fprintf(out, "%s released.\n", text.Plural(done.Machines, "Machine"))

@@ -59,7 +59,7 @@ func findProgram() (string, error) {
 	program, err := exec.LookPath("hookgate")
 	if err != nil {
 		return "", errors.New("hookgate, which checks extensions, is not in PATH: put it there, or set HOOKGATE_BIN to " +
-			"its path. `go install github.com/hookgate/hookgate/cmd/hookgate@latest` makes it")
+			"its path. `go install github.com/hookgate/hookgate/cmd/hookgate@latest` installs it")
 	}
 	return program, nil
 }

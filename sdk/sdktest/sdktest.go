@@ -36,7 +36,7 @@ func Request[Req proto.Message](t testing.TB, path string) Req {
 	var none Req
 	in, ok := none.ProtoReflect().New().Interface().(Req)
 	if !ok {
-		t.Fatalf("%T is not a message of stubs", none)
+		t.Fatalf("%T is not a message from the generated stubs", none)
 	}
 	if err := contract.Decode(data, in); err != nil {
 		t.Fatalf("%s is no %s: %v", path, none.ProtoReflect().Descriptor().Name(), err)
@@ -88,7 +88,7 @@ func Patched(
 		decoder.UseNumber()
 		var object map[string]any
 		if err := decoder.Decode(&object); err != nil || object == nil {
-			t.Fatalf("item %s is not an object after the patches: %v", uid, err)
+			t.Fatalf("after the patches, item %s is not an object: %v", uid, err)
 		}
 		objects[uid] = object
 	}

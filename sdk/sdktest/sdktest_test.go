@@ -113,7 +113,7 @@ func TestFailures(t *testing.T) {
 			out.Items[0].PatchType = hooks.PatchType_PATCH_TYPE_JSON_MERGE_PATCH
 			sdktest.Patched(t, good, out)
 		}, "the patch of item 1: "},
-		"no object": {func(t *failed) { sdktest.Patched(t, good, response("1", `[{"op":"replace","path":"","value":[]}]`)) }, "item 1 is not an object after the patches"},
+		"no object": {func(t *failed) { sdktest.Patched(t, good, response("1", `[{"op":"replace","path":"","value":[]}]`)) }, "after the patches, item 1 is not an object"},
 		"failure": {
 			func(t *failed) {
 				sdktest.Patched(t, good, &hooks.GeneratePatchesResponse{Status: hooks.ResponseStatus_RESPONSE_STATUS_FAILURE, Message: "no"})

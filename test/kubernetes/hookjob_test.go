@@ -452,7 +452,7 @@ func testInterrupted(t *testing.T, s *jobServer) {
 			job := of.job(name)
 			of.end(job, 0, "")
 			if at == "Record" {
-				of.awaits(l, request, "record the result of Job jobs/"+job.Name+": the API server cannot be asked")
+				of.awaits(l, request, "record the result of Job jobs/"+job.Name+": the request to the API server failed")
 			}
 			of.awaits(other, request, "SUCCESS: ")
 			of.delete(of.job(name))
@@ -844,7 +844,7 @@ func testRerun(t *testing.T, s *jobServer) {
 	}
 	s.say(l, request)
 	first := s.job("rerun")
-	if got, want := hookgate("rerun"), "Job jobs/"+first.Name+" has not ended, and goes on\n0 records of Cluster team/again removed\n"; got != want {
+	if got, want := hookgate("rerun"), "Job jobs/"+first.Name+" has not finished, and keeps running\n0 records of Cluster team/again removed\n"; got != want {
 		t.Errorf("while it runs: got %s, want %s", got, want)
 	}
 	s.end(first, 1, "no space")
@@ -910,7 +910,7 @@ func testReplicas(t *testing.T, s *jobServer) {
 	for name, want := range map[string]string{
 		"waits": "Ready: Answers BeforeClusterUpgrade as handler job.waits",
 		"wrong": "Invalid: spec.jobTemplate.spec.template.spec.restartPolicy: Required value: must be Never or OnFailure; " +
-			"calls fail with NotReady if it may apply to them",
+			"the gateway refuses every call that the object may apply to (NotReady)",
 	} {
 		eventually(t, name+" is "+want, func() (string, bool) {
 			o := &v1alpha1.HookJob{}

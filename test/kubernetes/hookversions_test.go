@@ -63,7 +63,7 @@ func TestOutdatedHookVersions(t *testing.T) {
 	s := newOutdatedServer(t)
 	deprecated := func(name string) string {
 		return "status.handlers: h." + name + ": hooks of hooks.test.hookgate.dev/v1alpha1 are deprecated since release v0.4.0 of the gateway: " +
-			"upgrade the extension to one that implements hooks of hooks.test.hookgate.dev/v1"
+			"upgrade the extension to a version that implements hooks of hooks.test.hookgate.dev/v1"
 	}
 	warned := func(t *testing.T, want int, text string) {
 		t.Helper()

@@ -124,7 +124,7 @@ func TestMistakesClose(t *testing.T) {
 				found, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 				said := fmt.Sprint(found)
 				return said, strings.Contains(said, "reason:Invalid") &&
-					strings.Contains(said, "calls fail with NotReady if it may apply to them")
+					strings.Contains(said, "the gateway refuses every call that the object may apply to (NotReady)")
 			})
 			opens := func(what string) {
 				t.Helper()

@@ -30,7 +30,7 @@ func TestPluginOfKubectl(t *testing.T) {
 		"Listed":   {[]string{"plugin", "list"}, 0, filepath.Join(folder, "kubectl-hookgate")},
 		"Version":  {[]string{"hookgate", "--version"}, 0, "kubectl hookgate "},
 		"Help":     {[]string{"hookgate", "get", "--help"}, 0, "kubectl hookgate get [command]"},
-		"Usage":    {[]string{"hookgate", "describe"}, 2, `Run "kubectl hookgate describe --help" to see how to use it.`},
+		"Usage":    {[]string{"hookgate", "describe"}, 2, `Run "kubectl hookgate describe --help" for help.`},
 		"Complete": {[]string{"hookgate", "__complete", "call", "GeneratePa"}, 0, "GeneratePatches"},
 		"Cluster":  {[]string{"hookgate", "get", "extensions"}, 1, "namespace hookgate-system has no gateway Pod"},
 		"Other":    {[]string{"hookgate", "get", "holds", "--gateway", "elsewhere"}, 1, "namespace elsewhere has no gateway Pod"},

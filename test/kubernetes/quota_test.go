@@ -223,7 +223,7 @@ func TestClusterQuota(t *testing.T) {
 	})
 	reader := start(t, func(s *controllers.Config) { s.REST, s.ReadOnly = config, true })
 	reader.ready(t)
-	const writesNothing = `NotReady: HookRule "cluster-quota" has to write a ClusterRecord, and this gateway writes nothing (--read-only)`
+	const writesNothing = `NotReady: HookRule "cluster-quota" has to write a ClusterRecord, but this gateway writes nothing (--read-only)`
 	if noted, other := q.ask(reader, first), q.ask(reader, q.cluster("green", "b", 1)); noted != "passes" || other != writesNothing {
 		t.Errorf("one that only reads says of a Cluster that was let pass: %s; of another one: %s", noted, other)
 	}

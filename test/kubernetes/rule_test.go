@@ -88,7 +88,7 @@ func TestRuleThatAudits(t *testing.T) {
 	}
 	rule.Spec.Action = v1alpha1.HookRuleAudit
 	create(t, c, rule)
-	awaitRule(t, c, "audits", v1alpha1.AuditReason, "Answers BeforeClusterCreate as handler rule.audits as if the rule did not apply: ")
+	awaitRule(t, c, "audits", v1alpha1.AuditReason, "Answers BeforeClusterCreate as handler rule.audits, but only audits: ")
 	r.Audited("audits", "team", "a", "failure: no")
 	awaitEventOf(t, r, corev1.EventTypeNormal, "audits", "Audit", "failure: no")
 }

@@ -105,7 +105,7 @@ hold:
 	awaitRule(t, c, "params-audit", v1alpha1.ParamsNotReadyReason, "The answer that it would give is not known: the gateway is not allowed to ")
 	create(t, c, rule)
 	awaitRule(t, c, "params", v1alpha1.ParamsNotReadyReason,
-		`Calls fail with NotReady: the gateway is not allowed to list and watch configmaps, for ConfigMap "rule-params/freeze": apply what "hookgate rule rbac" prints`)
+		`Calls fail with NotReady: the gateway is not allowed to list and watch configmaps, and so cannot read ConfigMap "rule-params/freeze": apply what "hookgate rule rbac" prints`)
 	if got := r.asks(t, "params"); got != "NotReady" {
 		t.Errorf("without rights: got %q", got)
 	}

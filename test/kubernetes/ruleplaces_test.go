@@ -271,7 +271,7 @@ func (p *places) onlyReads(t *testing.T, config *rest.Config) {
 		return fmt.Sprint(err)
 	}
 	other := &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"namespace":"default","name":"w","labels":{"region":"west"}}}`)}
-	const writesNothing = `HookRule "two-each" has to write a ClusterRecord, and this gateway writes nothing (--read-only)`
+	const writesNothing = `HookRule "two-each" has to write a ClusterRecord, but this gateway writes nothing (--read-only)`
 	if got := asks(&hooksv1alpha1.BeforeClusterUpgradeRequest{Cluster: other}); got != writesNothing {
 		t.Errorf("before the upgrade: got %q", got)
 	}

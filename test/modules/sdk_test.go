@@ -87,7 +87,7 @@ func TestGroupsOfExtensions(t *testing.T) {
 	}
 	y := &sdk.Extension{}
 	sdk.Handle(y, "a", answer[*dnsv1alpha1.EnsureRecordRequest])
-	if want := `handler "a": the group of hooks of the proto package acme.dns.v1alpha1 is not known: name it in Extension.Groups`; y.Err() == nil || y.Err().Error() != want {
+	if want := `handler "a": no known group of hooks has the proto package acme.dns.v1alpha1: name the group in Extension.Groups`; y.Err() == nil || y.Err().Error() != want {
 		t.Errorf("got %v, want %s", y.Err(), want)
 	}
 }

@@ -56,7 +56,7 @@ func NewBugReportCommand() *cobra.Command {
 		Short: "Collect what a maintainer needs to know about a gateway",
 		Long: "Write a ZIP file with the state of a gateway: versions, status, handlers, metrics and readiness, and\n" +
 			"for a gateway in a cluster also its configuration, its log, ExtensionConfigs, policies, chains, rules\n" +
-			"and rollouts. It contains names of Clusters, namespaces and hosts.\n\n" +
+			"and rollouts. The file contains names of Clusters, namespaces and hosts.\n\n" +
 			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings,\n" +
 			"and the values in which two versions of a rollout differ. Secrets in other forms cannot be\n" +
 			"recognized: the command lists the files, so look through them before you share them.",
@@ -68,7 +68,7 @@ func NewBugReportCommand() *cobra.Command {
 	}
 	f := o.AddFlags(cmd)
 	f.StringVarP(&o.file, "file", "f", "",
-		"file to write, which must not exist yet; by default hookgate-bug-report-TIME.zip")
+		"file to write, which must not exist yet; default: hookgate-bug-report-TIME.zip")
 	return cmd
 }
 

@@ -39,8 +39,8 @@ func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:   "call HOOK {-f FILE | --example}",
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
-			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard\n" +
-			"input. --example prints a request to start from. For lifecycle hooks, GenerateUpgradePlan, GeneratePatches\n" +
+			"FILE is the request in YAML or JSON, or \"-\" for standard input. The request may omit apiVersion and kind.\n" +
+			"--example prints a request to start from. For lifecycle hooks, GenerateUpgradePlan, GeneratePatches\n" +
 			"and ValidateTopology, FILE may be just a Cluster, from which the command makes a request.\n" +
 			"Without --handler, a gateway calls every handler that matches. The exit status is 0 if the answer's\n" +
 			"status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the status is\n" +
@@ -65,9 +65,9 @@ func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		"name of the handler to call, as \"hookgate get handlers\" prints it")
 	f.StringVarP(&o.file, "file", "f", "", "file with the request, YAML or JSON; \"-\" is standard input")
 	f.BoolVar(&o.example, "example", false,
-		"print an example of a request of the hook, with comments that say what to change, and call nothing")
+		"print an example request, with comments that say what to change, and call nothing")
 	f.StringVarP(&o.output, "output", "o", "table",
-		"format of the answer: table, yaml, or json, which is the answer itself, indented")
+		"format: table, yaml, or json (the answer itself, indented)")
 	addDecodePatches(f, &o.decode)
 	o.AddFlags(f)
 	o.Gateway.AddFlags(f)

@@ -44,8 +44,8 @@ func NewDashboardCommand(hooks *catalog.Catalog, ofCluster ClusterActions) *cobr
 		Long: "On this machine, serve a gateway's page about its extensions until Ctrl-C, and open the page in the\n" +
 			"browser. The page has a loopback address: while the command runs, other users of this machine can open it,\n" +
 			"too, and see everything that --token-file and --cert permit.\n\n" +
-			"The buttons do what commands do, with your rights: approve, promote, pause, resume or undo a rollout, lift\n" +
-			"a hold, record a handler, explain a request. Each button first shows what it would change. The command\n" +
+			"Like commands, the buttons act with your rights: they approve, promote, pause, resume or undo a rollout,\n" +
+			"lift a hold, record a handler, or explain a request. Each button first shows what it would change. The command\n" +
 			"prints a link and a code: the buttons work only in a browser that has opened the link, or in which you\n" +
 			"have entered the code. Other users of this machine have neither the link nor the code.",
 		Example: "  hookgate dashboard\n  hookgate dashboard --context management --browser=false",
@@ -55,7 +55,7 @@ func NewDashboardCommand(hooks *catalog.Catalog, ofCluster ClusterActions) *cobr
 		},
 	}
 	f := o.AddFlags(cmd)
-	f.Uint16Var(&o.port, "port", 0, "port on this machine; 0 chooses one")
+	f.Uint16Var(&o.port, "port", 0, "port on this machine; 0 means a free port")
 	f.BoolVar(&o.browser, "browser", true, "open the page in the browser; otherwise, only print its URL")
 	return cmd
 }
@@ -90,7 +90,8 @@ func (o *dashboardOptions) serve(cmd *cobra.Command, c *target.StatusClient) err
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	_, _ = fmt.Fprintln(cmd.OutOrStdout(), page)
 	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "The page is served until Ctrl-C.")
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "To use its buttons, open %s once, or enter the code %s when the page asks.\n",
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "To use the page's buttons, open %s once, or enter the code %s "+
+		"when the page asks.\n",
 		acts.Link(), acts.Code())
 	if o.browser {
 		if err := openBrowser(ctx, page); err != nil {

@@ -27,12 +27,12 @@ func NewDescribeCommand() *cobra.Command {
 		Use:   "describe EXTENSION | rollout NAME | rule NAME | job NAME | chain NAME",
 		Short: "Show what a gateway knows about an extension, a rollout, a rule, a Job or a chain",
 		Long: "Show whether an extension is up, since when, and its last error; its handlers with the settings in\n" +
-			"effect; what conversions lose; which Clusters wait for it; and its last ten failures.\n" +
+			"effect; what conversions lose; which Clusters wait for the extension; and its last ten failures.\n" +
 			"For an ExtensionRollout, show the Clusters that have moved, or for which the two versions answer\n" +
-			"differently. For each, show the differences, with the values of both versions, and their effects on Machines.\n" +
-			"For a HookRule or a HookJob, which has no server, show the same about its handler as for an extension, and\n" +
-			"whether the HookRule or HookJob is in effect. For a HandlerChain, show its steps in order, with the\n" +
-			"settings in effect, and what keeps the chain from being called.\n\n" +
+			"differently. For each Cluster, show the differences, the values of both versions, and the effects on Machines.\n" +
+			"For a HookRule or a HookJob, which has no server, show whether the object is in effect, and describe\n" +
+			"its handler like a handler of an extension. For a HandlerChain, show its steps in order,\n" +
+			"with the settings in effect, and what keeps the chain from being called.\n\n" +
 			"The numbers come from one gateway process, and cover the last five minutes.",
 		Example: "  hookgate describe acme\n" +
 			"  hookgate describe rollout acme\n" +

@@ -47,13 +47,13 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"calls handlers only with --call.\n\n" +
 			"FILE is a request, as for \"hookgate call\". For lifecycle hooks, GenerateUpgradePlan,\n" +
 			"GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the command makes a\n" +
-			"request. Such a request has only the members that selectors need, so conditions about other\n" +
-			"members fail.\n\n" +
+			"request. A request that is built from a Cluster has only the members that selectors need, so\n" +
+			"conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
-			"The exit status is 0 if handlers would be called. For a hook that goes to all matching\n" +
-			"handlers, it is also 0 if no handler matches. It is 1 if the call would fail before it reaches a\n" +
-			"handler or, with --call, if the call fails.",
+			"The exit status is 0 if handlers would be called, or if no handler matches a hook that goes to all\n" +
+			"matching handlers. The exit status is 1 if the call would fail before it reaches a handler or, with\n" +
+			"--call, if the call fails.",
 		Example: "  hookgate explain BeforeClusterUpgrade -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate explain GeneratePatches -f request.yaml --extension-configs manifests/ --call\n" +
 			"  hookgate explain CanUpdateMachine -f request.yaml --context management -o json",
@@ -66,7 +66,8 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, hooks, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.handler, "handler", "", "name of the handler or chain to explain; by default all that match")
+	f.StringVar(&o.handler, "handler", "",
+		"name of the handler or chain to explain; default: all matching handlers and chains")
 	f.StringVarP(&o.file, "file", "f", "", "file with the request or the Cluster, YAML or JSON; \"-\" is standard input")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable, "format: table, yaml or json")
 	addDecodePatches(f, &o.decode)
@@ -174,7 +175,7 @@ func (o *explainOptions) ask(
 	}
 	defer disconnect()
 	if server.Endpoint.IsGRPC() {
-		return nil, cmdline.Usagef("--server %q: calls are explained over HTTPS: want https://", o.Server)
+		return nil, cmdline.Usagef("--server %q: want https://, because a gateway explains calls only over HTTPS", o.Server)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.Timeout)
 	defer cancel()

@@ -101,14 +101,14 @@ func TestExplainUsage(t *testing.T) {
 		want string
 	}{
 		"Older":         {[]string{"BeforeClusterCreate", "-f", cluster, "--server", f.HTTP.URL, "--ca", f.CAFile}, cmdline.ExitFailed, "Does the gateway explain calls?"},
-		"GRPC":          {[]string{"BeforeClusterCreate", "-f", cluster, "--server", "grpc://" + f.GRPC}, cmdline.ExitUsage, "calls are explained over HTTPS"},
+		"GRPC":          {[]string{"BeforeClusterCreate", "-f", cluster, "--server", "grpc://" + f.GRPC}, cmdline.ExitUsage, "a gateway explains calls only over HTTPS"},
 		"NoHook":        {[]string{"BeforeClusterCreat", "-f", cluster}, cmdline.ExitUsage, `no hook "BeforeClusterCreat", did you mean BeforeClusterCreate?`},
 		"NoFile":        {[]string{"BeforeClusterCreate"}, cmdline.ExitUsage, "-f is required: a file with the request of BeforeClusterCreate, or with a Cluster"},
 		"Discovery":     {[]string{"Discovery", "-f", cluster}, cmdline.ExitUsage, "Discovery is answered by the gateway itself"},
 		"NoCluster":     {[]string{"UpdateMachine", "-f", cluster, "--extension-configs", dir}, cmdline.ExitUsage, "a Cluster is not enough for a request of UpdateMachine: give the request"},
 		"CallOfCluster": {[]string{"GeneratePatches", "-f", cluster, "--extension-configs", dir, "--call"}, cmdline.ExitUsage, "handlers of GeneratePatches need a complete request"},
 		"Acts":          {[]string{"UpdateMachine", "-f", commandtest.WriteFile(t, "r.yaml", "desired: {machine: {kind: Machine}}\n"), "--extension-configs", dir, "--call"}, cmdline.ExitFailed, "handlers of UpdateMachine have side effects"},
-		"Both":          {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", dir, "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
+		"Both":          {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", dir, "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs reads a directory, and --server asks a gateway: leave out one of the two flags"},
 		"NoDirectory":   {[]string{"BeforeClusterCreate", "-f", cluster, "--extension-configs", filepath.Join(dir, "none")}, cmdline.ExitFailed, "read directory"},
 		"NotARequest":   {[]string{"BeforeClusterCreate", "-f", commandtest.WriteFile(t, "r.yaml", "kind: X\n"), "--extension-configs", dir}, cmdline.ExitFailed, "it cannot be read as BeforeClusterCreateRequest"},
 	} {

@@ -17,7 +17,7 @@ import (
 // messages.
 func TestGetChains(t *testing.T) {
 	s := commandtest.ServeStatus(t, commandtest.ChainsStatus)
-	const more = "There are 3 more, which the gateway does not list.\n"
+	const more = "The list is incomplete: the gateway has 3 more.\n"
 	for format, want := range map[string][][]string{
 		"table": {
 			{"NAME", "HOOK", "READY", "REASON", "STEPS"},

@@ -56,11 +56,11 @@ func newGetExtensionsCommand() *cobra.Command {
 		Short:   "List the extensions, and whether they are up",
 		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
 			"minutes, and their last errors.\n\n" +
-			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with two conditions\n" +
-			"that a gateway writes. Discovered tells whether the extension has answered with its handlers.\n" +
-			"Available tells whether calls are sent to the extension: failures open its circuit, and while\n" +
-			"the circuit is open, no calls are sent. This needs no gateway. Add --gateway to list the\n" +
-			"extensions of the gateway in that cluster.",
+			"With --kubeconfig or --context, list the ExtensionConfigs of the cluster with their conditions\n" +
+			"Discovered and Available, which a gateway writes. Discovered tells whether the extension has\n" +
+			"answered with its handlers. Available tells whether calls are sent to the extension: failures open its circuit,\n" +
+			"and while the circuit is open, no calls are sent. The list needs no gateway. Add --gateway to\n" +
+			"list the extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
 			"  hookgate get extensions acme --watch\n" +
 			"  hookgate get extensions --gateway hookgate-system --context management\n" +
@@ -187,7 +187,7 @@ func (o *extensionsOptions) follow(cmd *cobra.Command, look func(c *target.Statu
 		return err
 	}, backoff.WithContext(delays, ctx), func(err error, _ time.Duration) {
 		if !lost {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s\nTrying again until it answers.\n", err)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s\nTrying again until the gateway answers.\n", err)
 		}
 		lost = true
 	})

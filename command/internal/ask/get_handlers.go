@@ -32,13 +32,14 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 		Aliases: []string{"handler"},
 		Short:   "List the handlers of a gateway, or of an extension",
 		Long: "List the handlers that are registered with a gateway, with the settings in effect: timeout,\n" +
-			"failure policy, order, and the version of objects that they get. HANDLER is the name to use with\n" +
-			"\"hookgate call --handler\", and OFFERED AS is the name that Cluster API sees. For each lifecycle\n" +
-			"hook, Cluster API sees one handler, which stands for all handlers with the same OFFERED AS.\n\n" +
+			"failure policy, order, and the version of the objects that the handlers receive. HANDLER is the name to\n" +
+			"use with \"hookgate call --handler\", and OFFERED AS is the name that Cluster API sees. For each lifecycle\n" +
+			"hook, Cluster API sees one handler, which stands for all handlers with the same value of\n" +
+			"OFFERED AS.\n\n" +
 			"With --server, or if you give only flags for credentials, list the handlers that a gateway or an\n" +
 			"extension returns from Discovery. In that list, TIMEOUT is how long a caller should wait. A gateway\n" +
 			"adds at most one second to the extension's own timeout (10s becomes 11s), so that the gateway can\n" +
-			"end a call and report this before the caller gives up.",
+			"end a call, and answer, before the caller gives up.",
 		Example: "  hookgate get handlers\n" +
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +
@@ -71,7 +72,8 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 func (o *handlersOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
 	changed := cmd.Flags().Changed
 	if changed("server") && changed("diagnostics") {
-		return cmdline.Usagef("--server and --diagnostics: handlers are listed from one of them; leave the other out")
+		return cmdline.Usagef("--server and --diagnostics: handlers are listed from a server or from a diagnostics " +
+			"address; leave one of them out")
 	}
 	if asksServer(changed, o.Gateway.Selected(changed, "diagnostics")) {
 		return o.discover(cmd, hooks)

@@ -37,7 +37,7 @@ func newGetHoldsCommand() *cobra.Command {
 			"answers Failure, or does not answer. A gateway process knows only the calls that it made\n" +
 			"itself. If the command connects through the API server, it queries all replicas, and shows the\n" +
 			"last answer about each Cluster.\n\n" +
-			"If a HookRule limits concurrency, a second table lists the Clusters that occupy its places.\n" +
+			"If a HookRule limits concurrency, a second table lists the Clusters that occupy the rule's places.\n" +
 			"\"hookgate get rules -o json\" shows these Clusters, too.",
 		Example: "  hookgate get holds\n  hookgate get holds team-a/my-cluster",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -109,8 +109,8 @@ func (o *holdsOptions) print(
 	for i := range g.Rules {
 		r := &g.Rules[i]
 		if r.MissedPlaces > 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are more: the gateway had no room for %d places of HookRule %s.\n",
-				r.MissedPlaces, r.Name)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "More places are taken: the gateway had no room to list "+
+				"%d places of HookRule %s.\n", r.MissedPlaces, r.Name)
 		}
 		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool { return !o.means(p.Namespace, p.Cluster) })
 	}
@@ -122,7 +122,8 @@ func (o *holdsOptions) print(
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s for a handler of %s.\n", which, gateway)
 		g.Holds = []status.Hold{} // an empty list in JSON, not null
 	} else if g.MissedHolds > 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There may be more: the gateway had no room for %d holds.\n", g.MissedHolds)
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The list may be incomplete: the gateway had no room for %d holds.\n",
+			g.MissedHolds)
 	}
 	l := &list{
 		body:  membersOf("holds", g.Holds),

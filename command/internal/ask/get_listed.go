@@ -80,7 +80,7 @@ func getListed(o *target.StatusOptions, cmd *cobra.Command, of *kinds.Kind, outp
 			items = []any{} // an empty list in JSON, not null
 		}
 		if missed > 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There are %d more, which the gateway does not list.\n", missed)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The list is incomplete: the gateway has %d more.\n", missed)
 		}
 		err = show(cmdline.NewScreen(cmd.OutOrStdout()), &list{
 			body: membersOf(kind.Plural, items), names: names,

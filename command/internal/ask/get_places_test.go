@@ -42,11 +42,11 @@ func TestGetPlaces(t *testing.T) {
 		{"n", "c", "BeforeClusterUpgrade", "rule.two", "60s", "0s ago", "retry after 30s", "waits"},
 	}
 	places := [][]string{
-		{"NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "HAS A PLACE OF"},
+		{"NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "PER"},
 		{"n", "a", "BeforeClusterUpgrade", "rule.two", "60s", "north"},
 		{"m", "b", "BeforeClusterUpgrade", "rule.two", "60m", "south"},
 	}
-	const more = "There are more: the gateway had no room for 3 places of HookRule two.\n"
+	const more = "More places are taken: the gateway had no room to list 3 places of HookRule two.\n"
 	for name, tt := range map[string]struct {
 		holds  []status.Hold
 		args   []string

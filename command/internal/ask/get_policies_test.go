@@ -25,7 +25,7 @@ func TestGetPolicies(t *testing.T) {
 		g.MissedPolicies = 3
 		return g
 	})
-	const more = "There are 3 more, which the gateway does not list.\n"
+	const more = "The list is incomplete: the gateway has 3 more.\n"
 	for format, want := range map[string][][]string{
 		"table": {
 			{"NAME", "TARGET", "ACCEPTED", "REASON", "MESSAGE"},

@@ -69,7 +69,7 @@ func TestGetRollouts(t *testing.T) {
 		"name":  {{"patches"}, {"stopped"}},
 	} {
 		got := commandtest.Hookgate(t, "", "get", "rollouts", "--diagnostics", s.URL, "-o", format)
-		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || !strings.HasPrefix(got.ErrOut, "There are 2 more") {
+		if diff := cmp.Diff(want, commandtest.Columns(got.Out)); diff != "" || got.Code != cmdline.ExitDone || !strings.HasPrefix(got.ErrOut, "The list is incomplete: the gateway has 2 more.") {
 			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.Code, got.ErrOut, diff)
 		}
 	}

@@ -24,14 +24,15 @@ func newGetRoutesCommand() *cobra.Command {
 		Use:     "routes NAMESPACE/CLUSTER",
 		Aliases: []string{"route"},
 		Short:   "List which handlers answer which hook for a Cluster, and in which order",
-		Long: "List which handlers the hooks of a Cluster go to, according to the labels of its namespace.\n" +
-			"For one hook, handlers with the same TURN are called at the same time; the next turn begins\n" +
-			"once they have answered. 2.1 is the first step of the chain that has turn 2. A handler without a\n" +
-			"turn is called if the caller names it, as a ClusterClass does, or if its hook has no other\n" +
-			"handler.\n\n" +
+		Long: "List the handlers that are called for the hooks of a Cluster, according to the labels of the\n" +
+			"Cluster's namespace. For one hook, handlers with the same TURN are called at the same time; the\n" +
+			"next turn begins once they have answered. TURN 2.1 is the first step of the chain that has\n" +
+			"turn 2. A handler that has no TURN is called only if the caller names it, as a ClusterClass does, or\n" +
+			"if its hook has no other handler.\n\n" +
 			"(conditional) means that a policy or a rule decides for each request whether the handler is\n" +
 			"called: \"hookgate explain\" shows the decision for one request. A gateway process knows only\n" +
-			"the Clusters that its own calls were about.",
+			"Clusters about which it has made calls itself, unless it watches Clusters for an\n" +
+			"ExtensionRollout or for a chain of an in-place hook.",
 		Example: "  hookgate get routes team-a/prod\n" +
 			"  hookgate get routes team-a/prod --gateway hookgate-system --context management -o wide",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -40,9 +40,9 @@ func NewRecordCommand() *cobra.Command {
 		Use:   "record HANDLER",
 		Short: "Record the calls of one handler of a running gateway",
 		Long: "Write the calls that a gateway makes to one handler into a file, until the time of --for has\n" +
-			"passed, the file has the size of --max-bytes, or you press Ctrl-C. The gateway does not need\n" +
-			"its flag --record for this. Before the gateway sends a call to this command, it\n" +
-			"removes the secrets that it recognizes. \"hookgate replay\" reads the file.\n\n" +
+			"passed, the file has the size of --max-bytes, or you press Ctrl-C. The gateway need not\n" +
+			"run with --record. Before the gateway sends a call to this command, it removes\n" +
+			"the secrets that it recognizes. \"hookgate replay\" reads the file.\n\n" +
 			"If a gateway in a cluster has several replicas, --gateway NAMESPACE/POD names the replica to record.",
 		Example: "  hookgate record patch.acme --for 10m\n" +
 			"  hookgate record patch.acme --context management -f before.jsonl",
@@ -57,7 +57,7 @@ func NewRecordCommand() *cobra.Command {
 	f := o.AddFlags(cmd)
 	f.DurationVar(&o.duration, "for", 10*time.Minute, "how long to record, at most "+limits.RecordStreamTime.String())
 	f.StringVarP(&o.file, "file", "f", "",
-		"file to write, which must not exist yet; by default hookgate-calls-TIME.jsonl")
+		"file to write, which must not exist yet; default: hookgate-calls-TIME.jsonl")
 	f.StringVar(&o.limit, "max-bytes", "256Mi", "size of the file, such as 512Mi, at which recording ends")
 	return cmd
 }
@@ -95,7 +95,7 @@ func (o *recordOptions) record(cmd *cobra.Command, c *target.StatusClient, order
 		body, _ := io.ReadAll(io.LimitReader(response.Body, limits.MergedMessageBytes))
 		return errors.Join(c.Refusal(response.StatusCode, body, "handler"), os.Remove(path))
 	}
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "recording %s of gateway %s into %s for %s: Ctrl-C ends it\n",
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "recording %s of gateway %s into %s for %s; Ctrl-C ends the recording\n",
 		order.Handler, c.Name(), path, order.For)
 	p, err := copyCalls(file, response.Body, order.Bytes, func() { silence.Reset(limits.RecordStreamSilence) })
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %d dropped\n", path, text.Plural(p.Recorded, "call"), p.Dropped)
@@ -103,7 +103,7 @@ func (o *recordOptions) record(cmd *cobra.Command, c *target.StatusClient, order
 	case cmd.Context().Err() != nil: // Ctrl-C
 		return nil
 	case context.Cause(ctx) != nil:
-		return fmt.Errorf("record %s: nothing came from gateway %s for %s", order.Handler, c.Name(),
+		return fmt.Errorf("record %s: gateway %s sent nothing for %s", order.Handler, c.Name(),
 			limits.RecordStreamSilence)
 	case err != nil:
 		return fmt.Errorf("record %s: %w", order.Handler, err)

@@ -45,7 +45,7 @@ func TestRecordOneHandler(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
 	recording := startRecord(ctx, t, "p.acme", "--diagnostics", "http://"+g.Diagnostics, "-f", file)
-	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends it") })
+	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends the recording") })
 	for i := range 3 {
 		if err := errors.Join(call("generatepatches/p.acme", commandtest.ReplayRequest(i)),
 			call("beforeclustercreate/b.acme", `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateRequest","cluster":{}}`)); err != nil {
@@ -68,7 +68,7 @@ func TestRecordOneHandler(t *testing.T) {
 
 	full := filepath.Join(t.TempDir(), "full.jsonl")
 	recording = startRecord(t.Context(), t, "p.acme", "--diagnostics", "http://"+g.Diagnostics, "-f", full, "--max-bytes", "1")
-	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends it") })
+	process.Eventually(t, "the recording has begun", func() bool { return strings.Contains(recording.errOut.String(), "Ctrl-C ends the recording") })
 	if err := call("generatepatches/p.acme", commandtest.ReplayRequest(0)); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestRecordRollout(t *testing.T) {
 		files[name] = filepath.Join(t.TempDir(), name+".jsonl")
 		started[name] = startRecord(ctx, t, name, "--diagnostics", "http://"+g.Diagnostics, "-f", files[name])
 		process.Eventually(t, "the recording has begun", func() bool {
-			return strings.Contains(started[name].errOut.String(), "Ctrl-C ends it")
+			return strings.Contains(started[name].errOut.String(), "Ctrl-C ends the recording")
 		})
 	}
 	for i := range calls {

@@ -28,7 +28,7 @@ import (
 func TestGetExtensionsOfAGateway(t *testing.T) {
 	s := commandtest.ServeStatus(t, commandtest.GatewayStatus)
 	const message = "cannot connect: connection refused; its last known 1 handler is still served; " +
-		"called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: it has not been discovered at https://new.example"
+		"called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: discovery at https://new.example has not succeeded yet"
 	tests := map[string][][]string{
 		"table": {
 			{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99", "MESSAGE"},
@@ -99,7 +99,7 @@ func TestDescribe(t *testing.T) {
 		{"Last answer:", "2m ago"},
 		{"URL:", "https://acme.example"},
 		{"Protocol:", "REST"},
-		{"Pending:", "called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: it has not been discovered at https://new.example"},
+		{"Pending:", "called at the previous URL https://acme.example since 2026-01-02T02:04:05Z: discovery at https://new.example has not succeeded yet"},
 		{"Namespaces:", "those with tier=gold"},
 		{"Discovery:", "failing for 60s: connection refused; its last known 1 handler is still served"},
 		{"Server circuit:", "half-open, because calls failed with Unreachable, for 60s, opened 2 times"},
@@ -208,7 +208,7 @@ func TestWatchListsChanges(t *testing.T) {
 	if diff := cmp.Diff([]string{"Down", "Up", "Failing"}, states); diff != "" || err != nil {
 		t.Errorf("error %v; -want +got\n%s", err, diff)
 	}
-	if text := errOut.String(); strings.Count(text, "Trying again until it answers.") != 1 || strings.Count(text, "answers again.") != 1 {
+	if text := errOut.String(); strings.Count(text, "Trying again until the gateway answers.") != 1 || strings.Count(text, "answers again.") != 1 {
 		t.Errorf("errors: %s", text)
 	}
 }

@@ -53,7 +53,7 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		Short: "Run the tests of HandlerChains",
 		Long: "Run HandlerChainTests, which are files beside a HandlerChain: call the chain with the\n" +
 			"requests in the tests, and compare the objects, the answers and the failures with the expected\n" +
-			"ones. For a DIR, all tests in it run. docs/explain.md describes the files.\n\n" +
+			"ones. For DIR, the command runs all tests in the folder. docs/explain.md describes the files.\n\n" +
 			"With --extension-configs, no gateway is needed: the command reads the chains and\n" +
 			"ExtensionConfigs of the directory, and discovers and calls the extensions itself.\n\n" +
 			"The exit status is 0 if every case passes, and 1 if one fails.",
@@ -61,7 +61,7 @@ func newChainTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 			"  hookgate chain test platform.test.yaml --server https://gateway.example:9443 --ca ca.crt",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cmdline.Usagef("want files with HandlerChainTests, or folders of them")
+				return cmdline.Usagef("want files with HandlerChainTests, or folders with such files")
 			}
 			return nil
 		},

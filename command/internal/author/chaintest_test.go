@@ -82,7 +82,7 @@ func TestChainTestUsage(t *testing.T) {
 		"NoFile":   {[]string{"chain", "test"}, cmdline.ExitUsage, "want files with HandlerChainTests"},
 		"Absent":   {[]string{"chain", "test", "none.yaml"}, cmdline.ExitFailed, "hookgate: chain test: open none.yaml"},
 		"Folder":   {[]string{"chain", "test", "testdata"}, cmdline.ExitFailed, "hookgate: chain test: testdata has no HandlerChainTest\n"},
-		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs and --server"},
+		"Both":     {[]string{"chain", "test", good, "--extension-configs", ".", "--server", "https://127.0.0.1:1"}, cmdline.ExitUsage, "--extension-configs reads a directory, and --server asks a gateway: leave out one of the two flags"},
 		"Mistaken": {[]string{"chain", "test", commandtest.WriteFile(t, "t.yaml", commandtest.AcmeManifest)}, cmdline.ExitFailed, "t.yaml:2: ExtensionConfig \"acme\": kind: want HandlerChainTest, got ExtensionConfig"},
 		"Misspelt": {[]string{"chain", "test", misspelt}, cmdline.ExitFailed, "m.yaml:2: HandlerchainTests \"t\": kind: want HandlerChainTest, got HandlerchainTests"},
 	} {

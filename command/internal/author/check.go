@@ -60,7 +60,7 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"checks also make a cluster, a machine, and a pool of two machines in the real backend, and delete\n" +
 			"them at the end. --watch repeats the checks whenever the extension restarts, and\n" +
 			"prints what has changed.\n\n" +
-			"The exit status is 0 if no rule of level MUST is broken, 1 if one is, and 2 if the command was wrong.\n" +
+			"The exit status is 0 if no MUST rule is broken, 1 if a MUST rule is broken, and 2 for wrong usage.\n" +
 			"After Ctrl-C, the command prints the results so far and the checks that were not run; the exit status is 1.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
@@ -96,7 +96,7 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,
 		"format of the results: table, which lists the findings; json; or junit, XML for CI systems")
 	f.BoolVar(&o.list, "list", false, "print the checks without running them")
-	f.BoolVar(&o.strict, "strict", false, "also count broken rules of the level SHOULD")
+	f.BoolVar(&o.strict, "strict", false, "treat broken rules of the level SHOULD like broken rules of the level MUST")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print the checks that pass or do not apply")
 	f.BoolVar(&o.watches, "watch", false,
 		"check again whenever the extension restarts or its answer to Discovery changes, until Ctrl-C; the last results "+

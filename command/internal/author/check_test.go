@@ -134,7 +134,7 @@ func TestCheckGone(t *testing.T) {
 		})
 	})
 	code, out, _ := execute(t, "check", url, "--ca", ca, "--only", "answers.valid,answers.status,answers.retry")
-	const want = "ERROR 2 checks could not be carried out, starting with answers.status: the extension no longer answers\n"
+	const want = "ERROR 2 checks could not be carried out; the first is answers.status: the extension no longer answers\n"
 	if code != cmdline.ExitFailed || !strings.Contains(out, want) || strings.Count(out, "ERROR") != 1 || !strings.Contains(out, " 3 failed, ") {
 		t.Errorf("exit status %d:\n%s", code, out)
 	}

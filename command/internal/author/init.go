@@ -28,10 +28,10 @@ func NewInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init {" + strings.Join(kinds, " | ") + "} NAME",
 		Short: "Make a project: a rule, a job, or an extension",
-		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests. A\n" +
-			"rule and a job need no server. The other kinds are programming languages: the project is an\n" +
-			"extension, written with Hookgate's package for that language, and its Deployment runs a\n" +
-			"gateway beside it.\n\n" +
+		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests.\n" +
+			"Projects of the kinds rule and job need no server. Every other kind is a programming language:\n" +
+			"the project is an extension that uses Hookgate's package for that language, with a Deployment\n" +
+			"that runs a gateway beside the extension.\n\n" +
 			"NAME is the name of the project and of its objects. Nothing is overwritten.",
 		Example: "  hookgate init rule approve-upgrade\n" +
 			"  hookgate init go acme --module github.com/acme/acme",
@@ -48,8 +48,8 @@ func NewInitCommand() *cobra.Command {
 		ValidArgs: kinds,
 	}
 	f := cmd.Flags()
-	f.StringVar(&dir, "dir", "", "folder to make the project in; by default NAME")
-	f.StringVar(&module, "module", "", "path of the module of a project in Go; by default example.com/NAME")
+	f.StringVar(&dir, "dir", "", "folder to make the project in; default: NAME")
+	f.StringVar(&module, "module", "", "module path of a Go project; default: example.com/NAME")
 	return cmd
 }
 
@@ -83,8 +83,8 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 		_, _ = fmt.Fprintln(out, filepath.Join(dir, filepath.FromSlash(f.Path)))
 	}
 	if steps := values.Steps(kind); len(steps) > 0 {
-		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is no release, so no registry has its packages. Clone Hookgate\n"+
-			"into ../hookgate, beside the project. Then, before anything else, run in the project:\n\n  %s\n",
+		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is not a release, so no registry has its packages. Clone "+
+			"Hookgate\ninto ../hookgate, beside the project. Then, before anything else, run in the project:\n\n  %s\n",
 			strings.Join(steps, "\n  "))
 	}
 	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  cd %s && %s\n",

@@ -70,7 +70,7 @@ func TestInitWithoutRelease(t *testing.T) {
 		if err != nil || !strings.Contains(got.Out, want) || !strings.Contains(string(readme), want) {
 			t.Errorf("%s: %v; no %q in\n%s\nand\n%s", kind, err, want, got.Out, readme)
 		}
-		if says := strings.Contains(got.Out, "is no release"); says != (want != "") {
+		if says := strings.Contains(got.Out, "is not a release"); says != (want != "") {
 			t.Errorf("%s: says that there is no release: %t", kind, says)
 		}
 		v := author.Pinned(cmdline.BuildInfo{Version: "v1.2.3"})
@@ -148,7 +148,7 @@ func TestInitRefuses(t *testing.T) {
 		"LongName": {[]string{"rule", strings.Repeat("a", 51)}, cmdline.ExitUsage, "must have at most 50 characters"},
 		"Module":   {[]string{"rule", "a", "--module", "x.example/a"}, cmdline.ExitUsage, "--module is for projects in Go"},
 		"NoModule": {[]string{"go", "a", "--module", "a b"}, cmdline.ExitUsage, `--module "a b": want the path of a module, such as github.com/acme/a`},
-		"Exists":   {[]string{"rule", "a", "--dir", there}, cmdline.ExitFailed, filepath.Join(there, "test.yaml") + " exists, and is not overwritten: nothing was written"},
+		"Exists":   {[]string{"rule", "a", "--dir", there}, cmdline.ExitFailed, filepath.Join(there, "test.yaml") + " already exists, so nothing was written"},
 	} {
 		got := commandtest.Hookgate(t, "", append([]string{"init"}, tt.args...)...)
 		if got.Code != tt.code || !strings.Contains(got.ErrOut, tt.want) || got.Out != "" {

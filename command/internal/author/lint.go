@@ -29,15 +29,15 @@ func NewLintCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint DIR|FILE...",
 		Short: "Find mistakes in manifests of ExtensionConfigs, policies, rules and chains",
-		Long: "Find mistakes in manifests before they are applied or a gateway reads them: violations of\n" +
+		Long: "Find mistakes in manifests before you apply them, or before a gateway reads them: violations of\n" +
 			"the schemas, policies in conflict, Services without the port that an ExtensionConfig names,\n" +
 			"and expressions that do not suit the requests of their hooks. lint reads the hooks of an\n" +
 			"extension from status.handlers. If an ExtensionConfig has no status.handlers, its match\n" +
 			"conditions must suit at least one hook, and lint assumes that the extension has the handlers\n" +
 			"that HandlerChains name. lint needs no gateway and no cluster. To test what rules and chains\n" +
 			"answer, use \"hookgate rule test\" and \"hookgate chain test\".\n\n" +
-			"The exit status is 0 if there is no mistake, 1 if there is one or a file cannot be read, and 2\n" +
-			"for wrong usage. Warnings, such as those about unknown kinds, do not count.",
+			"The exit status is 0 if there is no mistake, 1 if there is a mistake or a file cannot be read, and\n" +
+			"2 for wrong usage. Warnings, for example about unknown kinds, do not change the exit status.",
 		Example: "  hookgate lint manifests/\n" +
 			"  hookgate lint policy.yaml -o sarif > lint.sarif",
 		Args: func(_ *cobra.Command, args []string) error {

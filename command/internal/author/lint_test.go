@@ -201,7 +201,7 @@ func TestLintExtensions(t *testing.T) {
 		return "apiVersion: v1\nkind: Service\nmetadata: {name: acme" + metadata + "}\nspec: {" + spec + "}\n"
 	}
 	const of, annotation = `0.yaml:3: %s: ExtensionConfig "acme": annotation cert-manager.io/inject-ca-from has no effect here; ` +
-		"runtime.cluster.x-k8s.io/inject-ca-from-secret: NAMESPACE/SECRET makes Cluster API and Hookgate take ca.crt of a Secret", "cert-manager.io/inject-ca-from: s/c"
+		"use runtime.cluster.x-k8s.io/inject-ca-from-secret: NAMESPACE/SECRET, so that Cluster API and Hookgate read ca.crt from a Secret", "cert-manager.io/inject-ca-from: s/c"
 	const client, offered = "service: {name: acme, namespace: s}", `0.yaml:6: warning: ExtensionConfig "acme": status.handlers: handler "%s.acme" is offered to ` +
 		"Cluster API as %s, because its name, with -- in place of the dot, would be ambiguous or longer than 63 characters: use the " +
 		"offered name in a ClusterClass"

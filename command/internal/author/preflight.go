@@ -71,9 +71,9 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.targets, "for", nil,
-		"what runs after the upgrade: cluster-api=VERSION or hookgate=VERSION; may be given twice, for both at once")
+		"what runs after the upgrade: cluster-api=VERSION or hookgate=VERSION; may be given twice, once for each")
 	f.StringVar(&o.from, "from", "",
-		"the release of Cluster API that runs now: cluster-api=VERSION; by default the one that clusterctl has "+
+		"the release of Cluster API that runs now: cluster-api=VERSION; default: the release that clusterctl has "+
 			"recorded in the cluster")
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests of ExtensionConfigs and ExtensionPolicies")
@@ -82,7 +82,7 @@ func NewPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	o.kube.AddFlags(f)
 	f.StringVar(&o.group, "extension-config-group", "",
 		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup+
-			"; by default both")
+			"; default: both")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", cmdline.FormatTable,

@@ -63,7 +63,7 @@ func runRender(cmd *cobra.Command, args []string) error {
 func howToRender() string {
 	version := cmdline.CurrentBuild().Version
 	if !released.MatchString(version) {
-		return fmt.Sprintf("this build (%s) is no release; run make render in the sources that it was built from, and put "+
+		return fmt.Sprintf("this build (%s) is not a release; run make render in its source tree, and put "+
 			"bin/%s beside hookgate, or in $PATH", version, renderProgram)
 	}
 	return fmt.Sprintf("install the file %s-%s-%s from the release of this version (%s) under the name %s, "+

@@ -20,7 +20,7 @@ func TestRenderRunsItsProgram(t *testing.T) {
 	t.Setenv("PATH", dir)
 	got := commandtest.Hookgate(t, "", "render", "-f", "x")
 	if got.Code != cmdline.ExitUsage || !strings.Contains(got.ErrOut, "hookgate-render is not there: this build (") ||
-		!strings.Contains(got.ErrOut, "run make render in the sources") {
+		!strings.Contains(got.ErrOut, "run make render in its source tree") {
 		t.Errorf("without the program: exit status %d: %s", got.Code, got.ErrOut)
 	}
 	got = commandtest.Hookgate(t, "", "render", "cluster/c", "--help")

@@ -46,8 +46,8 @@ func newRuleRightsCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:   "rbac [FILE|DIR]...",
 		Short: "Print the rights that a gateway needs to read the params of rules",
 		Long: "Print the roles and bindings that allow the service account of a gateway to list and watch the\n" +
-			"objects that HookRules refer to in their params, and nothing else. The HookRules are in files or,\n" +
-			"without files, in a cluster.\n\n" +
+			"objects that HookRules refer to in their params, and no other objects. The HookRules come from\n" +
+			"files or, without files, from a cluster.\n\n" +
 			"The names of resources come from the cluster. If you give files but neither --kubeconfig nor\n" +
 			"--context, the names are guessed from the kinds.",
 		Example: "  hookgate rule rbac | kubectl apply -f -\n" +

@@ -52,15 +52,15 @@ func newRuleTestCommand(hooks *catalog.Catalog, versions *hookversion.Converter)
 		Use:   "test FILE|DIR...",
 		Short: "Run the tests of HookRules",
 		Long: "Run HookRuleTests: evaluate HookRules with the requests in the tests, as a gateway would,\n" +
-			"and compare the answers with the expected ones. A FILE has HookRuleTests, and the rules are in\n" +
-			"the same folder. For a DIR, all tests in it run. docs/rules.md describes the files.\n\n" +
-			"The command calls nothing and needs no cluster. It ignores policies and chains.\n\n" +
+			"and compare the answers with the expected ones. FILE contains HookRuleTests; the rules are in\n" +
+			"the same folder. For DIR, the command runs all tests in the folder. docs/rules.md describes the files.\n\n" +
+			"The command calls nothing, needs no cluster, and ignores policies and chains.\n\n" +
 			"The exit status is 0 if every case passes, and 1 if one fails.",
 		Example: "  hookgate rule test rules/\n" +
 			"  hookgate rule test examples/rules/* -o junit > rules.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cmdline.Usagef("want files with HookRuleTests, or folders of them")
+				return cmdline.Usagef("want files with HookRuleTests, or folders with such files")
 			}
 			return nil
 		},

@@ -91,7 +91,7 @@ func Golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -update rewrites the file):\n%s", file, diff)
 	}
 }
 

@@ -60,8 +60,8 @@ func NewCallersCommand() *cobra.Command {
 			"the gateway accepts: copy the Secret with the certificate into their namespaces, and add a\n" +
 			"volume and the flags --runtime-extension-client-cert-file and\n" +
 			"--runtime-extension-client-key-file to their Deployments. The command prints what it changes;\n" +
-			"running it twice changes nothing more. Run it again after the certificate has been replaced,\n" +
-			"and after each upgrade of Cluster API, because an upgrade replaces the Deployments.",
+			"a second run makes no further changes. Run the command again after the certificate has been\n" +
+			"replaced, and after each upgrade of Cluster API, because an upgrade replaces the Deployments.",
 		Example: "  hookgate callers --context management --dry-run\n  hookgate callers --context management",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

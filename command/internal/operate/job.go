@@ -41,8 +41,8 @@ func newJobRerunCommand() *cobra.Command {
 		Use:   "rerun NAME --cluster NAMESPACE/NAME",
 		Short: "Run a HookJob again for a Cluster",
 		Long: "Delete the finished Jobs of a HookJob for a Cluster, and forget their successes: the next call of the\n" +
-			"hook makes the Job again. Use it for a Job that has failed, or that has to run once more. Jobs that have\n" +
-			"not finished keep running.",
+			"hook makes the Job again. Use the command for a Job that has failed, or that has to run once\n" +
+			"more. Jobs that have not finished keep running.",
 		Example: "  hookgate job rerun etcd-backup --cluster team-a/prod --context management",
 	})
 }
@@ -51,7 +51,7 @@ func newJobForgetCommand() *cobra.Command {
 	return (&clusterJobOptions{run: forgetJobs}).command(&cobra.Command{
 		Use:   "forget NAME --cluster NAMESPACE/NAME",
 		Short: "Forget that a HookJob has succeeded for a Cluster",
-		Long: "Remove the recorded successes of a HookJob for a Cluster without touching its Jobs: a Job that still\n" +
+		Long: "Remove the recorded successes of a HookJob for a Cluster without touching the Jobs: a Job that still\n" +
 			"exists answers as before; if the Job is missing, the next call of the hook creates it again.",
 		Example: "  hookgate job forget etcd-backup --cluster team-a/prod --context management",
 	})
@@ -108,7 +108,7 @@ func rerunJobs(ctx context.Context, jobs *hookjob.Cluster, name, cluster string,
 		_, _ = fmt.Fprintf(out, "Job %s is deleted\n", job)
 	}
 	for _, job := range left {
-		_, _ = fmt.Fprintf(out, "Job %s has not ended, and goes on\n", job)
+		_, _ = fmt.Fprintf(out, "Job %s has not finished, and keeps running\n", job)
 	}
 	switch {
 	case err != nil:

@@ -44,8 +44,8 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:   "lift HANDLER --cluster NAMESPACE/NAME [--hook HOOK]",
 		Short: "Let one Cluster go on although a handler holds it",
 		Long: "Let one Cluster go on although a handler holds it; \"hookgate get holds\" lists the holds. The\n" +
-			"command shows what it will change, and asks for confirmation. For the handler of an extension, it adds\n" +
-			"an entry to spec.liftedHolds of the ExtensionPolicy that applies, or of a new ExtensionPolicy. The entry\n" +
+			"command shows what it will change, and asks for confirmation. For the handler of an extension, the command\n" +
+			"adds an entry to spec.liftedHolds of the ExtensionPolicy that applies, or of a new ExtensionPolicy. The entry\n" +
 			"is valid for one upgrade, creation or deletion. For a HookRule, named rule.NAME, the command adds an\n" +
 			"annotation to the Cluster; the annotation also lifts later holds of the rule.",
 		Example: "  hookgate lift before-delete.volumes --hook BeforeClusterDelete --cluster team-a/prod-1\n" +
@@ -76,9 +76,9 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVar(&of.cluster, "cluster", "", "the Cluster, as NAMESPACE/NAME")
 	f.StringVar(&of.hook, "hook", "", "hook at which the Cluster waits, such as BeforeClusterUpgrade")
 	f.StringVar(&of.version, "version", "",
-		"version of Kubernetes to which the held upgrade would bring the Cluster; by default "+
+		"version of Kubernetes to which the held upgrade would bring the Cluster; default: "+
 			"spec.topology.version of the Cluster")
-	f.StringVar(&of.policy, "policy", "", "ExtensionPolicy to change; by default the one that applies to the handler")
+	f.StringVar(&of.policy, "policy", "", "ExtensionPolicy to change; default: the one that applies to the handler")
 	f.BoolVarP(&yes, "yes", "y", false, "skip the confirmation")
 	kube.AddFlags(f)
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"context": target.CompleteContexts(&kube)})

@@ -97,7 +97,8 @@ func (o *rolloutOptions) inDirectory(
 		return cmdline.Usagef("--kubeconfig or --context, and --extension-configs: the ExtensionRollout is in a cluster or " +
 			"in a directory; leave one of them out")
 	case o.dir == "" && o.dryRun:
-		return cmdline.Usagef("--dry-run is for --extension-configs: in a cluster, the command shows what changes, and asks")
+		return cmdline.Usagef("--dry-run is for --extension-configs: in a cluster, the command shows the changes, " +
+			"and asks for confirmation")
 	case o.dir == "" || o.state == "":
 		return cmdline.Usagef("--extension-configs and --state-dir belong together: give the directories that \"hookgate " +
 			"serve\" uses")

@@ -177,7 +177,7 @@ func TestRolloutInADirectoryRefuses(t *testing.T) {
 		"no rollout":   {rolloutManifestText, "pause acne", `there is no ExtensionRollout "acne" in `},
 		"not YAML":     {rolloutManifestText + "---\n[", "pause acne", "in the readable manifests in "},
 		"twice":        {rolloutManifestText + "---\n" + rolloutManifestText, "pause acme", "delete one of them"},
-		"flow style":   {"{apiVersion: hookgate.dev/v1alpha1, kind: ExtensionRollout, metadata: {name: acme}, spec: {stable: acme, candidate: acme-v7}}", "pause acme", "edit it by hand"},
+		"flow style":   {"{apiVersion: hookgate.dev/v1alpha1, kind: ExtensionRollout, metadata: {name: acme}, spec: {stable: acme, candidate: acme-v7}}", "pause acme", "edit the file by hand"},
 		"no candidate": {strings.Replace(rolloutManifestText, "  candidate: acme-v7\n", "", 1), "promote acme", "has no candidate"},
 		"not compared": {rolloutManifestText, "approve acme --yes --cluster team-a/none", "Cluster team-a/none has not been compared with acme-v7: wait until Cluster API"},
 		"no compare":   {strings.Replace(rolloutManifestText, "  compare: true\n", "", 1), "approve acme --yes --cluster team-a/none", "acme-v7: set spec.compare, and wait until Cluster API"},

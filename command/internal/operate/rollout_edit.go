@@ -85,7 +85,7 @@ type editor struct {
 func editSpec(of *rolloutManifest, next *v1alpha1.ExtensionRolloutSpec) (edit, error) {
 	before := &of.own.Object.Spec
 	byHand := func(why string) error {
-		return fmt.Errorf("%s: %s: edit it by hand, as docs/rollouts.md says", of.own.At("spec"), why)
+		return fmt.Errorf("%s: %s: edit the file by hand, as docs/rollouts.md says", of.own.At("spec"), why)
 	}
 	spec, _ := of.own.Node().Find("spec")
 	if !spec.IsBlock() {
@@ -173,7 +173,7 @@ func (e *editor) stable(value string) {
 	_, first, last, _ := e.place("stable")
 	parts := scalar.FindStringSubmatch(e.lines[first-1])
 	if first != last || parts == nil {
-		e.err = errors.New("the value of stable is not on the same line as its name")
+		e.err = errors.New(`the value of "stable" is not on the same line as the name "stable"`)
 		return
 	}
 	e.removed[first] = true
@@ -221,7 +221,7 @@ func (e *editor) approve(before, next []string) {
 		begin, end, _ := item.Lines()
 		line := e.lines[begin-1]
 		if begin != end || begin == first {
-			e.err = errors.New("approved does not have a separate line for each item")
+			e.err = errors.New(`the list "approved" does not have a separate line for each item`)
 			return
 		}
 		indent = line[:len(line)-len(strings.TrimLeft(line, " "))]

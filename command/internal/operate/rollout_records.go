@@ -46,8 +46,8 @@ func (r *rolloutWork) records(ctx context.Context, isMeant func(candidate string
 		}
 	})
 	if err == nil && len(all.clusters) > limits.RolloutClusters {
-		err = fmt.Errorf("list %ss: %s %q has more than %d", rollout.RecordKind, rollout.Kind, r.name,
-			limits.RolloutClusters)
+		err = fmt.Errorf("list %ss: %s %q has records of more than %d Clusters", rollout.RecordKind, rollout.Kind,
+			r.name, limits.RolloutClusters)
 	}
 	if err != nil {
 		return nil, err

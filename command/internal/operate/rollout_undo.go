@@ -148,7 +148,7 @@ func (r *rolloutWork) undo(ctx context.Context, clusters []string) error {
 	moved := records.in(v1alpha1.RolloutStateMoved)
 	for _, name := range clusters {
 		if !slices.Contains(moved, name) {
-			return fmt.Errorf("undo: Cluster %s has not moved: hookgate describe rollout %s lists the moved Clusters",
+			return fmt.Errorf("undo: Cluster %s has not moved: to list the moved Clusters, run hookgate describe rollout %s",
 				name, r.name)
 		}
 	}

@@ -69,7 +69,7 @@ func checkPhase(r phased) *Error {
 		case slices.Contains(reserved, c.GetType()):
 			return bad("conditions[%d].type: %s belongs to the controllers; choose another name", i, c.GetType())
 		case seen[c.GetType()]:
-			return bad("conditions[%d].type: %s is there twice", i, c.GetType())
+			return bad("conditions[%d].type: %s occurs twice", i, c.GetType())
 		case !slices.Contains(statuses, c.GetStatus()):
 			return bad("conditions[%d].status: must be True, False or Unknown", i)
 		case !isReason(c.GetReason()):
@@ -120,7 +120,7 @@ func checkCluster(r *hooksv1alpha1.ReconcileClusterResponse) error {
 		case d.GetName() == "" || len(d.GetName()) > maxName:
 			return bad("failureDomains[%d].name: must have 1 to %d characters", i, maxName)
 		case seen[d.GetName()]:
-			return bad("failureDomains[%d].name: %q is there twice", i, d.GetName())
+			return bad("failureDomains[%d].name: %q occurs twice", i, d.GetName())
 		case len(d.GetAttributes()) > maxAttributes:
 			return bad("failureDomains[%d].attributes: must be at most %d", i, maxAttributes)
 		}

@@ -33,11 +33,11 @@ func checkPool(r *hooksv1alpha1.ReconcileMachinePoolResponse, prefix string, kno
 			return err
 		}
 		if names[instance.GetName()] {
-			return bad("instances[%d].name: %q is there twice", i, instance.GetName())
+			return bad("instances[%d].name: %q occurs twice", i, instance.GetName())
 		}
 		id := instance.GetProviderId()
 		if id != "" && ids[id] {
-			return refused(infrav1.DuplicateProviderIDReason, "instances[%d].providerId: %q is there twice", i, id)
+			return refused(infrav1.DuplicateProviderIDReason, "instances[%d].providerId: %q occurs twice", i, id)
 		}
 		names[instance.GetName()], ids[id] = true, true
 	}

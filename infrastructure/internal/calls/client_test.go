@@ -53,8 +53,8 @@ func TestPoolAnswers(t *testing.T) {
 		{"instanceCount is missing", infrav1.IncompleteListReason, func(r *response) { r.InstanceCount = nil }},
 		{"the list was cut", infrav1.IncompleteListReason, func(r *response) { r.InstanceCount = new(int32(3)) }},
 		{"the list was cut", infrav1.IncompleteListReason, func(r *response) { r.Instances = nil }},
-		{`"a" is there twice`, infrav1.BadAnswerReason, func(r *response) { r.Instances[1].Name = "a" }},
-		{"is there twice", infrav1.DuplicateProviderIDReason, func(r *response) { r.Instances[1].ProviderId = "x://1" }},
+		{`"a" occurs twice`, infrav1.BadAnswerReason, func(r *response) { r.Instances[1].Name = "a" }},
+		{"occurs twice", infrav1.DuplicateProviderIDReason, func(r *response) { r.Instances[1].ProviderId = "x://1" }},
 		{"instances[1].providerId is missing", infrav1.BadAnswerReason, func(r *response) { r.Instances[1].ProviderId = "" }},
 		{"does not begin with", infrav1.BadAnswerReason, func(r *response) { r.Instances[1].ProviderId = "y://1" }},
 		{"", "", func(r *response) { r.Instances[1].ProviderId = "old://1" }}, // known

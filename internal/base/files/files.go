@@ -63,7 +63,7 @@ func within[T any](r *Reader, name string, do func() (T, error)) (T, error) {
 	}
 	var none T
 	if !r.begin(name) {
-		return none, fmt.Errorf("an earlier attempt to read it has taken more than %s, and has not ended yet", r.within())
+		return none, fmt.Errorf("an earlier read has taken more than %s, and has not ended yet", r.within())
 	}
 	done := make(chan result, 1)
 	go func() {
@@ -77,7 +77,7 @@ func within[T any](r *Reader, name string, do func() (T, error)) (T, error) {
 	case got := <-done:
 		return got.value, got.err
 	case <-timer.C:
-		return none, fmt.Errorf("reading it took more than %s", r.within())
+		return none, fmt.Errorf("the read took more than %s", r.within())
 	}
 }
 

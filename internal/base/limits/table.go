@@ -66,7 +66,7 @@ func Document(w io.Writer) error {
 		for _, l := range grouped(idea.Limits) {
 			beyond := l.Beyond
 			if l.Metric != "" {
-				beyond += "; " + l.Metric
+				beyond += "; see " + l.Metric
 			}
 			shown := l.Per
 			if shown == per { // what it is of is said once

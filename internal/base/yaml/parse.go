@@ -28,14 +28,14 @@ func Parse(text []byte) ([]Node, []*Error) {
 		text = jsonEscape.ReplaceAllFunc(text, unescape)
 	}
 	if n := marks(text); n > limits.ManifestValues {
-		return nil, []*Error{errorf(1, "more than %d values; split it", limits.ManifestValues)}
+		return nil, []*Error{errorf(1, "more than %d values; use several files", limits.ManifestValues)}
 	}
 	var docs []Node
 	var errs []*Error
 	left := locating{lines: maxLocatedLines, bytes: maxLocatedBytes}
 	for _, c := range split(text) {
 		if len(docs)+len(errs) >= limits.ManifestDocuments {
-			return docs, append(errs, errorf(c.before+1, "more than %d documents; split it", limits.ManifestDocuments))
+			return docs, append(errs, errorf(c.before+1, "more than %d documents; use several files", limits.ManifestDocuments))
 		}
 		if c.tags > maxTags {
 			errs = append(errs, errorf(c.before+1, "more than %d directives %%TAG", maxTags))
@@ -148,7 +148,7 @@ func parse(text []byte) ([]*yaml.Node, error) {
 		case err != nil:
 			return nil, err
 		case len(roots) >= limits.ManifestDocuments:
-			return nil, fmt.Errorf("more than %d documents; split it", limits.ManifestDocuments)
+			return nil, fmt.Errorf("more than %d documents; use several files", limits.ManifestDocuments)
 		case node.Kind == yaml.DocumentNode && len(node.Content) == 1 && node.Content[0].ShortTag() != "!!null":
 			roots = append(roots, node.Content[0])
 		}

@@ -231,9 +231,9 @@ func TestParseIsBounded(t *testing.T) {
 	}{
 		"empty documents":          {strings.Repeat("---\n", 200_000) + "a: b\n", 1, ""},
 		"the most documents":       {strings.Repeat("---\na: b\n", limits.ManifestDocuments), limits.ManifestDocuments, ""},
-		"one document more":        {strings.Repeat("---\na: b\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; split it"},
-		"documents that are ended": {strings.Repeat("--- a\n...\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; split it"},
-		"wrong documents":          {strings.Repeat("--- [\n", limits.ManifestDocuments+1), 0, "line 10001: more than 10000 documents; split it"},
+		"one document more":        {strings.Repeat("---\na: b\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; use several files"},
+		"documents that are ended": {strings.Repeat("--- a\n...\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; use several files"},
+		"wrong documents":          {strings.Repeat("--- [\n", limits.ManifestDocuments+1), 0, "line 10001: more than 10000 documents; use several files"},
 		"directives":               {numbered("%%TAG !%d! x\n", 100) + "---\na: b\n", 1, ""},
 		"one directive more":       {numbered("%%TAG !%d! x\n", 101) + "---\na: b\n", 0, "line 1: more than 100 directives %TAG"},
 		"located errors":           {strings.Repeat(strings.Repeat("a:\n", 996)+"b: [\n---\n", 2), 0, "line 1995: did not find expected node content"},
@@ -241,7 +241,7 @@ func TestParseIsBounded(t *testing.T) {
 		"large documents":          {strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\nb: [\n---\n", 2), 0, "line 3: did not find expected node content"},
 		"slashes":                  {`{"a":"` + strings.Repeat(`\/`, 1<<20) + `"}`, 1, ""},
 		"the most values":          {"[" + strings.Repeat(",", limits.ManifestValues-2) + "\n", 0, "line 1: did not find expected node content"},
-		"one value more":           {"[" + strings.Repeat(",", limits.ManifestValues-1) + "\n", 0, "line 1: more than 500000 values; split it"},
+		"one value more":           {"[" + strings.Repeat(",", limits.ManifestValues-1) + "\n", 0, "line 1: more than 500000 values; use several files"},
 	} {
 		docs, errs := yaml.Parse([]byte(tt.text))
 		got := ""

@@ -82,7 +82,7 @@ func parseCallers(data []byte, hooks *catalog.Catalog) (*callers, error) {
 		switch {
 		case err != nil:
 		case names[e.Name]:
-			err = fmt.Errorf("name: %q is there twice", e.Name)
+			err = fmt.Errorf("name: %q occurs twice", e.Name)
 		case e.token != nil && tokens[*e.token] != "":
 			err = fmt.Errorf("has the same token as caller %q", tokens[*e.token])
 		}
@@ -108,7 +108,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 	case DisplayName(s.Name) != s.Name:
 		return nil, fmt.Errorf("name: longer than %d bytes, or with control characters", limits.CallerNameBytes)
 	case len(s.Hooks) == 0:
-		return nil, fmt.Errorf("hooks: required: names of hooks, or %q for all", allHooks)
+		return nil, fmt.Errorf("hooks: required: give names of hooks, or %q for all", allHooks)
 	case s.Token != "" && s.TokenSHA256 != "":
 		return nil, errors.New("token and tokenSHA256: give only one of them")
 	case s.Token == "" && s.TokenSHA256 == "" && len(s.CertificateNames) == 0:

@@ -140,14 +140,14 @@ func (g *Gate) admitToken(ctx context.Context, token string, h *catalog.Hook) (C
 			caller := Caller{Name: entry.Name, Method: Token}
 			if entry.expired(time.Now()) {
 				return caller, hook.Errorf(hook.Unauthenticated,
-					"the token of caller %q has expired: ask the operator of the gateway for another", entry.Name)
+					"the token of caller %q has expired: ask the operator of the gateway for a new token", entry.Name)
 			}
 			return caller, allowed(caller, h, entry)
 		}
 	}
 	if g.config.Reviewer == nil {
 		return Caller{Method: Token}, hook.Errorf(hook.Unauthenticated,
-			"the gateway does not know the token: ask its operator for one")
+			"the gateway does not know the token: ask the operator of the gateway for a valid token")
 	}
 	name, err := g.config.Reviewer.Review(ctx, token, h)
 	return Caller{Name: DisplayName(name), Method: Kubernetes}, err
@@ -186,7 +186,8 @@ func (g *Gate) admitCertificate(
 		}
 	}
 	return caller, hook.Errorf(hook.Forbidden,
-		"the client certificate of %q is not allowed to call: ask the operator of the gateway to list one of its names",
+		"the client certificate of %q is not allowed to call: ask the operator of the gateway to list one of the "+
+			"certificate's names",
 		caller.Name)
 }
 
@@ -198,5 +199,5 @@ func allowed(caller Caller, h *catalog.Hook, entries ...*entry) error {
 		}
 	}
 	return hook.Errorf(hook.Forbidden,
-		"caller %q may not call %s: ask the operator of the gateway to list the hook for it", caller.Name, h.Hook)
+		"caller %q may not call %s: ask the operator of the gateway to allow the hook for this caller", caller.Name, h.Hook)
 }

@@ -35,7 +35,7 @@ func callLocal(ctx context.Context, c *Call) (Result, error) {
 	case errors.Is(err, context.Canceled):
 		return Result{Inconclusive: true}, hook.Errorf(hook.Canceled, "the caller left before the answer").WithCause(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return Result{Inconclusive: true}, hook.Errorf(hook.Timeout, "%s had no answer in time", registration.Describe()).
+		return Result{Inconclusive: true}, hook.Errorf(hook.Timeout, "%s did not answer in time", registration.Describe()).
 			WithCause(err)
 	}
 	return Result{Inconclusive: true}, hook.Errorf(hook.Internal, "%s cannot answer", registration.Describe()).

@@ -31,7 +31,7 @@ var refusals = []struct {
 }{
 	{
 		what: "another `kind`", text: "answer: kind: want BeforeClusterCreateResponse, got BeforeClusterDeleteResponse",
-		why:  "the answer is for another hook, and its empty members would count as consent",
+		why:  "an answer for another hook: if accepted, members it lacks would count as consent",
 		body: `{"kind":"BeforeClusterDeleteResponse","status":"Success"}`,
 	},
 	{
@@ -102,12 +102,12 @@ var refusals = []struct {
 	},
 	{
 		what: "objects nested deeper than 1,000", text: "answer: invalid JSON at byte 1025: nested deeper than 1000",
-		why:  "the same; Cluster API allows 10,000 levels",
+		why:  "saves memory for other answers; Cluster API allows 10,000 levels",
 		body: `{"status":"Success","new":` + strings.Repeat(`[`, 1001) + strings.Repeat(`]`, 1001) + `}`,
 	},
 	{
 		what: "a header of more than 64 KiB", text: "header of the answer is larger than 65536 bytes",
-		why:   "the same",
+		why:   "saves memory",
 		serve: headed("X-Large", strings.Repeat("x", 100<<10), []byte(`{"status":"Success"}`)),
 	},
 	{

@@ -152,8 +152,8 @@ func compileIn(env *cel.Env, expression string) (*cel.Ast, *diagnostics) {
 	ast, issues := env.Parse(expression)
 	if len(issues.Errors()) == 0 {
 		if n := nesting(celast.NavigateAST(ast.NativeRep())); n > limits.ExpressionNesting {
-			return nil, &diagnostics{text: fmt.Sprintf("must nest at most %d lists, maps, macros such as map(), "+
-				"and optional values in one another, but nests %d", limits.ExpressionNesting, n)}
+			return nil, &diagnostics{text: fmt.Sprintf("must nest lists, maps, macros such as map(), and optional "+
+				"values at most %d deep, but nests them %d deep", limits.ExpressionNesting, n)}
 		}
 		ast, issues = env.Check(ast)
 	}

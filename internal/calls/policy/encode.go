@@ -85,8 +85,8 @@ func (e *encoder) value(value ref.Val, depth int) error {
 	case traits.Lister:
 		return e.elements(v, depth)
 	case *types.Optional:
-		return fmt.Errorf("%w: it has an optional value, which needs orValue(…), or a question mark before the "+
-			"name of the member", ErrNotJSON)
+		return fmt.Errorf("%w: it has an optional value; add orValue(…), or put a question mark before the "+
+			"member's name", ErrNotJSON)
 	case *types.Err:
 		return v
 	default:

@@ -84,7 +84,7 @@ func TestJSONErrors(t *testing.T) {
 		text           string
 	}{
 		"Type":     {"a type is no JSON", `type(1)`, policy.JSON, policy.ErrNotJSON, "it has a value of type type"},
-		"Optional": {"nor is an optional value", `{"a": object.?b}`, policy.JSON, policy.ErrNotJSON, "needs orValue(…)"},
+		"Optional": {"nor is an optional value", `{"a": object.?b}`, policy.JSON, policy.ErrNotJSON, "add orValue(…)"},
 		"Keys":     {"members have names", `{1: "a"}`, policy.JSON, policy.ErrNotJSON, "a map whose keys are not strings"},
 		"Infinite": {"numbers are finite", `1.0 / 0.0`, policy.JSON, policy.ErrNotJSON, "a number is not finite"},
 		"Absent":   {"an absent member is an error of the expression", `object.z`, policy.JSON, policy.ErrEvaluation, "no such key: z"},

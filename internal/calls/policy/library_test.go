@@ -197,7 +197,7 @@ func TestNesting(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, most, errs)
 			}
 		})
-		const want = "must nest at most 32 lists, maps, macros such as map(), and optional values in one another, but nests 33"
+		const want = "must nest lists, maps, macros such as map(), and optional values at most 32 deep, but nests them 33 deep"
 		_, errs := c.Compile([]Condition{{Name: "a", Expression: repeat(limits.ExpressionNesting + 1)}})
 		if len(errs) != 1 || errs[0].Message != want {
 			t.Errorf("%s: got %v, want %s", name, errs, want)

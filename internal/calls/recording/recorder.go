@@ -211,7 +211,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-time.After(limits.RecordStop):
-		r.config.Logger.Warn("the last calls were not recorded: the file takes too long to be written")
+		r.config.Logger.Warn("the last calls were not recorded: writing the file takes too long")
 	}
 	return nil
 }

@@ -202,7 +202,7 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer r.end(s)
-	r.config.Logger.Warn("Calls of a handler are recorded for a reader", "handler", order.Handler, "for", order.For,
+	r.config.Logger.Warn("The recording for a reader has begun", "handler", order.Handler, "for", order.For,
 		"bytes", order.Bytes, "remote", req.RemoteAddr)
 	p := r.send(w, req, s, order.For)
 	r.config.Logger.Info("The recording for a reader has ended", "handler", order.Handler, "recorded", p.Recorded,

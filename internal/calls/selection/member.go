@@ -97,8 +97,8 @@ func NoMember(s *registry.Snapshot, e *registry.Entry, of *Member) error {
 	if of.Cluster != "" {
 		about = fmt.Sprintf("Cluster %q", text.Cut(of.Namespace+"/"+of.Cluster, limits.QuotedBytes))
 	}
-	return hook.Errorf(hook.UnknownHandler, "no handler %q for %s: ExtensionConfig %q answers in %s, but does not "+
-		"have this handler", e.Name, about, of.Answering(), of.Rollout)
+	return hook.Errorf(hook.UnknownHandler, "no handler %q for %s: in %s, ExtensionConfig %q answers, but does not "+
+		"have this handler", e.Name, about, of.Rollout, of.Answering())
 }
 
 // NotCalled reports whether an ExtensionConfig is of a Rollout in which another one answers the request.

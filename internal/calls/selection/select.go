@@ -32,7 +32,7 @@ func Named(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) (Ta
 				return Target{}, notKnown(r.Handler, awaited)
 			}
 			return Target{}, hook.Errorf(hook.UnknownHandler, "no ExtensionConfig %q with handlers of %s, and no handler "+
-				"of that name", r.Handler, r.Hook.Group)
+				"%[1]q", r.Handler, r.Hook.Group)
 		}
 	}
 	if !ok {
@@ -229,12 +229,14 @@ func (m *Matcher) Awaits(ctx context.Context, s *registry.Snapshot, u *registry.
 // mistaken returns the error of a call that an ExtensionConfig with a mistake may have a handler for.
 func mistaken(u *registry.Undiscovered) error {
 	return hook.Errorf(hook.NotReady, "%s has a mistake; until you correct or delete it, or set "+
-		"onUndiscovered: Ignore in its ExtensionPolicy, calls fail if it may have handlers for them: %s", u, u.Mistake)
+		"onUndiscovered: Ignore in its ExtensionPolicy, the gateway refuses every call that the extension "+
+		"may have a handler for: %s", u, u.Mistake)
 }
 
 func notDiscovered(awaited []string) error {
 	return hook.Errorf(hook.NotReady, "the handlers of %s are not known yet: \"hookgate get extensions\" says why; "+
-		"fix or delete each, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", MaxNames))
+		"fix or delete each of them, or set onUndiscovered: Ignore in its ExtensionPolicy",
+		text.Join(awaited, ", ", MaxNames))
 }
 
 func unknownNamespace(namespace, registration string) error {

@@ -72,12 +72,13 @@ func breaking() []Rule {
 		{ruleUnreadable, Break, "A manifest cannot be read, so the effect of the upgrade on it is not known.",
 			"Correct the manifest. For a HookRule in the cluster, the finding means that the new release of the gateway would " +
 				"not use the rule."},
-		{ruleHookUnknown, Break, "The handler implements a hook, or a version of it, that the gateway does not have.",
+		{ruleHookUnknown, Break, "The handler implements a hook or hook version that the gateway does not have.",
 			"The gateway never calls the handler: the extension is newer than the gateway, or wrong."},
 		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed.",
 			"Upgrade the extension before the gateway."},
 		{ruleNotCalled, Break, "Cluster API does not call the hook that the handler implements.",
-			"The target's Cluster API is older than the hook, or calls a version of it that the gateway does not have."},
+			"The target release of Cluster API is older than the hook, or calls a hook version that the gateway does not " +
+				"have."},
 		{ruleObjectsChange, Break,
 			"Cluster API objects in requests change, and it is not stated which version the handler understands.",
 			"State the version with an ExtensionPolicy, or upgrade the extension first."},
@@ -87,51 +88,53 @@ func breaking() []Rule {
 				"Cluster API's contract."},
 		{ruleChainBroken, Break, "A step of the HandlerChain would not be called, so calls of the chain fail.",
 			"See the findings about the handler of the step, or make the step optional."},
-		{ruleSeveral, Break, "Cluster API accepts one handler of the hook, but several are offered to it.",
-			"Combine them into a HandlerChain: Cluster API calls none if it finds several. The finding is a warn if the " +
-				"running Cluster API already calls the hook."},
+		{ruleSeveral, Break, "Several handlers are offered for the hook, but Cluster API accepts only one.",
+			"Combine the handlers into a HandlerChain: if Cluster API finds several handlers, it calls none. The level is " +
+				"warn if the running Cluster API already calls the hook."},
 	}
 }
 
 func losing() []Rule {
 	return []Rule{
 		{ruleUndiscovered, Unknown, "It is not known which handlers the extension has.",
-			"Start the extension, and check again. The finding is a warn if the status of the ExtensionConfig lists handlers."},
+			"Start the extension, and check again. The level is warn if the status of the ExtensionConfig lists handlers."},
 		{ruleMembersLost, Degrade,
 			"The gateway converts requests for the handler, and the handler's version cannot express some members.",
 			"Check whether the handler reads any of the listed members."},
 		{ruleVariables, Degrade,
-			"The metadata of variables changes its place, and it is not stated which place the handler uses.",
+			"The metadata of variables moves to another member, and it is not stated which member the handler uses.",
 			"Cluster API v1.12 reads metadata, and newer releases read deprecatedV1Beta1Metadata. If an ExtensionPolicy " +
-				"states the version, both kinds of callers find the metadata."},
+				"states the version, both v1.12 and newer releases find the metadata."},
 	}
 }
 
 func warning() []Rule {
 	return []Rule{
-		{ruleRequests, Warn, "Requests to the handler get new members, which a handler that decodes strictly refuses.",
+		{ruleRequests, Warn, "Requests to the handler get new members, which a strict decoder refuses.",
 			"Set clusterAPIRelease in an ExtensionPolicy; -o policies adds it."},
 		{ruleAnswers, Warn, "Cluster API uses the handler's answers differently than now, or calls the handler differently.",
 			"Read the finding: for example, Cluster API may apply a patch that it dropped before."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook.",
 			"A later release of the gateway will remove the version: upgrade the extension in time."},
 		{ruleNotStated, Warn, "It is not stated which version of Cluster API objects the handler understands, " +
-			"or which Cluster API it works with now.",
+			"or with which Cluster API release the handler works now.",
 			"Name the running release with --from. Or state the version that the handler understands: in an " +
 				"ExtensionPolicy or, for a HookRule, in spec.clusterAPIVersion."},
 		{ruleNeverSent, Warn,
-			"A policy for all handlers states a version of Cluster API objects that was never sent to this handler.",
-			"Give the handler its own policy, which sets only clusterAPIVersion: the rest still comes from the policy for all."},
+			"A policy that applies to all handlers states a version of Cluster API objects, but this handler has never " +
+				"received objects of that version.",
+			"Give the handler its own policy, which sets only clusterAPIVersion: the rest still comes from the policy for " +
+				"all handlers."},
 		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with or without the upgrade.",
-			"A step has no handler or is of another hook, or the name of the chain is taken."},
+			"A step has no handler, a step is of another hook, or the name of the chain is taken."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect.",
 			"Its target is missing, another policy has the same target, or the policy has a mistake."},
 		{ruleReferences, Warn,
-			"The gateway converts Clusters for the handler, and it is not known whether the gateway can tell the " +
-				"versions of the objects that the Clusters refer to.",
+			"The gateway converts Clusters for the handler, but it is not known whether the gateway can find out the " +
+				"version of every object to which a Cluster refers.",
 			"You may not list clusters of cluster.x-k8s.io or customresourcedefinitions of apiextensions.k8s.io. A directory " +
-				"has no Clusters: add the CustomResourceDefinitions of your providers to it. One without the labels of Cluster " +
-				"API's contract leads to the finding cannot-convert."},
+				"has no Clusters: add the CustomResourceDefinitions of your providers to it. A CustomResourceDefinition " +
+				"without the labels of Cluster API's contract leads to the finding cannot-convert."},
 		{ruleGateway, Warn, "The extension is a gateway, and the handlers registered with that gateway are not " +
 			"judged here.",
 			"Also check what is registered with that gateway, in its directory or in its API group."},

@@ -35,7 +35,7 @@ func Judge(inventory Inventory, t Target) Report {
 	for _, p := range inventory.Ignored {
 		r.Findings = append(r.Findings, Finding{
 			Level: Warn, Rule: rulePolicy, ExtensionConfig: p.ExtensionConfig, ExtensionPolicy: p.Name,
-			Problem: fmt.Sprintf("ExtensionPolicy %s states a version of Cluster API objects, and is not in effect: %s",
+			Problem: fmt.Sprintf("ExtensionPolicy %s states a version of Cluster API objects, but is not in effect: %s",
 				p.Name, p.Reason),
 			Remedy: "correct or delete the policy", Location: p.Location,
 		})

@@ -56,12 +56,12 @@ func TestChanges(t *testing.T) {
 		},
 		"OldestThatWasCompared": {
 			from: "v1.10", to: "v1.14", hook: "ValidateTopology",
-			want:     []string{"warn requests-change: since v1.12: holderReference.fieldPath"},
+			want:     []string{"warn requests-change: since v1.12: for a control plane with contract v1beta1, holderReference.fieldPath"},
 			policies: []string{"acme-cluster-api: v1.11"},
 		},
 		"FromNotKnown": {
 			to: "v1.14", hook: "ValidateTopology",
-			want: []string{"warn requests-change: since v1.12: holderReference.fieldPath"},
+			want: []string{"warn requests-change: since v1.12: for a control plane with contract v1beta1, holderReference.fieldPath"},
 			remedy: "if the extension refuses members that it does not know, state clusterAPIRelease: the release that it was " +
 				"built for in an ExtensionPolicy; --from cluster-api=VERSION leaves out what that release already has",
 		},

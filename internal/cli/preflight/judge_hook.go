@@ -35,7 +35,7 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 		return broken(ruleHookRemoved,
 			fmt.Sprintf("release %s of the gateway has removed hooks of %s",
 				version.Lifetime.Removed, h.Hook.APIVersion()),
-			"upgrade the extension to one that implements hooks of "+version.Instead()+
+			"upgrade the extension to a version that implements hooks of "+version.Instead()+
 				" before you upgrade the gateway")
 	case version.Removed():
 	case described == nil, described.Singleton():
@@ -59,7 +59,7 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 		f := about(x, h, Warn, ruleDeprecated)
 		f.Problem = fmt.Sprintf("hooks of %s are deprecated since release %s of the gateway",
 			h.Hook.APIVersion(), version.Lifetime.Deprecated)
-		f.Remedy = "upgrade the extension to one that implements hooks of " + version.Instead()
+		f.Remedy = "upgrade the extension to a version that implements hooks of " + version.Instead()
 		findings = append(findings, f)
 	}
 	return findings
@@ -81,7 +81,7 @@ func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (F
 		return Finding{}, false
 	}
 	f := about(x, h, Degrade, ruleMembersLost)
-	f.Problem = fmt.Sprintf("Cluster API %s calls the hook in %s, which the gateway converts to %s: "+
+	f.Problem = fmt.Sprintf("Cluster API %s calls version %s of the hook, which the gateway converts to %s: "+
 		"members that one of the two versions cannot express are lost", t.ClusterAPI.Name, called.APIVersion(),
 		h.Hook.APIVersion())
 	f.Remedy = "check whether the handler needs what is lost; nothing is lost with an extension that implements " +
@@ -118,7 +118,7 @@ func (t *Target) notCalled(x *Extension, h *Handler, described *catalog.Hook) (F
 		return Finding{}, false
 	}
 	if _, ok := described.In(called.Version); !ok {
-		f.Problem = fmt.Sprintf("Cluster API %s calls the hook in %s, which the gateway does not convert",
+		f.Problem = fmt.Sprintf("Cluster API %s calls version %s of the hook, which the gateway cannot convert",
 			t.ClusterAPI.Name, called.APIVersion())
 		f.Remedy = "upgrade the gateway to a release that has " + called.APIVersion()
 		return f, true

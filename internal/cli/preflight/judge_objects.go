@@ -133,8 +133,8 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 		o.findings = append(o.findings, t.references(x, h, sent, stated, v)...)
 		if lost := t.Lossy(sent.Kind, sent.ObjectVersion, stated); len(lost) > 0 {
 			f := about(x, h, Degrade, ruleMembersLost)
-			f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, which the gateway converts to %s: what that "+
-				"version cannot express does not reach the handler", t.ClusterAPI.Name, plural(sent.Kind),
+			f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, which the gateway converts to %s: members "+
+				"that this version cannot express never reach the handler", t.ClusterAPI.Name, plural(sent.Kind),
 				sent.ObjectVersion, stated)
 			f.Remedy = "check whether the handler needs what is lost; nothing is lost with an extension that " +
 				"understands " + sent.ObjectVersion
@@ -185,14 +185,14 @@ func (t *Target) fine(h *Handler) string {
 	case !ok || sent.Kind == "":
 		return "its requests carry no Cluster API objects"
 	case stated == sent.ObjectVersion:
-		return fmt.Sprintf("it understands %s of %s, which Cluster API %s sends",
+		return fmt.Sprintf("the handler understands %s of %s, which Cluster API %s sends",
 			plural(sent.Kind), stated, t.ClusterAPI.Name)
 	case stated != "":
 		return fmt.Sprintf("the gateway converts %s from %s to %s without a loss",
 			plural(sent.Kind), sent.ObjectVersion, stated)
 	case t.From != nil && sent.ObjectVersion != "" && len(catalog.EverSent(h.Hook.Hook)) > 1:
-		return fmt.Sprintf("Cluster API %s sends %s of %s, as Cluster API %s does",
-			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, t.From.Name)
+		return fmt.Sprintf("Cluster API sends %s of %s both now (%s) and after the upgrade (%s)",
+			plural(sent.Kind), sent.ObjectVersion, t.From.Name, t.ClusterAPI.Name)
 	}
 	return fmt.Sprintf("every release of Cluster API that calls the hook sends %s of %s", plural(sent.Kind),
 		sent.ObjectVersion)

@@ -106,40 +106,40 @@ func TestJudge(t *testing.T) {
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("patch", "GeneratePatches")},
 			want:     []string{change + "create", "ok ok patch"},
 			problem:  "Cluster API v1.12 sends Clusters as v1beta1, Cluster API v1.14 sends them as v1beta2, and nothing states which version the handler understands: it would read members that are not there",
-			remedy:   "if the extension was built for v1beta1, apply ExtensionPolicy acme-cluster-api; if it understands v1beta2, state that instead",
+			remedy:   "if the extension was built for v1beta1, apply ExtensionPolicy acme-cluster-api; if it understands v1beta2, state this version instead",
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
 		"ChangedWithInPlace": {
 			reason: "in-place handlers got v1beta2 all along, so that the policy for all is not for them", targets: []string{"cluster-api=v1.14.0"}, from: "v1.12.4",
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("can", "CanUpdateMachine"), handler("plan", "GenerateUpgradePlan"), handler("patch", "GeneratePatches")},
 			want:     []string{change + "create", "ok ok can", "ok ok patch", "ok ok plan"},
-			remedy:   "if the extension was built for v1beta1, apply ExtensionPolicy acme-can-cluster-api, acme-cluster-api, acme-plan-cluster-api; if it understands v1beta2, state that instead",
+			remedy:   "if the extension was built for v1beta1, apply ExtensionPolicy acme-can-cluster-api, acme-cluster-api, acme-plan-cluster-api; if it understands v1beta2, state this version instead",
 			policies: []string{"acme-can-cluster-api for can: v1beta2", "acme-cluster-api for : v1beta1", "acme-plan-cluster-api for plan: v1beta2"},
 		},
 		"ChangedWithPolicyForAll": {
 			reason: "there is one policy for a target, which is completed", targets: []string{"cluster-api=v1.14"}, from: "v1.12.0",
 			handlers: []Handler{handler("create", "BeforeClusterCreate", policed("p", "", true)), handler("can", "CanUpdateMachine", policed("p", "", true))},
 			want:     []string{change + "create", "ok ok can"},
-			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta1 to the spec of ExtensionPolicy p, and apply ExtensionPolicy acme-can-cluster-api; if it understands v1beta2, state that instead",
+			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta1 to the spec of ExtensionPolicy p, and apply ExtensionPolicy acme-can-cluster-api; if it understands v1beta2, state this version instead",
 			policies: []string{"acme-can-cluster-api for can: v1beta2"},
 		},
 		"ChangedWithOwnPolicy": {
 			reason: "a handler has one policy, which is completed", targets: []string{"cluster-api=v1.14"}, from: "v1.12.0",
 			handlers: []Handler{handler("create", "BeforeClusterCreate", policed("p", "", false)), handler("can", "CanUpdateMachine")},
 			want:     []string{change + "create", "ok ok can"},
-			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta1 to the spec of ExtensionPolicy p; if it understands v1beta2, state that instead",
+			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta1 to the spec of ExtensionPolicy p; if it understands v1beta2, state this version instead",
 		},
 		"ChangedBesideAnOwnPolicy": {
 			reason: "a policy for one handler takes the version from the one for all", targets: []string{"cluster-api=v1.14"}, from: "v1.12.0",
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("can", "CanUpdateMachine", policed("p", "", false))},
 			want:     []string{change + "create", "ok ok can"},
-			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta2 to the spec of ExtensionPolicy p, and apply ExtensionPolicy acme-cluster-api; if it understands v1beta2, state that instead",
+			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta2 to the spec of ExtensionPolicy p, and apply ExtensionPolicy acme-cluster-api; if it understands v1beta2, state this version instead",
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
 		"SameAsNow": {
 			reason: "from v1.13 to v1.14 nothing changes", targets: []string{"cluster-api=v1.14.0"}, from: "v1.13.0",
 			handlers: []Handler{handler("create", "BeforeClusterCreate")}, want: []string{"ok ok create"},
-			problem: "Cluster API v1.14 sends Clusters of v1beta2, as Cluster API v1.13 does",
+			problem: "Cluster API sends Clusters of v1beta2 both now (v1.13) and after the upgrade (v1.14)",
 		},
 		"Downgrade": {
 			reason: "an extension for v1.13 behind v1.12", targets: []string{"cluster-api=v1.12.0"}, from: "v1.13.0",
@@ -160,7 +160,7 @@ func TestJudge(t *testing.T) {
 		"Converted": {
 			reason: "a policy makes the gateway convert, which loses what v1beta1 does not have", targets: []string{"cluster-api=v1.14.0"},
 			handlers: []Handler{handler("create", "BeforeClusterCreate", policed("p", "v1beta1", true))}, want: []string{"degrade members-lost create"},
-			problem: "Cluster API v1.14 sends Clusters of v1beta2, which the gateway converts to v1beta1: what that version cannot express does not reach the handler",
+			problem: "Cluster API v1.14 sends Clusters of v1beta2, which the gateway converts to v1beta1: members that this version cannot express never reach the handler",
 		},
 		"ConvertedUp": {
 			reason: "nothing is lost on the way up", targets: []string{"cluster-api=v1.12.0"},
@@ -217,7 +217,7 @@ func TestJudge(t *testing.T) {
 			reason: "the release does not serve a version any more", targets: []string{"hookgate=v0.3.0"}, hooks: testHooks,
 			handlers: []Handler{handler("old", "", drain("v0alpha1")), handler("new", "", drain("v1beta1"))}, want: []string{"break hook-removed old", "ok ok new"},
 			problem: "release v0.3.0 of the gateway has removed hooks of hooks.test.hookgate.dev/v0alpha1",
-			remedy:  "upgrade the extension to one that implements hooks of hooks.test.hookgate.dev/v1 before you upgrade the gateway",
+			remedy:  "upgrade the extension to a version that implements hooks of hooks.test.hookgate.dev/v1 before you upgrade the gateway",
 		},
 		"NotYetRemoved": {
 			reason: "an older release still has it", targets: []string{"hookgate=v0.2.3"}, hooks: testHooks,
@@ -252,13 +252,13 @@ func TestJudge(t *testing.T) {
 		"AnyVersionOfTheHook": {
 			reason: "Cluster API calls a hook in one version, the handler has it in another, and what the conversion can lose is listed", release: calls("v1"), hooks: testHooks,
 			handlers: []Handler{handler("a", "", drain("v1beta1")), handler("b", "", drain("v1"))}, want: []string{"degrade members-lost a", "ok ok b"},
-			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v1, which the gateway converts to hooks.test.hookgate.dev/v1beta1: members that one of the two versions cannot express are lost",
+			problem: "Cluster API v9.9 calls version hooks.test.hookgate.dev/v1 of the hook, which the gateway converts to hooks.test.hookgate.dev/v1beta1: members that one of the two versions cannot express are lost",
 			lost:    []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"},
 		},
 		"VersionThatTheGatewayLacks": {
 			reason: "Cluster API is ahead of the gateway", release: calls("v2"), hooks: testHooks,
 			handlers: []Handler{handler("a", "", drain("v1beta1"))}, want: []string{"break hook-not-called a"},
-			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v2, which the gateway does not convert",
+			problem: "Cluster API v9.9 calls version hooks.test.hookgate.dev/v2 of the hook, which the gateway cannot convert",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

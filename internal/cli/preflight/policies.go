@@ -123,7 +123,7 @@ func propose(x *Extension, needs []need, findings []Finding, watchFilter string)
 		if len(names) > 0 {
 			do = append(do, "apply ExtensionPolicy "+strings.Join(names, ", "))
 		}
-		f.Remedy = fmt.Sprintf("if the extension was built for %s, %s; if it understands %s, state that instead",
+		f.Remedy = fmt.Sprintf("if the extension was built for %s, %s; if it understands %s, state this version instead",
 			n.version, strings.Join(do, ", and "), other(n.version))
 		f.Policies = names
 	}

@@ -18,7 +18,7 @@ const Long = "Show the objects that Cluster API generates from a Cluster with a 
 	"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
 	"With --diff, show what would change, which handler makes each change, and what the change does\n" +
 	"to Machines.\n" +
-	"The exit status is 0 if there is no difference, 1 if there is one, and 2 if the command cannot tell."
+	"With --diff, the exit status is 0 if nothing differs, 1 if something differs, and 2 if the command fails."
 
 // Example has examples of the command.
 const Example = "  hookgate render -f examples/render --set variables.zone=there --diff render\n" +
@@ -62,38 +62,39 @@ func Add(f *pflag.FlagSet, to Targets) {
 		"file or directory with the Cluster, its ClusterClass and templates; - is standard input; may be given "+
 			"several times, also as --file. With --context or --kubeconfig, objects that are not in the files are read "+
 			"from the management cluster")
-	f.StringVar(to.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; by default the one that "+
+	f.StringVar(to.Kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; default: the one that "+
 		"kubectl uses")
-	f.StringVar(to.Context, "context", "", "context of the kubeconfig; by default its current one")
+	f.StringVar(to.Context, "context", "", "context of the kubeconfig; default: the current context")
 	f.StringVarP(to.Namespace, "namespace", "n", "",
-		"namespace of the Cluster; by default the context's namespace, or the namespace default")
+		"namespace of the Cluster; default: the context's namespace, or \"default\"")
 	f.StringVar(to.Server, "server", "",
 		"gateway or extension that generates the patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
 	f.StringVar(to.RegisteredAs, "registered-as", "",
-		"if --server is an extension, the ExtensionConfig whose settings apply; by default the one that the "+
+		"if --server is an extension, the ExtensionConfig whose settings apply; default: the one that the "+
 			"ClusterClass names")
 	f.StringVar(to.ExtensionConfigs, "extension-configs", "",
-		"directory of ExtensionConfigs, policies, chains and rules: extensions are called as a gateway that "+
-			"serves this directory would call them")
+		"directory of ExtensionConfigs, policies, chains and rules: extensions are called in the same way as "+
+			"by a gateway that serves this directory")
 	f.StringArrayVar(to.Set, "set", nil,
 		"change the Cluster first: version=VERSION, class=NAME, or variables.NAME=YAML; may be given several times")
 	f.StringVar(to.Diff, "diff", "",
-		"live: show differences from the live objects; render: show differences from another render, whose "+
-			"input the flags --against-… name; without these flags, the input is the same, but without --set")
+		"live: compare with the live objects; render: compare with a second render. The second render has the input "+
+			"of the first, but without --set; the flags --against-… change this input")
 	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
-		"file or directory with the objects of the other render, instead of those of -f")
-	f.StringVar(to.AgainstServer, "against-server", "", "server of the other render; by default, both renders use the "+
-		"same one")
+		"file or directory with the objects of the second render, instead of the objects of -f")
+	f.StringVar(to.AgainstServer, "against-server", "", "server of the second render; default: the server "+
+		"of the first")
 	f.StringVar(to.AgainstExtensionConfigs, "against-extension-configs", "",
-		"directory of ExtensionConfigs of the other render; by default, both renders use the same one")
-	f.StringArrayVar(to.AgainstSet, "against-set", nil, "like --set, but for the other render")
-	f.StringVarP(to.Output, "output", "o", "", "yaml, json or table; by default yaml, and table with --diff")
+		"directory of ExtensionConfigs of the second render; default: the directory of the first")
+	f.StringArrayVar(to.AgainstSet, "against-set", nil, "like --set, but for the second render")
+	f.StringVarP(to.Output, "output", "o", "", "yaml, json or table; default: yaml, or table with --diff")
 	f.StringVar(to.FeatureGates, "feature-gates", "",
-		"feature gates of Cluster API, written as for --feature-gates of its manager; ClusterTopology and RuntimeSDK are on")
+		"feature gates of Cluster API, in the form of the manager's flag --feature-gates; ClusterTopology and RuntimeSDK "+
+			"are on")
 	f.StringVar(to.CA, "ca", "",
-		"file with the CA certificates to verify servers with, PEM; by default the system's")
-	f.StringVar(to.Cert, "cert", "", "file with the certificate to show to servers, PEM; needs --key")
-	f.StringVar(to.Key, "key", "", "file with the key of --cert, PEM")
+		"PEM file with the CA certificates that verify servers; default: the system's CA certificates")
+	f.StringVar(to.Cert, "cert", "", "PEM file with the client certificate to show to servers; needs --key")
+	f.StringVar(to.Key, "key", "", "PEM file with the key of --cert")
 	f.StringVar(to.TokenFile, "token-file", "", "file with the bearer token to send to servers")
 	f.DurationVar(to.Timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 }

@@ -179,7 +179,7 @@ func Write(dir string, files []File) error {
 	for _, f := range files {
 		file := filepath.Join(dir, filepath.FromSlash(f.Path))
 		if _, err := os.Lstat(file); err == nil {
-			return fmt.Errorf("%s exists, and is not overwritten: nothing was written; name another folder with --dir", file)
+			return fmt.Errorf("%s already exists, so nothing was written: name another folder with --dir", file)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

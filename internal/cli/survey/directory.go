@@ -100,7 +100,7 @@ func definedReferences(v *preflight.Inventory, definitions []convert.CRD) {
 			usable = append(usable, d.Name)
 		case strings.HasPrefix(group, "infrastructure.") || strings.HasPrefix(group, "controlplane."):
 			v.Unresolved = append(v.Unresolved, fmt.Sprintf("the CustomResourceDefinition %q in the directory has no label "+
-				"that names its version for a contract of Cluster API", d.Name))
+				"that maps a contract of Cluster API to a version", d.Name))
 		}
 	}
 	also := "and the directory has no CustomResourceDefinition of another provider"

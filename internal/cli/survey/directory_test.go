@@ -128,7 +128,7 @@ metadata: {name: things.example.com}
 				Extensions: []preflight.Extension{{Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1}, Handlers: []preflight.Handler{
 					{Name: "a", Hook: create, States: "v1beta1", Location: preflight.Location{File: "a.yaml", Line: 5}},
 				}}},
-				Unresolved: []string{`the CustomResourceDefinition "oldclusters.infrastructure.example.com" in the directory has no label that names its version for a contract of Cluster API`},
+				Unresolved: []string{`the CustomResourceDefinition "oldclusters.infrastructure.example.com" in the directory has no label that maps a contract of Cluster API to a version`},
 				Unchecked: "the gateway knows the kinds of Cluster API's own providers, and those of the CustomResourceDefinitions in the directory: " +
 					"acmeclusters.infrastructure.cluster.x-k8s.io; Clusters that refer to other kinds fail with Conversion",
 			},

@@ -63,9 +63,10 @@ func (o *ClientOptions) AddFlags(f *pflag.FlagSet) {
 
 // AddCredentialFlags adds the flags about certificates and tokens.
 func (o *ClientOptions) AddCredentialFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.CA, "ca", "", "file with the CA certificates to verify the server with, PEM; by default the system's")
-	f.StringVar(&o.cert, "cert", "", "file with the certificate to show to the server, PEM; needs --key")
-	f.StringVar(&o.key, "key", "", "file with the key of --cert, PEM")
+	f.StringVar(&o.CA, "ca", "",
+		"PEM file with the CA certificates that verify the server; default: the system's CA certificates")
+	f.StringVar(&o.cert, "cert", "", "PEM file with the client certificate to show to the server; needs --key")
+	f.StringVar(&o.key, "key", "", "PEM file with the key of --cert")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token to send")
 	f.StringVar(&o.token, "token", "",
 		"bearer token to send; other users of the machine can read it on the command line, so prefer --token-file or "+
@@ -213,7 +214,8 @@ func (o *ClientOptions) Bearer() (string, error) {
 		return "", cmdline.Usagef("--token and --token-file: the token is longer than %d bytes", limits.TokenBytes)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", cmdline.Usagef("--token and --token-file: the token has a character that no token has, such as a space")
+		return "", cmdline.Usagef("--token and --token-file: the token has a character that tokens " +
+			"cannot have, such as a space")
 	}
 	return token, nil
 }

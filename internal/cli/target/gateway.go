@@ -37,12 +37,12 @@ type gatewayOptions struct {
 
 func (o *gatewayOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Name, "gateway", "",
-		"NAMESPACE of a gateway in a cluster, or NAMESPACE/POD: connect to its Pod through the API server, as kubectl "+
-			"port-forward does; by default, "+DefaultGateway+" if --context or --kubeconfig is given. Through the API "+
-			"server, only the scheme and the port of an address such as --diagnostics have an effect")
+		"gateway in a cluster, as NAMESPACE or NAMESPACE/POD: connect to the gateway's Pod through the API server, as "+
+			"kubectl port-forward does; default with --context or --kubeconfig: "+DefaultGateway+". A "+
+			"connection through the API server uses only the scheme and the port of an address such as --diagnostics")
 	o.Kube.AddFlags(f)
-	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in its cluster. Without --context, " +
-		"--kubeconfig and --gateway, the command connects to a gateway on this machine"
+	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in the context's cluster. Without " +
+		"--context, --kubeconfig and --gateway, the command connects to a gateway on this machine"
 }
 
 // OfCluster reports whether the flags about the cluster are set.
@@ -182,8 +182,8 @@ func OnlyOneGateway(cmd *cobra.Command) error {
 	}
 	for _, flag := range []string{"server", "gateway", "context", "kubeconfig"} {
 		if cmd.Flags().Changed(flag) {
-			return cmdline.Usagef("--extension-configs and --%s: ask a gateway, or read a directory; leave one of them "+
-				"out", flag)
+			return cmdline.Usagef("--extension-configs reads a directory, and --%s asks a gateway: leave out one of the "+
+				"two flags", flag)
 		}
 	}
 	return nil

@@ -25,9 +25,9 @@ type KubeOptions struct {
 // AddFlags adds the flags.
 func (o *KubeOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "",
-		"kubeconfig of the cluster; by default $KUBECONFIG or ~/.kube/config; in a Pod without these, the Pod's "+
-			"own credentials")
-	f.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current one")
+		"kubeconfig of the cluster; default: $KUBECONFIG or ~/.kube/config; in a Pod with neither of these, the "+
+			"Pod's own credentials")
+	f.StringVar(&o.context, "context", "", "context of the kubeconfig; default: the current context")
 }
 
 // Load returns the configuration of the cluster. It is an error of usage if there is none.

@@ -308,7 +308,7 @@ func (c *StatusClient) Explain(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Use --ca FILE with the CA certificates to verify the gateway with."
 		if c.options.Tunnel != nil {
-			hint += fmt.Sprintf(" If you installed the gateway from deploy/, these certificates are in ca.crt of "+
+			hint += fmt.Sprintf(" If you installed the gateway from deploy/, the CA certificates are in ca.crt of "+
 				"the Secret hookgate-serving-cert in namespace %s.", c.options.Tunnel.Pod().Namespace)
 		}
 	}

@@ -147,7 +147,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 		}
 	}
 	if !hasUnknown || len(t.fields) > 30 {
-		panic(fmt.Sprintf("codec: %s has no field unknown_members, or it has more than 30 members", md.FullName()))
+		panic(fmt.Sprintf("codec: %s has no field unknown_members, or more than 30 members", md.FullName()))
 	}
 	return t
 }

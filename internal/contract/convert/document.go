@@ -14,8 +14,8 @@ func Document(w io.Writer) error {
 		for _, k := range kinds() {
 			paths := Lossy(k.name, way[0], way[1])
 			if len(paths) == 0 {
-				if _, err := fmt.Fprintf(w, "A %s from %s to %s loses nothing.\n\n", k.name, way[0],
-					way[1]); err != nil {
+				if _, err := fmt.Fprintf(w, "A %s that is converted from %s to %s loses nothing.\n\n", k.name,
+					way[0], way[1]); err != nil {
 					return err
 				}
 				continue

@@ -79,7 +79,7 @@ func source(t []byte, k *kind, at, to, unstated string) (string, error) {
 	switch {
 	case h.apiVersion == "":
 		return "", hook.Errorf(hook.InvalidRequest,
-			"convert %s to %s: it has no apiVersion to convert it from", at, to)
+			"convert %s to %s: the object has no apiVersion", at, to)
 	case !found || g != group:
 		return "", hook.Errorf(hook.InvalidRequest, "convert %s to %s: its apiVersion is %q, not one of group %s",
 			at, to, h.apiVersion, group)
@@ -90,7 +90,7 @@ func source(t []byte, k *kind, at, to, unstated string) (string, error) {
 	}
 	if from, _ := k.sides(v); from == nil {
 		return "", hook.Errorf(hook.Conversion,
-			"convert %s to %s: its version is %s, but only %s and %s of %s can be converted",
+			"convert %s to %s: the object has version %s, but only versions %s and %s of group %s can be converted",
 			at, to, shortened(v), V1Beta1, V1Beta2, group)
 	}
 	return v, nil

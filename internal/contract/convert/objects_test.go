@@ -325,12 +325,12 @@ func TestObjectErrors(t *testing.T) {
 		"unknown older version": {
 			reason: "v1alpha4 is gone from Cluster API",
 			object: `{"apiVersion":"cluster.x-k8s.io/v1alpha4","kind":"Cluster"}`, to: V1Beta1, kind: hook.Conversion,
-			want: `convert cluster to v1beta1: its version is v1alpha4, but only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+			want: `convert cluster to v1beta1: the object has version v1alpha4, but only versions v1beta1 and v1beta2 of group cluster.x-k8s.io can be converted`,
 		},
 		"unknown newer version": {
 			reason: "a Cluster API that is newer than this program",
 			object: `{"apiVersion":"cluster.x-k8s.io/v1beta3","kind":"Cluster"}`, to: V1Beta2, kind: hook.Conversion,
-			want: `convert cluster to v1beta2: its version is v1beta3, but only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+			want: `convert cluster to v1beta2: the object has version v1beta3, but only versions v1beta1 and v1beta2 of group cluster.x-k8s.io can be converted`,
 		},
 		"unknown version of the handler": {
 			reason: "policies are checked before, gRPC extensions say what they like",
@@ -340,12 +340,12 @@ func TestObjectErrors(t *testing.T) {
 		"no apiVersion": {
 			reason: "a kind without a version is nothing that Cluster API sends",
 			object: `{"kind":"Cluster"}`, to: V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it has no apiVersion to convert it from`,
+			want: `convert cluster to v1beta2: the object has no apiVersion`,
 		},
 		"no apiVersion where v1.12 sends one": {
 			reason: "only lifecycle hooks have Clusters without it",
 			object: `{}`, hook: "GenerateUpgradePlan", to: V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it has no apiVersion to convert it from`,
+			want: `convert cluster to v1beta2: the object has no apiVersion`,
 		},
 		"no kind": {
 			reason: "a version without a kind is nothing that Cluster API sends",
@@ -358,7 +358,7 @@ func TestObjectErrors(t *testing.T) {
 		},
 		"only an apiVersion where v1.12 sends none": {
 			reason: "an object that says one of both is not one of v1.12", object: `{"kind":"Cluster"}`, to: V1Beta1, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta1: it has no apiVersion to convert it from`,
+			want: `convert cluster to v1beta1: the object has no apiVersion`,
 		},
 		"version of no group": {
 			reason: "versions of the core group say nothing",
@@ -368,7 +368,7 @@ func TestObjectErrors(t *testing.T) {
 		"a version that is no name": {
 			reason: "it is not quoted in full",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1/x y"}`, to: V1Beta2, kind: hook.Conversion,
-			want: `convert cluster to v1beta2: its version is [*], but only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+			want: `convert cluster to v1beta2: the object has version [*], but only versions v1beta1 and v1beta2 of group cluster.x-k8s.io can be converted`,
 		},
 		"a text": {
 			reason: "nothing to convert", object: `"a"`, to: V1Beta2, kind: hook.InvalidRequest,

@@ -122,10 +122,11 @@ func stale(x *status.Extension) string {
 func pending(x *status.Extension) string {
 	p, since := x.Pending, x.Pending.Since.UTC().Format(time.RFC3339)
 	if p.URL == x.URL {
-		return fmt.Sprintf("called over the previous protocol %s since %s: it has not been discovered over %s",
+		return fmt.Sprintf("called over the previous protocol %s since %s: discovery over %s has not succeeded yet",
 			x.Protocol, since, p.Protocol)
 	}
-	return fmt.Sprintf("called at the previous URL %s since %s: it has not been discovered at %s", x.URL, since, p.URL)
+	return fmt.Sprintf("called at the previous URL %s since %s: discovery at %s has not succeeded yet",
+		x.URL, since, p.URL)
 }
 
 func are(n int) string {

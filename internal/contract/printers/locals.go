@@ -54,7 +54,7 @@ func Locals(w io.Writer, all []status.InProcess, wide bool) error {
 // Places writes a row for each Cluster that has a place of a rule, and nothing if none has.
 func Places(w io.Writer, g *status.Gateway) error {
 	t := table.New(w)
-	t.Columns("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "HAS A PLACE OF")
+	t.Columns("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "PER")
 	t.Optional("HOOK")
 	found := false
 	for i := range g.Rules {

@@ -221,19 +221,19 @@ func TestCarriedOver(t *testing.T) {
 func TestNotCarriedOver(t *testing.T) {
 	const whole = `{"spec":{"template":{` + added + `,"spec":{}}}}`
 	for name, test := range map[string]struct{ patch, want string }{
-		"DoesNotApply":    {`[{"op":"remove","path":"/spec/template/metadata"}]`, "the patch does not apply to it"},
-		"AnotherTemplate": {`[{"op":"replace","path":"/spec/template","value":"x"}]`, "it replaces /spec/template, of which the handler saw only a part"},
+		"DoesNotApply":    {`[{"op":"remove","path":"/spec/template/metadata"}]`, "the patch does not apply to the template"},
+		"AnotherTemplate": {`[{"op":"replace","path":"/spec/template","value":"x"}]`, "the patch replaces /spec/template, of which the handler saw only a part"},
 		"NoObject":        {`[{"op":"replace","path":"","value":[]}]`, "is not an object"},
 		"NoJSON":          {`[{`, "the patch is not JSON"},
-		"NoOperations":    {`{"op":"add"}`, "the patch does not apply to it"},
-		"ListForMetadata": {`[{"op":"add","path":"/spec/template/metadata","value":[1]}]`, "it replaces /spec/template/metadata"},
+		"NoOperations":    {`{"op":"add"}`, "the patch does not apply to the template"},
+		"ListForMetadata": {`[{"op":"add","path":"/spec/template/metadata","value":[1]}]`, "the patch replaces /spec/template/metadata"},
 	} {
 		r, _ := reduced(t, "v1.12", holders["infrastructure"], whole)
 		_, err := r.Response(&hooksv1alpha1.GeneratePatchesResponse{Items: []*hooksv1alpha1.GeneratePatchesResponseItem{
 			{Uid: "u", PatchType: jsonPatch, Patch: []byte(test.patch)},
 		}})
 		if hook.KindOf(err) != hook.BadResponse || !strings.Contains(err.Error(), test.want) ||
-			!strings.Contains(err.Error(), "Cluster spec.infrastructureRef, whose template was sent as Cluster API v1.12 sends it") {
+			!strings.Contains(err.Error(), "Cluster spec.infrastructureRef, whose template was sent in the form of Cluster API v1.12") {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 	}

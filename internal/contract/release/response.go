@@ -60,7 +60,7 @@ func (r *Reduced) Response(resp proto.Message) (proto.Message, error) {
 		}
 		if bytes += len(items[i].GetPatch()); bytes > limits.BodyBytes && len(carried) > 0 {
 			return nil, hook.Errorf(hook.BadResponse, "items: the patches, including the members that "+
-				"clusterAPIRelease: %s removes from requests, are larger than %d MiB", r.release, limits.BodyBytes>>20)
+				"clusterAPIRelease %s removes from requests, are larger than %d MiB", r.release, limits.BodyBytes>>20)
 		}
 	}
 	if len(carried) == 0 {
@@ -107,11 +107,11 @@ func (r *Reduced) bad(i int, of *item, problem string, err error) error {
 	if problem == "" {
 		problem = err.Error()
 	}
-	return hook.Errorf(hook.BadResponse, "items[%d] for %s %s, whose template was sent as Cluster API %s sends it: %s",
+	return hook.Errorf(hook.BadResponse, "items[%d] for %s %s, whose template was sent in the form of Cluster API %s: %s",
 		i, of.holder.GetKind(), of.holder.GetFieldPath(), r.release, problem).WithCause(err)
 }
 
-var errNotAnObject = errors.New("it turns the template into something that is not an object")
+var errNotAnObject = errors.New("the patch turns the template into something that is not an object")
 
 // carry returns the JSON patch that makes of the whole object what a patch makes of the one that the handler saw, and
 // sets both to what they are then.
@@ -133,7 +133,7 @@ func (r *Reduced) carry(of *item, patch *hooksv1alpha1.GeneratePatchesResponseIt
 		if _, ok := errors.AsType[*hook.Error](err); ok {
 			return nil, err
 		}
-		return nil, fmt.Errorf("the patch does not apply to it: %w", err)
+		return nil, fmt.Errorf("the patch does not apply to the template: %w", err)
 	}
 	if _, ok := after.(map[string]any); !ok {
 		return nil, errNotAnObject
@@ -157,7 +157,7 @@ func merged(whole, before, after any, pointer string) (any, error) {
 	a, staysObject := after.(map[string]any)
 	if !isObject || !staysObject && (after != nil || jsonpatch.Equal(whole, before)) {
 		if !jsonpatch.Equal(whole, before) {
-			return nil, fmt.Errorf("it replaces %s, of which the handler saw only a part: the change cannot be "+
+			return nil, fmt.Errorf("the patch replaces %s, of which the handler saw only a part: the change cannot be "+
 				"applied to the whole template", pointer)
 		}
 		return after, nil

@@ -289,8 +289,8 @@ func labelsAt(raw []byte, prefix string, path ...string) (labels.Set, error) {
 		return set, nil
 	}
 	if err := json.Unmarshal(value, &set); err != nil {
-		return nil, hook.Errorf(hook.InvalidRequest, "%s%s: want an object of strings", prefix, strings.Join(path, ".")).
-			WithCause(err)
+		return nil, hook.Errorf(hook.InvalidRequest, "%s%s: want an object whose values are strings",
+			prefix, strings.Join(path, ".")).WithCause(err)
 	}
 	if set == nil { // null
 		set = labels.Set{}

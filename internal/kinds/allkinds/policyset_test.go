@@ -306,8 +306,8 @@ func TestListed(t *testing.T) {
 		{Name: "bad", Target: "x/h", Reason: "Invalid", Message: "long"},
 		{Name: "good", Target: "acme/v", Accepted: true, Reason: "Accepted", Message: `In effect for handler "v" of ExtensionConfig "acme"`},
 		{Name: "kept", Target: "acme", Reason: "Invalid", Message: "typo"},
-		{Name: "late", Target: "acme/v", Reason: "Conflicted", Message: `ExtensionPolicy "good" is also for handler "v" of ExtensionConfig "acme", ` +
-			`and comes first by name: delete one of the two, or change its targetRef`},
+		{Name: "late", Target: "acme/v", Reason: "Conflicted", Message: `ExtensionPolicy "good", which comes first by name, ` +
+			`is also for handler "v" of ExtensionConfig "acme": delete one of the two policies, or change a targetRef`},
 	}; cmp.Diff(want, got) != "" || missed != 0 {
 		t.Errorf("%d missed; -want +got\n%s", missed, cmp.Diff(want, got))
 	}

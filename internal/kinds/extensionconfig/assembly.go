@@ -105,7 +105,7 @@ type ChainProblem struct {
 // ChainProblems returns what keeps a chain of the Assembly from being called, as far as that is known.
 func (a *Assembly) ChainProblems(c *registry.Chain) []ChainProblem {
 	if taken := a.Taken(c); taken != "" {
-		return []ChainProblem{{"metadata.name", fmt.Errorf("it is also %s: rename the chain", taken)}}
+		return []ChainProblem{{"metadata.name", fmt.Errorf("the name is also %s: rename the chain", taken)}}
 	}
 	var problems []ChainProblem
 	for i := range c.Steps {

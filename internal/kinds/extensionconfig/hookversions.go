@@ -59,7 +59,7 @@ func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (re
 			continue
 		}
 		outdated = append(outdated,
-			fmt.Sprintf("%s: %s: hooks of %s %s: upgrade the extension to one that implements hooks of %s",
+			fmt.Sprintf("%s: %s: hooks of %s %s: upgrade the extension to a version that implements hooks of %s",
 				path, text.Join(slices.Sorted(slices.Values(handlers[v])), ", ", maxNamedHandlers), v.APIVersion(),
 				what, v.Instead()))
 	}
@@ -67,7 +67,7 @@ func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (re
 		return nil, outdated
 	}
 	return field.Forbidden(path,
-		fmt.Sprintf("the gateway can call none of the handlers: %s; upgrade the extension to one that implements "+
+		fmt.Sprintf("the gateway can call none of the handlers: %s; upgrade the extension to a version that implements "+
 			"hooks of %s, and leave out the status of the old extension",
 			strings.Join(reasons, ", "), versions[0].Instead())), nil
 }

@@ -88,8 +88,8 @@ func conflict(p, first *Policy) kinds.Verdict {
 		why = "comes first by name"
 	}
 	return kinds.Verdictf(v1alpha1.ConflictedReason,
-		"ExtensionPolicy %q is also for %s, and %s: delete one of the two, or change its targetRef",
-		first.Name, p.Target, why)
+		"ExtensionPolicy %q, which %s, is also for %s: delete one of the two policies, or change a targetRef",
+		first.Name, why, p.Target)
 }
 
 // Protocols returns the protocols other than REST that policies state, by ExtensionConfig. resolved is the result of

@@ -50,7 +50,7 @@ func TestResolve(t *testing.T) {
 			map[string]names{"acme": {"", map[string]string{"v": "b"}}},
 			map[string]kinds.Verdict{
 				"b": {Reason: "Accepted", Message: `In effect for handler "v" of ExtensionConfig "acme"`},
-				"a": {Reason: "Conflicted", Message: `ExtensionPolicy "b" is also for handler "v" of ExtensionConfig "acme", and is older: delete one of the two, or change its targetRef`},
+				"a": {Reason: "Conflicted", Message: `ExtensionPolicy "b", which is older, is also for handler "v" of ExtensionConfig "acme": delete one of the two policies, or change a targetRef`},
 			},
 		},
 		"SameAge": {
@@ -59,7 +59,7 @@ func TestResolve(t *testing.T) {
 			map[string]names{"acme": {"b", nil}, "other": {"a", nil}},
 			map[string]kinds.Verdict{
 				"a": {Reason: "Accepted", Message: `In effect for ExtensionConfig "other"`}, "b": {Reason: "Accepted", Message: `In effect for ExtensionConfig "acme"`},
-				"c": {Reason: "Conflicted", Message: `ExtensionPolicy "b" is also for ExtensionConfig "acme", and comes first by name: delete one of the two, or change its targetRef`},
+				"c": {Reason: "Conflicted", Message: `ExtensionPolicy "b", which comes first by name, is also for ExtensionConfig "acme": delete one of the two policies, or change a targetRef`},
 			},
 		},
 		"Missing": {
@@ -69,7 +69,7 @@ func TestResolve(t *testing.T) {
 			map[string]names{"acme": {"", map[string]string{"v": "a"}}},
 			map[string]kinds.Verdict{
 				"a": {Reason: "TargetNotFound", Message: `there is no ExtensionConfig "acme"; the policy takes effect as soon as its target appears`},
-				"b": {Reason: "Conflicted", Message: `ExtensionPolicy "a" is also for handler "v" of ExtensionConfig "acme", and comes first by name: delete one of the two, or change its targetRef`},
+				"b": {Reason: "Conflicted", Message: `ExtensionPolicy "a", which comes first by name, is also for handler "v" of ExtensionConfig "acme": delete one of the two policies, or change a targetRef`},
 			},
 		},
 		"Nothing": {"no policies, no result", nil, present, map[string]names{}, map[string]kinds.Verdict{}},

@@ -23,9 +23,9 @@ var listed = kinds.Member[status.Policy]{
 var shownKind = kinds.Shown{
 	Singular: "policy", Plural: "policies", In: listed, Table: writeTable,
 	Short: "List the ExtensionPolicies, and whether they are accepted",
-	Long: "List the ExtensionPolicies of a gateway: what each is for, whether it is accepted, and if not, why.\n" +
-		"In a cluster, the list shows the verdicts of the process that answers; \"kubectl get extensionpolicies\"\n" +
-		"shows the leader's verdicts, from the condition Accepted.",
+	Long: "List the ExtensionPolicies of a gateway: the target of each, whether the policy is accepted, and if not,\n" +
+		"why. In a cluster, the list shows the verdicts of the replica that is queried;\n" +
+		"\"kubectl get extensionpolicies\" shows the leader's verdicts, from the condition Accepted.",
 	Wide: "the number of handlers that each policy applies to",
 }
 

@@ -27,13 +27,13 @@ var shownKind = kinds.Shown{
 	Singular: "chain", Plural: "chains", In: listed, Table: writeTable, Describe: describe,
 	Short: "List the HandlerChains, and whether they are ready",
 	Long: "List the HandlerChains of a gateway: which hook each answers, whether the chain can be called, and if\n" +
-		"not, why. In a cluster, the list shows the verdicts of the process that answers;\n" +
+		"not, why. In a cluster, the list shows the verdicts of the replica that is queried;\n" +
 		"\"kubectl get handlerchains\" shows the leader's verdicts, from the condition Ready.",
 	Wide: "the names of the steps and all messages",
 	Ready: kinds.ReadyMetric{
 		Name: "hookgate_handler_chain_ready", Label: "handler",
-		Help: "1 for a HandlerChain that is ready, and 0 for one that is not. handler is its name; hook is empty if the " +
-			"HandlerChain was never valid.",
+		Help: "Whether a HandlerChain is ready (1) or not (0). The label `handler` is the name of the HandlerChain. " +
+			"The label `hook` is empty if the HandlerChain was never valid.",
 	},
 }
 

@@ -82,7 +82,7 @@ func (c *Cluster) explain(operation string, err error) error {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
 		return failuref("%s: %v", operation, err)
 	}
-	return hook.Errorf(hook.Unreachable, "%s: the API server cannot be asked", operation).WithCause(err)
+	return hook.Errorf(hook.Unreachable, "%s: the request to the API server failed", operation).WithCause(err)
 }
 
 // unfinished returns how many Jobs of a HookJob have not ended: whoever calls hooks could make any number.

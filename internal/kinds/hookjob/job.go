@@ -91,7 +91,7 @@ func (j *Job) Answer(ctx context.Context, request proto.Message, guard policy.Gu
 // none, and its success was not recorded.
 func (j *Job) answer(ctx context.Context, request proto.Message, guard policy.Guard) (state, string, error) {
 	if j.cluster == nil {
-		return 0, "", hook.Errorf(hook.Internal, "HookJob %q: there is no cluster", j.name)
+		return 0, "", hook.Errorf(hook.Internal, "HookJob %q: the gateway has no cluster", j.name)
 	}
 	r, err := j.newRun(ctx, request, guard)
 	if err != nil {

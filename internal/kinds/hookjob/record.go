@@ -82,7 +82,7 @@ func (c *Cluster) record(ctx context.Context, job *batchv1.Job) error {
 	}
 	owner := metav1.GetControllerOf(job)
 	if owner == nil {
-		return fmt.Errorf("job %s/%s: its HookJob does not own it", job.Namespace, job.Name)
+		return fmt.Errorf("job %s/%s: the HookJob does not own the Job", job.Namespace, job.Name)
 	}
 	return c.change(ctx, job.Labels[HookJobLabel], owner, func(all map[string]*success) (bool, error) {
 		if all[key] != nil {

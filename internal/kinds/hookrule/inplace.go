@@ -109,7 +109,7 @@ func (in *compilation) noOverlap(before []v1alpha1.HookRuleAllow, place string, 
 			in.errs = append(in.errs, field.Duplicate(at, place))
 		case other.Path != "" && (within(place, other.Path) || within(other.Path, place)):
 			in.errs = append(in.errs, field.Invalid(at, place, fmt.Sprintf(
-				"overlaps with %s: leave out the longer one", text.Cut(other.Path, limits.QuotedBytes))))
+				"overlaps with %s: leave out the longer path", text.Cut(other.Path, limits.QuotedBytes))))
 		}
 	}
 }

@@ -18,12 +18,12 @@ func shownKind() kinds.Shown {
 	shown := kinds.ShownLocal("rule", "rules", listed)
 	shown.Short = "List the HookRules, and whether they are in effect"
 	shown.Long = "List the HookRules of a gateway: which hook each answers, whether the HookRule is in effect, and if\n" +
-		"not, why. In a cluster, the list shows the verdicts of the process that answers; \"kubectl get hookrules\"\n" +
-		"shows the leader's verdicts, from the condition Ready."
+		"not, why. In a cluster, the list shows the verdicts of the replica that is queried;\n" +
+		"\"kubectl get hookrules\" shows the leader's verdicts, from the condition Ready."
 	shown.Ready = kinds.ReadyMetric{
 		Name: "hookgate_hook_rule_ready", Label: "rule",
-		Help: "1 for a HookRule that is in effect, and 0 for one that is not. rule is its name; hook is empty if the " +
-			"HookRule was never valid.",
+		Help: "Whether a HookRule is in effect (1) or not (0). The label `rule` is the name of the HookRule. The " +
+			"label `hook` is empty if the HookRule was never valid.",
 	}
 	return shown
 }

@@ -87,7 +87,7 @@ func (in *compilation) schema(from *v1alpha1.HookRuleVariable, path *field.Path)
 		wrong(err.Error())
 		return raw
 	case len(strict) > 0:
-		wrong(fmt.Sprintf("Cluster API would drop a part of it: %s", kinds.FieldError(strict[0], &known)))
+		wrong(fmt.Sprintf("Cluster API would drop a part of the schema: %s", kinds.FieldError(strict[0], &known)))
 		return raw
 	}
 	schema, err := variableschema.Parse(raw)

@@ -122,6 +122,6 @@ func (w *windows) untilOpen(now time.Time) (message string, retryAfterSeconds in
 		return message + ": none opens within five years", limits.WindowRetrySeconds
 	}
 	wait := (next.Sub(now) + time.Second - 1) / time.Second
-	return fmt.Sprintf("%s: the next one opens at %s", message, next.Format(time.RFC3339)),
+	return fmt.Sprintf("%s: the next window opens at %s", message, next.Format(time.RFC3339)),
 		int32(min(wait, limits.WindowRetrySeconds))
 }

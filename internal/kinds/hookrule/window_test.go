@@ -79,7 +79,7 @@ func TestWindows(t *testing.T) {
 				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, RetryAfterSeconds: tc.retry,
 			}
 			if tc.opens != "" {
-				want.Message = `outside the windows of HookRule "r": the next one opens at ` + tc.opens
+				want.Message = `outside the windows of HookRule "r": the next window opens at ` + tc.opens
 			}
 			got, err := reg.InProcess.Answer(t.Context(), upgrade("v1.36.0"), policy.Guard{})
 			if err != nil || !proto.Equal(got, want) {
@@ -129,7 +129,7 @@ func TestOrderOfDecisions(t *testing.T) {
 	const closed, open = `{cron: "0 2 * * 6", duration: 4h}`, `{cron: "0 0 * * *", duration: 24h}`
 	for name, tc := range map[string]struct{ spec, want string }{
 		"Fail":    {windowed(closed) + holds + fails, "fails"},
-		"Windows": {windowed(closed) + holds, `outside the windows of HookRule "r": the next one opens at 2026-07-04T02:00:00Z`},
+		"Windows": {windowed(closed) + holds, `outside the windows of HookRule "r": the next window opens at 2026-07-04T02:00:00Z`},
 		"Hold":    {windowed(open) + holds, "holds"},
 		"None":    {windowed(open), ""},
 	} {

@@ -51,7 +51,7 @@ func (a *admission) admit(before, now kinds.Object) (warnings []string, errs fie
 	warnings = a.missing(o)
 	if was != nil && was.Spec.Stable != o.Spec.Stable {
 		warnings = append(warnings, fmt.Sprintf("spec.stable: %s now answers for all Clusters that have not moved; "+
-			"use hookgate rollout promote to see such a change first", o.Spec.Stable))
+			"use hookgate rollout promote to see the effects of such a change before you make it", o.Spec.Stable))
 	}
 	return warnings, nil
 }

@@ -28,11 +28,11 @@ var listed = kinds.Member[status.Rollout]{
 var shownKind = kinds.Shown{
 	Singular: "rollout", Plural: "rollouts", In: listed, Table: writeTable, Describe: describe,
 	Short: "List the ExtensionRollouts, and how many Clusters have moved",
-	Long: "List the ExtensionRollouts of a gateway: for how many Clusters both versions answer alike (EQUAL) or\n" +
-		"differently (DIFFERENT), how many have moved to the candidate (MOVED), and for how many the\n" +
-		"candidate does not answer (FAILING). Clusters that have not been compared are not counted.\n" +
-		"\"hookgate describe rollout NAME\" shows\n" +
-		"what differs for each Cluster, and what that does to its Machines.",
+	Long: "List the ExtensionRollouts of a gateway, each with its numbers of Clusters: EQUAL (both versions answer\n" +
+		"alike), DIFFERENT (the versions answer differently), MOVED (the Clusters have moved to the candidate), and\n" +
+		"FAILING (the candidate does not answer). Clusters that have not been compared are not counted.\n" +
+		"\"hookgate describe rollout NAME\" shows what differs for each Cluster, and how the differences affect the\n" +
+		"Cluster's Machines.",
 	Wide: "all messages",
 }
 

@@ -150,7 +150,7 @@ func (b *Budget) holds(bytes int64) error {
 	}
 	b.refused[totalUsed]++
 	return hook.Errorf(hook.TooLarge, "the call needs more memory than the %d MiB that the gateway has for all calls: "+
-		"give the gateway more", b.limit>>20)
+		"give the gateway more memory", b.limit>>20)
 }
 
 // enqueue adds a waiter at the end, and grants what can be granted.

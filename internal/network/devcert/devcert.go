@@ -130,7 +130,7 @@ func (a *Authority) Issue(notAfter time.Time, hosts ...string) (*Pair, error) {
 func template(name string, notAfter time.Time) (*x509.Certificate, error) {
 	notBefore := time.Now().Add(-time.Hour) // clocks of containers and their hosts differ
 	if !notAfter.After(notBefore) {
-		return nil, fmt.Errorf("development certificate: the time at which it is to expire, %s, is in the past",
+		return nil, fmt.Errorf("development certificate: the expiry time %s is in the past",
 			notAfter.Format(time.RFC3339))
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))

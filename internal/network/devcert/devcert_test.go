@@ -100,7 +100,7 @@ func TestHosts(t *testing.T) {
 
 func TestNewRefusesThePast(t *testing.T) {
 	_, err := devcert.New(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC))
-	if err == nil || !strings.Contains(err.Error(), "2020-01-02T03:04:05Z, is in the past") {
+	if err == nil || !strings.Contains(err.Error(), "the expiry time 2020-01-02T03:04:05Z is in the past") {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -53,8 +53,8 @@ func read(dir string) (*x509.Certificate, error) {
 		return nil, fs.ErrNotExist
 	}
 	unusable := func(why string) error {
-		return fmt.Errorf("%s has a %s or %s that was not made for development, so it was not changed: %s; name another "+
-			"directory, or remove the files", dir, CertFile, KeyFile, why)
+		return fmt.Errorf("%s has a %s or %s that was not made for development, so the files were not changed: %s; name "+
+			"another directory, or remove the files", dir, CertFile, KeyFile, why)
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, CertFile), filepath.Join(dir, KeyFile))
 	if err != nil {

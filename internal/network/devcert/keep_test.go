@@ -69,7 +69,7 @@ func TestKeepLeavesOthersAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, made, err := devcert.Keep(dir, time.Now().Add(48*time.Hour))
-		if made || err == nil || !strings.Contains(err.Error(), "was not made for development, so it was not changed") {
+		if made || err == nil || !strings.Contains(err.Error(), "was not made for development, so the files were not changed") {
 			t.Errorf("%s: made %t, %v", name, made, err)
 		}
 		if left, err := os.ReadFile(filepath.Join(dir, devcert.CertFile)); err != nil || string(left) != string(pair.CertPEM) {

@@ -52,8 +52,8 @@ func (f Files) replace(name string, data []byte) error {
 		err = files.Replace(path, data, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w; the gateway makes its certificates there: mount a writable volume, "+
-			"such as an emptyDir", path, err)
+		return fmt.Errorf("write %s: %w; mount a writable volume, such as an emptyDir, for the "+
+			"gateway's certificates", path, err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (i *Issuer) injectOne(ctx context.Context, named client.Object, bundle []by
 	}
 	if from, ok := object.GetAnnotations()[injectAnnotation]; ok {
 		return explain("patch", object, named.GetName(), fmt.Errorf(
-			"its annotation %s=%s makes cert-manager write the caBundle: remove the annotation", injectAnnotation, from))
+			"the annotation %s=%s makes cert-manager write the caBundle: remove the annotation", injectAnnotation, from))
 	}
 	before, _ := object.DeepCopyObject().(client.Object)
 	changed := false

@@ -152,8 +152,8 @@ func (i *Issuer) explain(verb, name string, err error) error {
 
 // refuse returns the error about a Secret of others that cannot be used.
 func (i *Issuer) refuse(p *pair, want string, why error) error {
-	return fmt.Errorf("the Secret %s/%s has no %s: %w; the gateway does not change this Secret, because it did "+
-		"not make it: correct the Secret, or delete it so that the gateway makes another", i.c.Namespace, p.name, want, why)
+	return fmt.Errorf("the Secret %s/%s has no %s: %w; the gateway does not change a Secret that it did not "+
+		"make: correct the Secret, or delete it so that the gateway makes another", i.c.Namespace, p.name, want, why)
 }
 
 // ownerName returns the name of a replica as a writer of Secrets.

@@ -396,7 +396,7 @@ func TestWebhooksThatCertManagerSetsStay(t *testing.T) {
 	objects[1].SetAnnotations(map[string]string{injectAnnotation: "gateways/other"})
 	c := newCluster(t, objects...)
 	err := c.gateway(t).Sync(t.Context())
-	if want := "patch MutatingWebhookConfiguration hooks: its annotation cert-manager.io/inject-ca-from=gateways/other makes " +
+	if want := "patch MutatingWebhookConfiguration hooks: the annotation cert-manager.io/inject-ca-from=gateways/other makes " +
 		"cert-manager write the caBundle: remove the annotation"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -204,7 +204,7 @@ func (t *Tunnel) connect(pod string) (httpstream.Connection, error) {
 	}
 	if protocol != portforward.PortForwardProtocolV1Name {
 		_ = streams.Close()
-		return nil, errors.New("the API server speaks another protocol of port forwarding")
+		return nil, errors.New("the API server uses an unknown protocol for port forwarding")
 	}
 	return streams, nil
 }

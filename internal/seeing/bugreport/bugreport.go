@@ -56,7 +56,7 @@ func (a *Archive) Secret(values ...string) { a.known.Add(values...) }
 func (a *Archive) Add(name, content string) {
 	e := Entry{Name: name}
 	if most := min(MaxFile, limits.ReportBytes-a.total); len(content) > most {
-		e.Note = fmt.Sprintf("its first %d of %d bytes", most, len(content))
+		e.Note = fmt.Sprintf("only the first %d of %d bytes", most, len(content))
 		content = strings.ToValidUTF8(content[:most], "")
 	}
 	a.total += len(content)

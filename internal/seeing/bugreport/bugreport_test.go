@@ -36,7 +36,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d bytes, want %d", total, limits.ReportBytes)
 	}
 	for name, want := range map[string]string{
-		"at": "", "beyond": "its first 8388608 of 8388609 bytes", "more-5": "", "none": "its first 0 of 1 bytes",
+		"at": "", "beyond": "only the first 8388608 of 8388609 bytes", "more-5": "", "none": "only the first 0 of 1 bytes",
 	} {
 		if notes[name] != want {
 			t.Errorf("%s: note %q, want %q", name, notes[name], want)

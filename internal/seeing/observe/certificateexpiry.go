@@ -12,9 +12,10 @@ import (
 
 const (
 	certificateExpiryName = "hookgate_certificate_expiry_timestamp_seconds"
-	certificateExpiryHelp = "When the certificate in use expires, in seconds since the epoch. The label certificate is " +
-		"serving (shown to callers), client (shown to extensions), webhook (shown to the API server) or callers (of " +
-		"the CA certificates in ca.crt, the first to expire, if callers need a certificate)."
+	certificateExpiryHelp = "Time at which a certificate that the gateway uses expires, in seconds since the epoch. " +
+		`The label certificate is "serving" (the certificate that callers see), "client" (the certificate that extensions ` +
+		`see), "webhook" (the certificate that the API server sees) or "callers" (the CA certificate in ca.crt that ` +
+		`expires first, if callers need a certificate). A certificate that is not in use has no series.`
 )
 
 // certificateExpiry collects when certificates expire. It is safe for concurrent use.

@@ -202,7 +202,7 @@ func moved(was, is status.Rollout) string {
 	case is.Moved > was.Moved:
 		return fmt.Sprintf("%s moved to %s, %d in all", text.Plural(is.Moved-was.Moved, "Cluster"), is.Candidate, is.Moved)
 	case is.Moved < was.Moved:
-		return fmt.Sprintf("%d fewer with %s, %d in all", was.Moved-is.Moved, is.Candidate, is.Moved)
+		return fmt.Sprintf("Clusters that have moved to %s: %d fewer, %d in all", is.Candidate, was.Moved-is.Moved, is.Moved)
 	}
 	return ""
 }

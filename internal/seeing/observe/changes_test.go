@@ -131,7 +131,7 @@ func TestChangesOfRollouts(t *testing.T) {
 		{of("v6", "v7", 1), []string{"rollout acme: 1 Cluster moved to v7, 1 in all"}},
 		{of("v6", "v7", 4), []string{"rollout acme: 3 Clusters moved to v7, 4 in all"}},
 		{of("v6", "v7", 4), []string{}},
-		{of("v6", "v7", 3), []string{"rollout acme: 1 fewer with v7, 3 in all"}},
+		{of("v6", "v7", 3), []string{"rollout acme: Clusters that have moved to v7: 1 fewer, 3 in all"}},
 		{of("v7", "", 0), []string{"rollout acme: all Clusters to v7"}},
 	} {
 		at := time.Unix(int64(i), 0)

@@ -15,7 +15,7 @@ import (
 const (
 	deprecatedHandlersName = "hookgate_registered_deprecated_handlers"
 	deprecatedHandlersHelp = "Always 1, for each registered handler that implements a deprecated version of a hook, " +
-		"even if nothing calls the handler."
+		"even if nothing calls the handler. Other handlers have no series."
 )
 
 var deprecatedHandlersLabels = [...]string{"group", "version", "hook", "handler"}

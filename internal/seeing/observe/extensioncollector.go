@@ -31,23 +31,29 @@ var _ prometheus.Collector = (*extensionCollector)(nil)
 func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector {
 	c := &extensionCollector{snapshots: s}
 	c.state = d.described("gauge", "hookgate_circuit_state",
-		"The circuit of an extension's server: 0 is closed, 1 is half-open (the next call is a probe, or a probe is under "+
-			"way), 2 is open (calls are refused). An extension that has never been called has no series.", "extension")
+		"State of the circuit of an extension's server: closed (0: calls are sent), half-open (1: the next call is a probe, "+
+			"or a probe is under way) or open (2: calls are refused). An extension that this process has never called has no "+
+			"series.", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
-		"How often the circuit of an extension's server has changed to a state: open, half_open or closed.",
+		`Total number of times that the circuit of an extension's server has changed to a state. The label state is `+
+			`"open" (calls are refused), "half_open" (the next call is a probe, or a probe is under way) or "closed" (calls `+
+			`are sent).`,
 		"extension", "state")
 	c.own = d.described("gauge", "hookgate_handler_circuit_state",
-		"The circuit of a handler, as in hookgate_circuit_state. A handler whose circuit has never opened has no series.",
+		"State of the circuit of a handler: closed (0), half-open (1) or open (2), as in hookgate_circuit_state. A handler "+
+			"whose circuit has never opened has no series.",
 		"hook", "handler")
 	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
-		"Clusters about which calls to a handler are refused, except for probes: calls about these Clusters fail, "+
-			"but calls about other Clusters succeed. A handler without such Clusters has no series.", "hook", "handler")
+		"Number of Clusters about which calls to a handler are refused, except for probes: calls about these Clusters "+
+			"fail, but calls about other Clusters succeed. A handler without such Clusters has no series.", "hook", "handler")
 	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
-		"Calls to an extension that have no answer yet.", "extension")
+		"Number of calls that an extension has not answered yet.", "extension")
 	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",
-		"Calls that wait because an extension already has as many calls in flight as its limits allow.", "extension")
+		"Number of calls that wait because an extension already has as many calls in flight as its limits allow.",
+		"extension")
 	c.refused = d.described("counter", "hookgate_extension_calls_refused_total",
-		"Calls that failed because an extension already has as many calls in flight and waiting as its limits allow.",
+		"Total number of calls that failed because an extension already had as many calls in flight and waiting as its "+
+			"limits allow.",
 		"extension")
 	d.registerer.MustRegister(c)
 	return c

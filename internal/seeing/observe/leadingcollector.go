@@ -20,8 +20,8 @@ var _ prometheus.Collector = (*leadingCollector)(nil)
 // newLeadingCollector returns a collector that is registered with d.
 func newLeadingCollector(d *definer) *leadingCollector {
 	c := &leadingCollector{leading: d.described("gauge", "hookgate_leading",
-		"1 if this replica discovers the extensions of a cluster and writes their status, 0 if another one does. A gateway "+
-			"that reads a directory, or runs with --read-only, has no series.")}
+		"Whether this replica (1) or another replica (0) discovers the extensions of a cluster and writes their status. A "+
+			"gateway that reads a directory, or runs with --read-only, has no series.")}
 	d.registerer.MustRegister(c)
 	return c
 }

@@ -24,17 +24,18 @@ var _ prometheus.Collector = (*memoryCollector)(nil)
 // newMemoryCollector returns a collector that is registered with d.
 func newMemoryCollector(d *definer) *memoryCollector {
 	c := &memoryCollector{}
-	c.limit = d.described("gauge", "hookgate_memory_budget_bytes", "The memory budget for all calls together, in bytes.")
-	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Part of the memory budget that calls have reserved, "+
-		"in bytes.")
-	c.waiting = d.described("gauge", "hookgate_memory_waiting_calls", "Calls that wait for memory.")
+	c.limit = d.described("gauge", "hookgate_memory_budget_bytes", "Memory budget in bytes for all calls together.")
+	c.used = d.described("gauge", "hookgate_memory_reserved_bytes", "Number of bytes of the memory budget that calls "+
+		"have reserved.")
+	c.waiting = d.described("gauge", "hookgate_memory_waiting_calls", "Number of calls that wait for memory.")
 	c.refused = d.described("counter", "hookgate_memory_refused_total",
-		"Reservations that were refused. reason is total (the memory is used up), caller or extension (its share is "+
-			"used up), or waiting (too many calls wait).", "reason")
+		`Total number of reservations of memory that were refused. The label reason is "total" (the memory budget is used `+
+			`up), "caller" (the caller's share is used up), "extension" (the extension's share is used up) or "waiting" (too `+
+			`many calls wait for memory).`, "reason")
 	c.turns = d.described("counter", "hookgate_heavy_work_waits_total",
-		"How often work on a large body waited because other work used the processors.")
+		"Total number of times that work on a large body waited because work on other large bodies used the processors.")
 	c.turnsTime = d.described("counter", "hookgate_heavy_work_wait_seconds_total",
-		"Total time that work on large bodies waited for the processors, in seconds.")
+		"Total time in seconds that work on large bodies waited because work on other large bodies used the processors.")
 	d.registerer.MustRegister(c)
 	return c
 }

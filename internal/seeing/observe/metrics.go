@@ -112,92 +112,89 @@ func NewMetrics(
 	d := &definer{registerer: r}
 	m := &Metrics{
 		requests: d.counter("hookgate_requests_total",
-			"Calls from callers. kind is empty if the caller got an answer of the hook (Success or Failure), "+
-				"and otherwise the kind of the error.",
-			"protocol", "hook", "kind"),
+			"Total number of calls from callers. The label kind is empty if the caller got an answer of the hook "+
+				"(Success or Failure), and is otherwise the kind of the error.", "protocol", "hook", "kind"),
 		requestDuration: d.histogram("hookgate_request_duration_seconds",
-			"Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
+			"Time in seconds from a caller's request to its answer.", "protocol", "hook"),
 		requestsInFlight: d.gauge("hookgate_requests_in_flight",
-			"Calls from callers that have no answer yet.", "protocol"),
+			"Number of calls from callers that the gateway has not answered yet.", "protocol"),
 		requestReceivedBytes: d.counter("hookgate_request_received_bytes_total",
-			"Bytes of the bodies of callers' requests, decompressed.", "protocol", "hook"),
+			"Total number of bytes in the bodies of callers' requests, decompressed.", "protocol", "hook"),
 		requestSentBytes: d.counter("hookgate_request_sent_bytes_total",
-			"Bytes of the bodies of answers to callers.", "protocol", "hook"),
+			"Total number of bytes in the bodies of answers to callers.", "protocol", "hook"),
 		authentications: d.counter("hookgate_authentications_total",
-			"Decisions about who may call. method is none (no credentials, or none needed), certificate, token "+
-				"(a token from the file of callers, or an unknown one) or kubernetes. result is admitted, Unauthenticated, "+
-				"Forbidden, Overloaded (the caller makes too many calls) or error (no decision was possible, so "+
-				"the call was refused).",
-			"method", "result"),
+			`Total number of decisions on whether a caller may call. The label method is "none" (the caller shows no `+
+				`credentials, or needs none), "certificate" (a client certificate), "token" (a token from the file of `+
+				`callers, or an unknown token) or "kubernetes" (a token that Kubernetes reviews). The label result is `+
+				`"admitted" (the caller may call), "Unauthenticated" (the credentials are missing or not valid), "Forbidden" `+
+				`(the caller is not allowed to make the call), "Overloaded" (the caller makes too many calls) or "error" (no `+
+				`decision was possible, so the call was refused).`, "method", "result"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",
-			"Calls to handlers. A call to a "+registry.ChainKind+" counts in addition to the calls to its steps. "+
-				"outcome is success, "+
-				"failure (the extension answered Failure), error (no usable answer; kind says why) or ignored (such "+
-				"an error, hidden by the failure policy Ignore).",
+			"Total number of calls to handlers. A call to a "+registry.ChainKind+" counts in addition to the calls to "+
+				`its steps. The label outcome is "success" (the handler answered Success), "failure" (the handler answered `+
+				`Failure), "error" (there is no usable answer) or "ignored" (there is no usable answer, but the failure `+
+				`policy Ignore hid the error). The label kind is the kind of the error; it is empty without an error.`,
 			"hook", "handler", "outcome", "kind"),
 		handlerDuration: d.histogram("hookgate_handler_call_duration_seconds",
-			"Time of calls to handlers, in seconds.", "hook", "handler"),
+			"Time in seconds that calls to handlers took.", "hook", "handler"),
 		handlerInFlight: d.gauge("hookgate_handler_calls_in_flight",
-			"Calls to handlers that have no answer yet.", "hook", "handler"),
+			"Number of calls that handlers have not answered yet.", "hook", "handler"),
 		handlerSentBytes: d.counter("hookgate_handler_sent_bytes_total",
-			"Bytes of the bodies of requests to handlers.", "hook", "handler"),
+			"Total number of bytes in the bodies of requests to handlers.", "hook", "handler"),
 		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total",
-			"Bytes of the bodies of handlers' answers.", "hook", "handler"),
+			"Total number of bytes in the bodies of handlers' answers.", "hook", "handler"),
 		ignoredFailures: d.counter("hookgate_handler_ignored_failures_total",
-			"Errors of handlers that the failure policy Ignore hid.", "hook", "handler", "kind"),
+			"Total number of errors of handlers that the failure policy Ignore hid.", "hook", "handler", "kind"),
 		lostMembers: d.counter("hookgate_conversion_lost_members_total",
-			"Members that were lost when a request was converted for a handler, or when the handler's answer was "+
-				"converted for the caller. Each path counts once for each call. The log lists the paths.",
+			"Total number of members that were lost when a request was converted for a handler, or when the handler's "+
+				"answer was converted for the caller. Each path counts once for each call. The log lists the paths.",
 			"hook", "handler"),
 		deprecatedCalls: d.counter("hookgate_deprecated_calls_total",
-			"Calls that use a deprecated version of a hook. side is caller (the caller uses that version; "+
-				"handler is empty) or handler (the handler implements it).",
+			`Total number of calls that use a deprecated version of a hook. The label side is "caller" (the caller uses `+
+				`that version; the label handler is empty) or "handler" (the handler implements that version).`,
 			"group", "version", "hook", "handler", "side"),
 		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
-			"Calls to handlers that took at least 80 % of the handler's timeout, answered or not.",
+			"Total number of calls to handlers, answered or not, that took at least 80 % of the handler's timeout.",
 			"hook", "handler"),
 		waits: d.counter("hookgate_handler_restart_waits_total",
-			"Calls to handlers that waited because the extension accepted no connections, for example during a "+
-				"restart. result is served (the call was sent) or failed (the extension did not come back in time).",
-			"hook", "handler", "result"),
+			"Total number of calls that waited because the handler's extension accepted no connections, for example "+
+				`during a restart. The label result is "served" (the call was sent) or "failed" (the extension did not come `+
+				`back in time).`, "hook", "handler", "result"),
 		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
-			"Calls to handlers whose policy has a cache. result is hit (a cached answer), shared (the answer to an "+
-				"identical call in flight) or miss (the handler was called). Only misses count in the metrics "+
-				"of calls to handlers.",
-			"hook", "handler", "result"),
+			`Total number of calls to handlers whose policy has a cache. The label result is "hit" (the caller got a `+
+				`cached answer), "shared" (the caller got the answer to an identical call in flight) or "miss" (the handler `+
+				`was called). The metrics of calls to handlers count only misses.`, "hook", "handler", "result"),
 		audited: d.counter("hookgate_rule_audits_total",
-			"Calls that a HookRule with action: Audit would have changed. outcome is hold, failure, patches, or "+
-				"error (an expression that could not be evaluated).",
-			"hook", "handler", "outcome"),
+			`Total number of calls whose answer a HookRule would have changed if its action were not Audit. The label `+
+				`outcome is "hold" (the rule would have answered with a hold), "failure" (with Failure), "patches" (with `+
+				`patches) or "error" (an expression could not be evaluated).`, "hook", "handler", "outcome"),
 		changedAnswers: d.counter("hookgate_handler_changed_answers_total",
-			"Answers that differ from an earlier answer to an equal request, for hooks whose answers depend only on "+
-				"the request. Patches are compared by the objects that they produce.",
-			"hook", "handler"),
+			"Total number of answers that differ from an earlier answer to an equal request, for hooks whose answers "+
+				"depend only on the request. Patches are compared by the objects that they produce.", "hook", "handler"),
 		notCompared: d.counter("hookgate_answers_not_compared_total",
-			"Answers that were too large or too many to be compared with earlier ones.").WithLabelValues(),
+			"Total number of answers that were too large or too many to be compared with earlier answers to equal "+
+				"requests.").WithLabelValues(),
 		changedMessages: d.counter("hookgate_handler_changed_messages_total",
-			"Holds and Failures whose message is the only difference from the previous answer about the same "+
-				"Cluster. Messages that differ only in progress, such as 3 of 10, do not count. With the setting "+
-				"messages: Steady, messages are compared as callers get them.",
-			"hook", "handler"),
+			"Total number of holds and Failures whose message is the only difference from the previous answer about "+
+				`the same Cluster. Messages that differ only in progress, such as "3 of 10", do not count. If the handler's `+
+				"ExtensionPolicy sets spec.messages to Steady, the texts that callers get are compared.", "hook", "handler"),
 		recorded: d.counter("hookgate_recording_calls_total",
-			"Calls to handlers that --record has written.").WithLabelValues(),
+			"Total number of calls to handlers that --record has written to a file.").WithLabelValues(),
 		notRecorded: d.counter("hookgate_recording_dropped_total",
-			"Calls to handlers that --record or hookgate record could not record. reason is queue (calls come faster than "+
-				"they are written), memory (the budget is used up), too_large (the line is too long), write (the "+
-				"file cannot be written), form (the call cannot be written as JSON, or its secrets cannot be removed) "+
-				"or reader (hookgate record reads too slowly).",
-			"reason"),
+			"Total number of calls to handlers that --record or \"hookgate record\" could not record. The label reason "+
+				`is "queue" (calls come faster than they are written), "memory" (the memory budget is used up), "too_large" `+
+				`(the line is too long), "write" (the file cannot be written), "form" (the call cannot be written as JSON, `+
+				`or its secrets cannot be removed) or "reader" ("hookgate record" reads too slowly).`, "reason"),
 
 		discoveries: d.counter("hookgate_discoveries_total",
-			"Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry did not accept "+
-				"the answer) or the kind of the error.",
+			`Total number of calls of the Discovery hook of extensions. The label outcome is "Success" (the handlers `+
+				`are registered), "Refused" (the registry did not accept the answer) or the kind of the error.`,
 			"extension", "outcome"),
 		discoveryDuration: d.histogram("hookgate_discovery_duration_seconds",
-			"Time of calls of the Discovery hook, in seconds.", "extension"),
+			"Time in seconds that calls of the Discovery hook took.", "extension"),
 		manifestErrors: d.gauge("hookgate_manifest_errors",
-			"Unusable manifests in the directory of ExtensionConfigs.").WithLabelValues(),
+			"Number of errors in the manifests of the directory that the gateway reads.").WithLabelValues(),
 	}
 	m.extensions = newExtensionCollector(d, snapshots)
 	m.status = newStatusCollector(d)
@@ -213,7 +210,7 @@ func NewMetrics(
 	m.certificates = newCertificateExpiry(d)
 	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:],
 		newDeprecatedHandlers(snapshots, hooks))
-	d.gaugeFunc("hookgate_build_info", "Always 1; the labels name the build.",
+	d.gaugeFunc("hookgate_build_info", "Always 1. The labels name the versions of Hookgate and of Go.",
 		prometheus.Labels{"version": version, "goversion": runtime.Version()}, func() int { return 1 })
 	m.definitions = d.definitions
 	return m
@@ -221,9 +218,9 @@ func NewMetrics(
 
 // registered adds the gauges that count what is in the registry.
 func (d *definer) registered(snapshots registry.Snapshots) {
-	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
+	d.gaugeFunc("hookgate_registered_extensions", "Number of ExtensionConfigs in the registry.", nil,
 		func() int { return extensionsIn(snapshots.Snapshot()) })
-	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
+	d.gaugeFunc("hookgate_registered_handlers", "Number of handlers in the registry.", nil,
 		func() int { return len(snapshots.Snapshot().All()) })
 }
 

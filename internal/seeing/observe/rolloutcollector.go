@@ -31,18 +31,21 @@ var _ prometheus.Collector = (*rolloutCollector)(nil)
 func newRolloutCollector(d *definer, status *statusCollector, snapshots registry.Snapshots) *rolloutCollector {
 	c := &rolloutCollector{status: status, snapshots: snapshots, compared: map[string]bool{}}
 	c.clusters = d.described("gauge", "hookgate_rollout_clusters",
-		"Clusters of an "+rollout.Kind+". state is equal or different (both versions were called, and "+
-			"the stable version answers for the Cluster) or moved (the candidate answers for the Cluster). A Cluster "+
-			"also counts as failing if this process's last call to the candidate about the Cluster failed.", "rollout", "state")
+		"Number of Clusters of an "+rollout.Kind+`. The label state is "equal" (the answers of both versions were equal, `+
+			`and the stable version answers for the Cluster), "different" (the answers differed, and the stable version `+
+			`answers) or "moved" (the candidate answers). A Cluster also counts as "failing" if this process's last call to `+
+			`the candidate about the Cluster failed.`,
+		"rollout", "state")
 	c.ready = d.described("gauge", "hookgate_rollout_ready",
-		"1 for an "+rollout.Kind+" that is in effect, and 0 for one that is not.", "rollout")
+		"Whether an "+rollout.Kind+" is in effect (1) or not (0).", "rollout")
 	c.aborted = d.described("gauge", "hookgate_rollout_aborted",
-		"1 for an "+rollout.Kind+" in which no more Clusters move because too many calls to the candidate "+
-			"failed, and 0 for any other.", "rollout")
+		"Whether an "+rollout.Kind+" moves no more Clusters because too many calls to the candidate failed (1) "+
+			"or not (0).", "rollout")
 	d.registerer.MustRegister(c)
 	c.comparisons = d.counter("hookgate_rollout_comparisons_total",
-		"Calls that the candidate of an "+rollout.Kind+" received to compare its answers. result is equal, "+
-			"different, failed (the candidate did not answer) or dropped (there was no room to compare).", "rollout", "result")
+		"Total number of calls for which an "+rollout.Kind+" was to compare the answers of both versions. The label "+
+			`result is "equal" (the answers were equal), "different" (the answers differed), "failed" (the candidate did not `+
+			`answer) or "dropped" (there was no room to compare).`, "rollout", "result")
 	return c
 }
 

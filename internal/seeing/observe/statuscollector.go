@@ -41,34 +41,41 @@ var _ prometheus.Collector = (*statusCollector)(nil)
 func newStatusCollector(d *definer) *statusCollector {
 	c := &statusCollector{}
 	c.up = d.described("gauge", "hookgate_extension_up",
-		"1 if the server of an extension is up and its handlers answer, even slowly; 0 if the server is gone or "+
-			"its circuit is open (Down); 0.5 if its discovery or calls to some of its handlers fail (Failing). "+
-			"An extension about which this process knows nothing has no series.", "extension")
+		"Whether an extension is up: its handlers answer, even slowly (1), its discovery or calls to some of its "+
+			"handlers fail (0.5), or its server is gone or the server's circuit is open (0). An extension about which this "+
+			"process knows nothing has no series.", "extension")
 	c.state = d.described("gauge", "hookgate_extension_state",
-		"1 for the state of an extension: Up, Slow, Failing or Down, as in the status.", "extension", "state")
+		`Always 1, for the current state of an extension. The label state is "Up" (its calls succeed), "Slow" (calls come `+
+			`near the timeout), "Failing" (its discovery or calls to some of its handlers fail) or "Down" (its server is gone, `+
+			`or the server's circuit is open). An extension about which this process knows nothing has no series.`,
+		"extension", "state")
 	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
-		"When the state of an extension began, in seconds since the epoch.", "extension")
+		"Time at which the current state of an extension began, in seconds since the epoch.", "extension")
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
-		"When an extension last answered, even with Failure, in seconds since the epoch.", "extension")
+		"Time at which an extension last answered, even with Failure, in seconds since the epoch.", "extension")
 	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
-		"1 for an extension whose handlers are not known. effect is Fail if calls that name no handler fail "+
-			"meanwhile, and Ignore if these calls are answered without the extension.", "extension", "effect")
+		`Always 1, for an extension whose handlers are not known. The label effect is "Fail" (calls that name no handler `+
+			`fail meanwhile) or "Ignore" (these calls are answered without the extension). An extension whose handlers are `+
+			`known has no series.`, "extension", "effect")
 	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
-		"Handlers that are not served because spec.hooks of the extension's policy does not list their hooks.",
+		"Number of handlers of an extension that are not served because spec.hooks of the extension's policy does not "+
+			"list their hooks. An extension without such handlers has no series.",
 		"extension")
 	c.certificate = d.described("gauge", "hookgate_extension_certificate_expiry_timestamp_seconds",
-		"When a certificate for calls to an extension expires, in seconds since the epoch. certificate is leaf (the "+
-			"server's certificate), chain (of the certificates that vouch for the leaf, the first to expire) or "+
-			"caBundle (of the certificates in the bundle, the last to expire). leaf and chain are known once this "+
-			"process has connected.", "extension", "certificate")
+		"Time at which a certificate for calls to an extension expires, in seconds since the epoch. "+
+			`The label certificate is "leaf" (the server's certificate), "chain" (the certificate that expires first `+
+			`among those that vouch for the leaf) or "caBundle" (the certificate in the bundle that expires last). `+
+			`"leaf" and "chain" have no series until this process has connected to the extension.`,
+		"extension", "certificate")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
-		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
+		"Timeout in seconds that is in effect for a registered handler.", "hook", "handler")
 	c.held = d.described("gauge", "hookgate_held_clusters",
-		"Clusters that wait because a handler holds them, has answered Failure, or has not answered. A handler without "+
-			"such Clusters has no series. `hookgate get holds` names the Clusters.",
+		"Number of Clusters that wait because a handler holds them, has answered Failure, or has not answered. A handler "+
+			"without such Clusters has no series. `hookgate get holds` names the Clusters.",
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
-		"When the Cluster that has waited longest for a handler began to wait, in seconds since the epoch.",
+		"Time at which the Cluster that has waited longest for a handler began to wait, in seconds since the epoch. A "+
+			"handler for which no Cluster waits has no series.",
 		"hook", "handler")
 	for _, k := range allkinds.Own() {
 		if of := &k.Shown.Ready; of.Name != "" {
@@ -76,8 +83,8 @@ func newStatusCollector(d *definer) *statusCollector {
 		}
 	}
 	c.closed = d.described("gauge", "hookgate_closed_objects",
-		"Objects of a kind that have a mistake and no earlier valid version: calls fail if such an object "+
-			"may apply to them.",
+		"Number of objects of a kind that have a mistake and no earlier valid version. The gateway refuses every "+
+			`call that such an object may apply to. The label kind is "unknown" for all kinds that the gateway does not know.`,
 		"kind")
 	d.registerer.MustRegister(c)
 	return c

@@ -36,7 +36,7 @@ func TestClosedRuleIsDown(t *testing.T) {
 		Observer: NewObserver(NewMetrics(prometheus.NewRegistry(), r, catalog.New(), "test"), noop.NewTracerProvider(), slog.New(slog.DiscardHandler), convert.NewLosses(nil)),
 	}
 	got := reporter.locals(time.Now(), r.Snapshot(), nil, []status.InProcess{{Name: "size"}})[0].Handler
-	want := `HookRule "size" has a mistake; until it is corrected or deleted, calls fail if it may apply to them: spec.hold: no such member`
+	want := `HookRule "size" has a mistake; until you correct or delete it, the gateway refuses every call that the object may apply to: spec.hold: no such member`
 	if got == nil || got.State != status.Down || got.Error != want {
 		t.Errorf("got %+v, want %s with %s", got, status.Down, want)
 	}

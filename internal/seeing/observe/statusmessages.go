@@ -25,7 +25,7 @@ func (r *Reporter) unsteady(e *registry.Entry) string {
 	case hold.Maskable:
 		advice = "correct the extension, or mask the changes with messages: Steady in an ExtensionPolicy"
 	}
-	return fmt.Sprintf("its message about Cluster %s/%s changes from call to call, though its answer does not: %s",
+	return fmt.Sprintf("the message about Cluster %s/%s changes from call to call, though the answer does not: %s",
 		hold.Namespace, hold.Cluster, advice)
 }
 

@@ -90,7 +90,7 @@ func withheld(s *registry.Snapshot, name string) []status.Withheld {
 func Closed(s *registry.Snapshot) status.Notice {
 	texts := make([]string, 0, len(s.Closures()))
 	for _, c := range s.Closures() {
-		texts = append(texts, fmt.Sprintf("calls fail if %s may apply to them: %s", c, c.Mistake))
+		texts = append(texts, fmt.Sprintf("the gateway refuses every call that %s may apply to: %s", c, c.Mistake))
 	}
 	for _, u := range s.Undiscovered() {
 		if u.Mistake != "" {

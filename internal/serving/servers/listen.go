@@ -39,7 +39,7 @@ func (s *Server) listen(ctx context.Context) (listeners, error) {
 			}
 			if errors.Is(err, syscall.EADDRINUSE) {
 				return listeners{}, fmt.Errorf(
-					"listen on %s: the port is in use: stop the program that has it, or choose another with %s",
+					"listen on %s: the port is in use: stop the program that uses it, or choose another port with %s",
 					l.address, l.flag)
 			}
 			return listeners{}, fmt.Errorf("listen on %s (%s): %w", l.address, l.flag, err)

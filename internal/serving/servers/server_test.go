@@ -185,7 +185,7 @@ func TestServerSaysWhichPortIsInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	err = NewServer(Config{HTTPAddress: "127.0.0.1:0", GRPCAddress: taken.Addr().String(), DiagnosticsAddress: "127.0.0.1:0"}).Run(t.Context())
-	if want := "listen on " + taken.Addr().String() + ": the port is in use: stop the program that has it, or choose another with --grpc-address"; err == nil || err.Error() != want {
+	if want := "listen on " + taken.Addr().String() + ": the port is in use: stop the program that uses it, or choose another port with --grpc-address"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

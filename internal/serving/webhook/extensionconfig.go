@@ -112,8 +112,8 @@ func (w extensionConfigs) ValidateDelete(
 		return nil, nil
 	}
 	resource := schema.GroupResource{Group: w.group, Resource: "extensionconfigs"}
-	return nil, apierrors.NewForbidden(resource, config.Name, fmt.Errorf("%s uses it: first replace it there with "+
-		"another ExtensionConfig, or delete the ExtensionRollout", of))
+	return nil, apierrors.NewForbidden(resource, config.Name, fmt.Errorf("%s uses this ExtensionConfig: first "+
+		"set another ExtensionConfig in the ExtensionRollout, or delete the ExtensionRollout", of))
 }
 
 // validate checks an ExtensionConfig. more, which may be nil, is one more error.

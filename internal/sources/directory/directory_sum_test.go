@@ -51,8 +51,8 @@ func TestDirectoryBeyondTheSumOfHandlers(t *testing.T) {
 	s.eventuallyAwaits(t, "it has handlers", `ExtensionConfig "late" Fail`)
 	s.eventuallyLogs(t, "extensionConfig=late", "calls to all handlers of a hook fail", "too many handlers")
 	process.Eventually(t, "calls say why", func() bool {
-		want := fmt.Sprintf(`ExtensionConfig "late" has not been discovered: too many handlers: ExtensionConfig "late" has %d, `+
-			"which makes %d in total, more than %d", limits.Handlers, (full+1)*limits.Handlers+1, limits.AllHandlers)
+		want := fmt.Sprintf(`ExtensionConfig "late" has not been discovered: too many handlers: with the handlers of ExtensionConfig "late" (%d), `+
+			"there would be %d in total; at most %d are allowed", limits.Handlers, (full+1)*limits.Handlers+1, limits.AllHandlers)
 		return s.Registry.Snapshot().Awaited("v0.late", hook.GroupHook{}) == want
 	})
 	writeFile(t, s.dir, "late-policy.yaml", policyOf("late", "{name: late}", "onUndiscovered: Ignore"))

@@ -61,8 +61,8 @@ func (s *validState) load() []manifest.Valid {
 	}
 	entries, err := s.reader.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.logger.Error("last valid versions of objects cannot be read: calls fail if objects with mistakes may "+
-			"apply to them",
+		s.logger.Error("last valid versions of objects cannot be read: the gateway refuses every call that an "+
+			"object with a mistake may apply to",
 			"dir", s.dir, "error", err)
 	}
 	var all []manifest.Valid
@@ -77,11 +77,11 @@ func (s *validState) load() []manifest.Valid {
 			err = json.Unmarshal(content, &of)
 		}
 		if left -= int64(len(content)); err == nil && left < 0 {
-			err = errors.New("the files of the directory are too large together")
+			err = errors.New("the files of the directory are too large in total")
 		}
 		if err != nil {
-			s.logger.Error("last valid version of the object cannot be read: calls fail if the object has a "+
-				"mistake now and may apply to them",
+			s.logger.Error("last valid version of the object cannot be read: if the object has a mistake "+
+				"now, the gateway refuses every call that the object may apply to",
 				"file", e.Name(), "error", err)
 			s.saved[e.Name()] = nil // to be removed, or written
 			continue
@@ -144,8 +144,8 @@ func (s *validState) report(err error) {
 		text, _, _ = strings.Cut(err.Error(), "\n")
 	}
 	if text != "" && text != s.failed {
-		s.logger.Error("state cannot be written: after a restart, calls fail if objects with mistakes may "+
-			"apply to them", "error", text)
+		s.logger.Error("state cannot be written: after a restart, the gateway refuses every call that "+
+			"an object with a mistake may apply to", "error", text)
 	}
 	s.failed = text
 }

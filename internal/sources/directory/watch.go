@@ -72,7 +72,7 @@ func (w *watch) forward() {
 			if !ok {
 				return
 			}
-			w.logger.Warn("events of the directory were lost; it is read again", "dir", w.dir, "error", err)
+			w.logger.Warn("events of the directory were lost; the directory is read again", "dir", w.dir, "error", err)
 			w.note(w.dir)
 		}
 		w.changes.Notify()

@@ -170,7 +170,7 @@ func TestInventoryKeepsChains(t *testing.T) {
 		t.Errorf("got %+v, %q, %v", third.Of(handlerchain.Kind), kinds.Mistakes(third.Items(handlerchain.Kind)), problems)
 	}
 	bad, _ := (&Inventory{}).Next(file("{hook: GeneratePatches}"), words)
-	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and calls fail with NotReady if it may apply to them") {
+	if len(bad.Of(handlerchain.Kind)) > 0 || !strings.HasSuffix(kinds.Mistakes(bad.Items(handlerchain.Kind))["c"], "; it is not used, and the gateway refuses every call that the object may apply to (NotReady)") {
 		t.Errorf("got %+v, %q", bad.Of(handlerchain.Kind), kinds.Mistakes(bad.Items(handlerchain.Kind)))
 	}
 }

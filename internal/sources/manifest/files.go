@@ -62,7 +62,7 @@ func RereadFiles(
 		}
 		m := File{file: filepath.Join(dir, e.Name())}
 		if len(manifests) == limits.ManifestFiles {
-			m.err = fmt.Errorf("the directory has more than %d manifests: this one and those after it are not used",
+			m.err = fmt.Errorf("the directory has more than %d manifests: this manifest and those after it are not used",
 				limits.ManifestFiles)
 			return append(manifests, m), nil
 		}
@@ -77,7 +77,7 @@ func RereadFiles(
 			continue // deleted just now, or a directory; what a link without a target would define is not known
 		}
 		if left -= int64(len(m.content)); left < 0 {
-			m.content, m.err = nil, fmt.Errorf("the manifests of the directory are larger than %d bytes together",
+			m.content, m.err = nil, fmt.Errorf("the manifests of the directory are larger than %d bytes in total",
 				limits.ManifestsBytes)
 		}
 		if cause, ok := errors.AsType[*fs.PathError](m.err); ok {

@@ -31,7 +31,7 @@ func TestInventory(t *testing.T) {
 			reason:   "The other documents of the same file count.",
 			after:    map[string]string{"a.yaml": config("one", urlA) + "---\n" + bad + "---\n" + config("two", urlB) + "---\n" + namespace},
 			want:     "one=" + urlA + " two=" + urlB + " ns/team",
-			problems: []string{`d/a.yaml:15: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (it is not used, and calls fail with NotReady if it may apply to them)`},
+			problems: []string{`d/a.yaml:15: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (it is not used, and the gateway refuses every call that the object may apply to (NotReady))`},
 		},
 		"NotYAMLHurtsOnlyItself": {
 			reason:   "Nor does text that is not YAML.",
@@ -102,7 +102,7 @@ func TestInventory(t *testing.T) {
 			reason:   "The first by the name of its file wins, and both places are named.",
 			after:    map[string]string{"b.yaml": config("acme", urlB), "a.yaml": "# comment\n" + config("acme", urlA)},
 			want:     "acme=" + urlA,
-			problems: []string{`d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: already defined at d/a.yaml:2 (the first one is used; for the second one, calls fail with NotReady if it may apply to them)`},
+			problems: []string{`d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: already defined at d/a.yaml:2 (the first one is used; for the second one, the gateway refuses every call that the object may apply to (NotReady))`},
 		},
 		"DuplicateOfKept": {
 			reason:   "A half-written file keeps its names.",

@@ -43,7 +43,7 @@ func (v *Inventory) lintChains(
 			d := documents[v.Of(hookrule.Kind)[rules[i].Name].Place]
 			d.name = rules[i].Name
 			problems = append(problems, d.problemAt("metadata.name",
-				fmt.Errorf("metadata.name: this is also %s: rename one of the two", taken)))
+				fmt.Errorf("metadata.name: the name is also %s: rename one of the two", taken)))
 		}
 	}
 	for _, name := range all.Shadowed() {

@@ -32,7 +32,7 @@ func (v *Inventory) lintExtensions(documents map[Place]*document, hooks *catalog
 		_, follows := d.node.Find("metadata", "annotations", runtimev1.InjectCAFromSecretAnnotation)
 		if injected {
 			p := d.problemAt("metadata.annotations["+injectCAFrom+"]", fmt.Errorf("annotation %s has no effect here; "+
-				"%s: NAMESPACE/SECRET makes Cluster API and Hookgate take ca.crt of a Secret", injectCAFrom,
+				"use %s: NAMESPACE/SECRET, so that Cluster API and Hookgate read ca.crt from a Secret", injectCAFrom,
 				runtimev1.InjectCAFromSecretAnnotation))
 			p.Warning = follows || len(x.ClientConfig.CABundle) > 0
 			problems = append(problems, p)

@@ -65,7 +65,7 @@ def test_a_response_message_is_answered_as_it_is() -> None:
         (raising(Failure()), 'handler "create" failed, and did not say why'),
         (
             raising(KeyError("s3cr3t")),
-            'handler "create": internal error (KeyError); the log of the extension has it under the call\'s id',
+            'handler "create": internal error (KeyError); search the log of the extension for the call\'s id',
         ),
         (raising(SystemExit(3)), 'handler "create": internal error (SystemExit)'),
         (raising(RecursionError()), 'handler "create": internal error (RecursionError)'),

@@ -85,7 +85,8 @@ def test_an_element_of_a_list_is_not_covered(pointer: str) -> None:
     request = machines({"spec": {"l": [1]}}, {"spec": {"l": [1]}})
     with pytest.raises(Failure) as error:
         covers(request, machine=[pointer])
-    assert str(error.value) == f'covers: machine: "/spec/l" is a list, which is covered as a whole, without "{pointer}"'
+    want = f'covers: machine: "/spec/l" is a list: cover the whole list, not "{pointer}"'
+    assert str(error.value) == want
 
 
 def test_mistakes_say_what_to_do() -> None:

@@ -271,7 +271,7 @@ impl Extension {
             Err(Error(Reason::Internal { kind, text })) => {
                 call.end(Some(log::Problem::internal(format!("{kind}: {text}"))));
                 format!(
-                    "handler \"{name}\": internal error ({kind}); the log of the extension has it under the call's id"
+                    "handler \"{name}\": internal error ({kind}); search the log of the extension for the call's id"
                 )
             }
         };

@@ -34,7 +34,7 @@ async fn answers() {
         .handle("status", async |_: Create| -> Result { Err(Status::aborted("why"))? });
     let internal = |name, kind| {
         let text =
-            format!("handler \"{name}\": internal error ({kind}); the log of the extension has it under the call's id");
+            format!("handler \"{name}\": internal error ({kind}); search the log of the extension for the call's id");
         (ResponseStatus::Failure, text, 0)
     };
     for (name, (status, message, seconds)) in [

@@ -277,7 +277,7 @@ async fn panics_are_failures_whose_text_is_in_the_log() {
     assert_eq!(response.status, ResponseStatus::Failure as i32);
     assert_eq!(
         response.message,
-        "handler \"broken\": internal error (panic); the log of the extension has it under the call's id"
+        "handler \"broken\": internal error (panic); search the log of the extension for the call's id"
     );
     let line = program.logged("c1");
     assert_eq!((&line["kind"], &line["error"]), (&"Internal".into(), &"panic: secret".into()));

@@ -218,7 +218,7 @@ export class Extension {
         // The error's own text stays in the log: it may have secrets, and may change from call to call.
         const name = error instanceof Error ? error.constructor.name : typeof error;
         logFailed("Internal", String(error), { stack: error instanceof Error ? error.stack : String(error) });
-        error = new Failure(`handler "${fields["handler"]}": internal error (${name}); the log of the extension has it under the call's id`);
+        error = new Failure(`handler "${fields["handler"]}": internal error (${name}); search the log of the extension for the call's id`);
       }
       if (!field(method.output, "status")) {
         throw new StatusError(Code.INTERNAL, (error as Failure).message);

@@ -71,7 +71,7 @@ test("an exception is a failure without its text, which the log has with the sta
   for (const [thrown, name] of [[new QuotaError("password=hunter2"), "QuotaError"], ["password=hunter2", "string"], [undefined, "undefined"]] as const) {
     const log = new Lines();
     const response = await answer(() => Promise.reject(thrown), cluster(), log);
-    const message = `handler "create": internal error (${name}); the log of the extension has it under the call's id`;
+    const message = `handler "create": internal error (${name}); search the log of the extension for the call's id`;
     assert.deepEqual(response, { status: "Failure", message });
     assert.equal(log.lines.length, 1);
     const { level, kind, hook, handler, stack } = log.lines[0]!;

@@ -122,7 +122,7 @@ func (c *comparison) handler(ctx context.Context, h runtimecatalog.Hook) (string
 	case err != nil || len(handlers) == 0:
 		return "", err
 	case len(handlers) > 1:
-		return "", fmt.Errorf("%s: Cluster API allows one handler, and the server has %s", runtimecatalog.HookName(h),
+		return "", fmt.Errorf("%s: Cluster API allows only one handler, but the server has %s", runtimecatalog.HookName(h),
 			strings.Join(handlers, ", "))
 	}
 	return handlers[0], nil

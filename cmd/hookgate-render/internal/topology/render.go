@@ -160,7 +160,7 @@ func reconciled(ctx context.Context, c Config, name client.ObjectKey) (*clusterv
 			return class, nil
 		}
 	}
-	return nil, fmt.Errorf("ClusterClass %q: its variables could not be found: is it paused?", name.Name)
+	return nil, fmt.Errorf("ClusterClass %q: its variables could not be found; is the ClusterClass paused?", name.Name)
 }
 
 // generate returns the desired state.

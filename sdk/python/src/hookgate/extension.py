@@ -251,7 +251,7 @@ def _invoke(handler: Handler, request: Message, context: Any, call_id: str, run:
             raise StatusError(code, text) from None
         kind = type(error).__name__
         log.failed("Internal", f"{kind}: {error}")
-        text = f'handler "{handler.name}": internal error ({kind}); the log of the extension has it under the call\'s id'
+        text = f'handler "{handler.name}": internal error ({kind}); search the log of the extension for the call\'s id'
         return new_response(handler.hook, "Failure", text)
     if response.status == enum_value(response, "status", "Failure"):
         log.failed("Failure", response.message)

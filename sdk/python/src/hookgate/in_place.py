@@ -79,7 +79,7 @@ def _cover(document: dict[str, Any], current: Any, desired: Any, pointer: str, f
     for i, name in enumerate(names):
         if isinstance(current, list) or isinstance(desired, list):
             place = "".join("/" + pointers.escape(n) for n in names[:i])
-            raise Failure(f'covers: {field}: "{place}" is a list, which is covered as a whole, without "{pointer}"')
+            raise Failure(f'covers: {field}: "{place}" is a list: cover the whole list, not "{pointer}"')
         current = current.get(name) if isinstance(current, dict) else None
         desired = desired.get(name) if isinstance(desired, dict) else None
     if pointers.equal(current, desired):

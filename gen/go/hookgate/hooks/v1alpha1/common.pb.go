@@ -32,7 +32,7 @@ const (
 	ResponseStatus_RESPONSE_STATUS_UNSPECIFIED ResponseStatus = 0
 	// "Success": the hook was handled.
 	ResponseStatus_RESPONSE_STATUS_SUCCESS ResponseStatus = 1
-	// "Failure": the extension refuses, and message says why. No failure policy hides it.
+	// "Failure": the extension refuses the request, and the field message says why. No failure policy hides this status.
 	ResponseStatus_RESPONSE_STATUS_FAILURE ResponseStatus = 2
 )
 
@@ -84,7 +84,7 @@ type FailurePolicy int32
 const (
 	// The default: FAILURE_POLICY_FAIL.
 	FailurePolicy_FAILURE_POLICY_UNSPECIFIED FailurePolicy = 0
-	// "Ignore": the caller receives a success without a result. Its message names the handler.
+	// "Ignore": the caller receives a success without a result. The message of the response names the handler.
 	FailurePolicy_FAILURE_POLICY_IGNORE FailurePolicy = 1
 	// "Fail": the caller receives the error.
 	FailurePolicy_FAILURE_POLICY_FAIL FailurePolicy = 2

@@ -73,7 +73,7 @@ func (x *DiscoveryRequest) GetUnknownMembers() map[string]*JSON {
 // DiscoveryResponse is the response of the Discovery hook.
 type DiscoveryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -155,8 +155,9 @@ type ExtensionHandler struct {
 	// failure_policy defaults to FAILURE_POLICY_FAIL.
 	FailurePolicy FailurePolicy `protobuf:"varint,4,opt,name=failure_policy,json=failurePolicy,proto3,enum=hookgate.hooks.v1alpha1.FailurePolicy" json:"failure_policy,omitempty"`
 	// cluster_api_version is the version of embedded Cluster API objects that the handler understands: "v1beta1" or
-	// "v1beta2", of the API group cluster.x-k8s.io. A gateway converts objects of the other version. If it is absent,
-	// objects arrive as the caller sent them. This field has no JSON form: only gRPC extensions can set it.
+	// "v1beta2", of the API group cluster.x-k8s.io. A gateway converts objects of the other version. If
+	// cluster_api_version is absent, objects arrive as the caller sent them. This field has no JSON form: only gRPC
+	// extensions can set it.
 	ClusterApiVersion string `protobuf:"bytes,5,opt,name=cluster_api_version,json=clusterApiVersion,proto3" json:"cluster_api_version,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

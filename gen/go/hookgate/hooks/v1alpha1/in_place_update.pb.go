@@ -30,7 +30,7 @@ type CanUpdateMachineRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// current has the objects before the update.
@@ -184,7 +184,7 @@ func (x *CanUpdateMachineRequestObjects) GetUnknownMembers() map[string]*JSON {
 // CanUpdateMachineResponse is the response of the CanUpdateMachine hook. Patches need to cover only spec.
 type CanUpdateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -194,7 +194,7 @@ type CanUpdateMachineResponse struct {
 	InfrastructureMachinePatch *Patch `protobuf:"bytes,4,opt,name=infrastructure_machine_patch,json=infrastructureMachinePatch,proto3" json:"infrastructure_machine_patch,omitempty"`
 	// bootstrap_config_patch covers the bootstrap config.
 	BootstrapConfigPatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_patch,json=bootstrapConfigPatch,proto3" json:"bootstrap_config_patch,omitempty"`
-	// affects_availability tells whether the machine may be unavailable during the update. Absent means true. If it is
+	// affects_availability says whether the machine may be unavailable during the update. Absent means true. If it is
 	// false, Cluster API adds no machine before the update. Cluster API has read this field since v1.15.
 	AffectsAvailability *bool `protobuf:"varint,6,opt,name=affects_availability,json=affectsAvailability,proto3,oneof" json:"affects_availability,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
@@ -352,7 +352,7 @@ type CanUpdateMachineSetRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// current has the objects before the update.
@@ -507,7 +507,7 @@ func (x *CanUpdateMachineSetRequestObjects) GetUnknownMembers() map[string]*JSON
 // spec.template.spec.
 type CanUpdateMachineSetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -517,7 +517,7 @@ type CanUpdateMachineSetResponse struct {
 	InfrastructureMachineTemplatePatch *Patch `protobuf:"bytes,4,opt,name=infrastructure_machine_template_patch,json=infrastructureMachineTemplatePatch,proto3" json:"infrastructure_machine_template_patch,omitempty"`
 	// bootstrap_config_template_patch covers the bootstrap template.
 	BootstrapConfigTemplatePatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_template_patch,json=bootstrapConfigTemplatePatch,proto3" json:"bootstrap_config_template_patch,omitempty"`
-	// affects_availability tells whether machines of the MachineSet may be unavailable during the update. Absent means
+	// affects_availability says whether machines of the MachineSet may be unavailable during the update. Absent means
 	// true. If it is false, Cluster API adds no machine before the update. Cluster API has read this field since v1.15.
 	AffectsAvailability *bool `protobuf:"varint,6,opt,name=affects_availability,json=affectsAvailability,proto3,oneof" json:"affects_availability,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
@@ -611,7 +611,7 @@ type UpdateMachineRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// desired has the objects after the update.
@@ -754,10 +754,10 @@ func (x *UpdateMachineRequestObjects) GetUnknownMembers() map[string]*JSON {
 }
 
 // UpdateMachineResponse is the response of the UpdateMachine hook: Success with retry_after_seconds means that the
-// update is in progress, and Success without it means that the update is done.
+// update is in progress, and Success without retry_after_seconds means that the update is done.
 type UpdateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -30,10 +30,11 @@ type BeforeClusterCreateRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -102,7 +103,7 @@ func (x *BeforeClusterCreateRequest) GetUnknownMembers() map[string]*JSON {
 // BeforeClusterCreateResponse is the response of the BeforeClusterCreate hook.
 type BeforeClusterCreateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -179,10 +180,11 @@ type AfterControlPlaneInitializedRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -251,7 +253,7 @@ func (x *AfterControlPlaneInitializedRequest) GetUnknownMembers() map[string]*JS
 // AfterControlPlaneInitializedResponse is the response of the AfterControlPlaneInitialized hook.
 type AfterControlPlaneInitializedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -318,10 +320,11 @@ type BeforeClusterUpgradeRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// from_kubernetes_version is the current version, for example "v1.33.1".
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
@@ -426,7 +429,7 @@ func (x *BeforeClusterUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 // BeforeClusterUpgradeResponse is the response of the BeforeClusterUpgrade hook.
 type BeforeClusterUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -503,10 +506,11 @@ type BeforeControlPlaneUpgradeRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// from_kubernetes_version is the version of the control plane before this step.
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
@@ -611,7 +615,7 @@ func (x *BeforeControlPlaneUpgradeRequest) GetUnknownMembers() map[string]*JSON 
 // BeforeControlPlaneUpgradeResponse is the response of the BeforeControlPlaneUpgrade hook.
 type BeforeControlPlaneUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -688,10 +692,11 @@ type AfterControlPlaneUpgradeRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// kubernetes_version is the present version of the control plane.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
@@ -787,7 +792,7 @@ func (x *AfterControlPlaneUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 // AfterControlPlaneUpgradeResponse is the response of the AfterControlPlaneUpgrade hook.
 type AfterControlPlaneUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -864,10 +869,11 @@ type BeforeWorkersUpgradeRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// from_kubernetes_version is the version of the workers before this step.
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
@@ -972,7 +978,7 @@ func (x *BeforeWorkersUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 // BeforeWorkersUpgradeResponse is the response of the BeforeWorkersUpgrade hook.
 type BeforeWorkersUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -1049,10 +1055,11 @@ type AfterWorkersUpgradeRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// kubernetes_version is the present version of the workers.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
@@ -1148,7 +1155,7 @@ func (x *AfterWorkersUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 // AfterWorkersUpgradeResponse is the response of the AfterWorkersUpgrade hook.
 type AfterWorkersUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -1225,10 +1232,11 @@ type AfterClusterUpgradeRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// kubernetes_version is the present version of the whole cluster.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
@@ -1306,7 +1314,7 @@ func (x *AfterClusterUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 // AfterClusterUpgradeResponse is the response of the AfterClusterUpgrade hook.
 type AfterClusterUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -1383,10 +1391,11 @@ type BeforeClusterDeleteRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1455,7 +1464,7 @@ func (x *BeforeClusterDeleteRequest) GetUnknownMembers() map[string]*JSON {
 // BeforeClusterDeleteResponse is the response of the BeforeClusterDelete hook.
 type BeforeClusterDeleteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

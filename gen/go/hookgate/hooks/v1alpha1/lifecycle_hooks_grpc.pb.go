@@ -49,8 +49,8 @@ type LifecycleHooksServiceClient interface {
 	// BeforeClusterUpgrade is called after spec.topology.version of a Cluster changed and before the new version reaches
 	// the control plane, once for the whole upgrade. Blocking.
 	BeforeClusterUpgrade(ctx context.Context, in *BeforeClusterUpgradeRequest, opts ...grpc.CallOption) (*BeforeClusterUpgradeResponse, error)
-	// BeforeControlPlaneUpgrade is called before each version, intermediate ones included, reaches the control plane.
-	// Blocking.
+	// BeforeControlPlaneUpgrade is called before each version, including intermediate versions, reaches the
+	// control plane. Blocking.
 	BeforeControlPlaneUpgrade(ctx context.Context, in *BeforeControlPlaneUpgradeRequest, opts ...grpc.CallOption) (*BeforeControlPlaneUpgradeResponse, error)
 	// AfterControlPlaneUpgrade is called after the control plane has reached a version and before workers follow. Blocking.
 	AfterControlPlaneUpgrade(ctx context.Context, in *AfterControlPlaneUpgradeRequest, opts ...grpc.CallOption) (*AfterControlPlaneUpgradeResponse, error)
@@ -181,8 +181,8 @@ type LifecycleHooksServiceServer interface {
 	// BeforeClusterUpgrade is called after spec.topology.version of a Cluster changed and before the new version reaches
 	// the control plane, once for the whole upgrade. Blocking.
 	BeforeClusterUpgrade(context.Context, *BeforeClusterUpgradeRequest) (*BeforeClusterUpgradeResponse, error)
-	// BeforeControlPlaneUpgrade is called before each version, intermediate ones included, reaches the control plane.
-	// Blocking.
+	// BeforeControlPlaneUpgrade is called before each version, including intermediate versions, reaches the
+	// control plane. Blocking.
 	BeforeControlPlaneUpgrade(context.Context, *BeforeControlPlaneUpgradeRequest) (*BeforeControlPlaneUpgradeResponse, error)
 	// AfterControlPlaneUpgrade is called after the control plane has reached a version and before workers follow. Blocking.
 	AfterControlPlaneUpgrade(context.Context, *AfterControlPlaneUpgradeRequest) (*AfterControlPlaneUpgradeResponse, error)

@@ -30,7 +30,7 @@ type GeneratePatchesRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// variables apply to all templates.
@@ -193,7 +193,7 @@ func (x *GeneratePatchesRequestItem) GetUnknownMembers() map[string]*JSON {
 // GeneratePatchesResponse is the response of the GeneratePatches hook.
 type GeneratePatchesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -342,7 +342,7 @@ type ValidateTopologyRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// variables apply to all templates.
@@ -496,7 +496,7 @@ func (x *ValidateTopologyRequestItem) GetUnknownMembers() map[string]*JSON {
 // ValidateTopologyResponse is the response of the ValidateTopology hook.
 type ValidateTopologyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -563,7 +563,7 @@ type DiscoverVariablesRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
@@ -626,7 +626,7 @@ func (x *DiscoverVariablesRequest) GetUnknownMembers() map[string]*JSON {
 // DiscoverVariablesResponse is the response of the DiscoverVariables hook.
 type DiscoverVariablesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -856,7 +856,7 @@ type ClusterClassVariable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name of the variable.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// required tells whether a Cluster must set the variable.
+	// required says whether a Cluster must set the variable.
 	Required *bool `protobuf:"varint,2,opt,name=required,proto3,oneof" json:"required,omitempty"`
 	// deprecated_v1_beta1_metadata is what v1beta1 called metadata.
 	DeprecatedV1Beta1Metadata *ClusterClassVariableMetadata `protobuf:"bytes,3,opt,name=deprecated_v1_beta1_metadata,json=deprecatedV1Beta1Metadata,proto3" json:"deprecated_v1_beta1_metadata,omitempty"`

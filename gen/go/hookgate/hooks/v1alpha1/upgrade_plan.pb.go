@@ -30,10 +30,11 @@ type GenerateUpgradePlanRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. It has the schema of its own apiVersion.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. The Cluster has the schema of its own
+	// apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// from_control_plane_kubernetes_version is the present version of the control plane.
 	FromControlPlaneKubernetesVersion string `protobuf:"bytes,4,opt,name=from_control_plane_kubernetes_version,json=fromControlPlaneKubernetesVersion,proto3" json:"from_control_plane_kubernetes_version,omitempty"`
@@ -129,12 +130,12 @@ func (x *GenerateUpgradePlanRequest) GetUnknownMembers() map[string]*JSON {
 // GenerateUpgradePlanResponse is the response of the GenerateUpgradePlan hook.
 type GenerateUpgradePlanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// control_plane_upgrades has at least one step for every minor version up to the wanted one, in rising order. The
-	// last step is the wanted version.
+	// control_plane_upgrades has at least one step for every minor version up to the target version, in ascending order.
+	// The last step is the target version.
 	ControlPlaneUpgrades []*UpgradeStep `protobuf:"bytes,3,rep,name=control_plane_upgrades,json=controlPlaneUpgrades,proto3" json:"control_plane_upgrades,omitempty"`
 	// workers_upgrades may be left empty: the caller then takes as few steps as the version skew policy allows.
 	WorkersUpgrades []*UpgradeStep `protobuf:"bytes,4,rep,name=workers_upgrades,json=workersUpgrades,proto3" json:"workers_upgrades,omitempty"`

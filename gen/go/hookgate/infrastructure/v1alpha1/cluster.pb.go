@@ -31,7 +31,7 @@ type ReconcileClusterRequest struct {
 	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
 	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
@@ -113,8 +113,8 @@ func (x *ReconcileClusterRequest) GetUnknownMembers() map[string]*v1alpha1.JSON 
 // ReconcileClusterResponse is the response of the ReconcileCluster hook.
 type ReconcileClusterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the extension could tell the state. A response without it is an error. Failure says nothing
-	// about the infrastructure: the provider keeps what it knows, and calls again.
+	// status reports whether the extension could determine the state. A response without status is an error. Failure says
+	// nothing about the infrastructure: the provider keeps what it knows, and calls again.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -124,11 +124,11 @@ type ReconcileClusterResponse struct {
 	Phase Phase `protobuf:"varint,4,opt,name=phase,proto3,enum=hookgate.infrastructure.v1alpha1.Phase" json:"phase,omitempty"`
 	// reason is a word in CamelCase for programs, such as "QuotaExceeded". It is required if phase is Failed.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// conditions are reported on the object as they are.
+	// conditions are reported on the object unchanged.
 	Conditions []*Condition `protobuf:"bytes,6,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// control_plane_endpoint is the endpoint of the cluster's API server. The first endpoint is kept. If the extension
-	// returns another one later, this is reported, and the other one is not used. The field may be absent if something
-	// else provides the endpoint.
+	// control_plane_endpoint is the endpoint of the cluster's API server. The first endpoint is kept. A different
+	// endpoint that the extension returns later is reported, but not used. The field may be absent if something else
+	// provides the endpoint.
 	ControlPlaneEndpoint *Endpoint `protobuf:"bytes,7,opt,name=control_plane_endpoint,json=controlPlaneEndpoint,proto3" json:"control_plane_endpoint,omitempty"`
 	// failure_domains lists where machines can be placed, at most 100.
 	FailureDomains []*FailureDomain `protobuf:"bytes,8,rep,name=failure_domains,json=failureDomains,proto3" json:"failure_domains,omitempty"`
@@ -247,7 +247,7 @@ type DeleteClusterRequest struct {
 	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
 	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
@@ -319,8 +319,8 @@ func (x *DeleteClusterRequest) GetUnknownMembers() map[string]*v1alpha1.JSON {
 // DeleteClusterResponse is the response of the DeleteCluster hook.
 type DeleteClusterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the extension could tell the state. A response without it is an error. Failure says nothing
-	// about the infrastructure: the provider keeps what it knows, and calls again.
+	// status reports whether the extension could determine the state. A response without status is an error. Failure says
+	// nothing about the infrastructure: the provider keeps what it knows, and calls again.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -33,8 +33,8 @@ const (
 // ClusterHooksService makes and removes the things that the machines of a cluster share, such as networks and load
 // balancers.
 type ClusterHooksServiceClient interface {
-	// ReconcileCluster is called until the infrastructure of a cluster is ready, when something about it changes, and
-	// from time to time.
+	// ReconcileCluster is called until the infrastructure of a cluster is ready, when something about the cluster
+	// changes, and from time to time.
 	ReconcileCluster(ctx context.Context, in *ReconcileClusterRequest, opts ...grpc.CallOption) (*ReconcileClusterResponse, error)
 	// DeleteCluster is called after all machines of the cluster are gone, until the infrastructure is gone as well.
 	DeleteCluster(ctx context.Context, in *DeleteClusterRequest, opts ...grpc.CallOption) (*DeleteClusterResponse, error)
@@ -75,8 +75,8 @@ func (c *clusterHooksServiceClient) DeleteCluster(ctx context.Context, in *Delet
 // ClusterHooksService makes and removes the things that the machines of a cluster share, such as networks and load
 // balancers.
 type ClusterHooksServiceServer interface {
-	// ReconcileCluster is called until the infrastructure of a cluster is ready, when something about it changes, and
-	// from time to time.
+	// ReconcileCluster is called until the infrastructure of a cluster is ready, when something about the cluster
+	// changes, and from time to time.
 	ReconcileCluster(context.Context, *ReconcileClusterRequest) (*ReconcileClusterResponse, error)
 	// DeleteCluster is called after all machines of the cluster are gone, until the infrastructure is gone as well.
 	DeleteCluster(context.Context, *DeleteClusterRequest) (*DeleteClusterResponse, error)

@@ -291,7 +291,7 @@ func (x *Subject) GetUnknownMembers() map[string]*v1alpha1.JSON {
 // Bootstrap is what a machine runs when it first starts.
 type Bootstrap struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// data is the document, such as a cloud-config. It has secrets.
+	// data is the document, such as a cloud-config. It contains secrets.
 	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
 	// format is "cloud-config" or "ignition".
 	Format string `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
@@ -567,7 +567,7 @@ type FailureDomain struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name is unique within a cluster.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// control_plane reports whether control plane machines may be placed in it.
+	// control_plane reports whether control plane machines may be placed in the failure domain.
 	ControlPlane bool `protobuf:"varint,2,opt,name=control_plane,json=controlPlane,proto3" json:"control_plane,omitempty"`
 	// attributes are for people and for templates of a ClusterClass.
 	Attributes map[string]string `protobuf:"bytes,3,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -96,7 +96,7 @@ func (x *DiscoverInfrastructureRequest) GetUnknownMembers() map[string]*v1alpha1
 // DiscoverInfrastructureResponse is the response of the DiscoverInfrastructure hook.
 type DiscoverInfrastructureResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -219,7 +219,7 @@ func (x *DiscoverInfrastructureResponse) GetUnknownMembers() map[string]*v1alpha
 type MachineCapacity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// parameters is a JSON object. It matches machines whose parameters, with defaults applied, have all members of this
-	// object with the same values. If it is absent or empty, it matches all machines.
+	// object with the same values. An absent or empty object matches all machines.
 	Parameters *v1alpha1.JSON `protobuf:"bytes,1,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// capacity is the resources of the Node, at most 64, as quantities of Kubernetes, such as "cpu": "4" and
 	// "memory": "16Gi".

@@ -34,7 +34,7 @@ type DiscoveryServiceClient interface {
 	// DiscoverInfrastructure lists the handlers of this group, and announces the parameters that they take. It is
 	// separate from Discovery, the hook of Cluster API. Answers to Discovery must not name hooks of this group, because
 	// Cluster API refuses an answer with a hook that it does not know. An extension without infrastructure does not
-	// implement it.
+	// implement DiscoverInfrastructure.
 	DiscoverInfrastructure(ctx context.Context, in *DiscoverInfrastructureRequest, opts ...grpc.CallOption) (*DiscoverInfrastructureResponse, error)
 }
 
@@ -65,7 +65,7 @@ type DiscoveryServiceServer interface {
 	// DiscoverInfrastructure lists the handlers of this group, and announces the parameters that they take. It is
 	// separate from Discovery, the hook of Cluster API. Answers to Discovery must not name hooks of this group, because
 	// Cluster API refuses an answer with a hook that it does not know. An extension without infrastructure does not
-	// implement it.
+	// implement DiscoverInfrastructure.
 	DiscoverInfrastructure(context.Context, *DiscoverInfrastructureRequest) (*DiscoverInfrastructureResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }

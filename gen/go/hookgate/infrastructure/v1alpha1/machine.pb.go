@@ -31,7 +31,7 @@ type ReconcileMachineRequest struct {
 	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
 	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
@@ -150,8 +150,8 @@ func (x *ReconcileMachineRequest) GetUnknownMembers() map[string]*v1alpha1.JSON 
 // ReconcileMachineResponse is the response of the ReconcileMachine hook.
 type ReconcileMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the extension could tell the state. A response without it is an error. Failure says nothing
-	// about the infrastructure: the provider keeps what it knows, and calls again.
+	// status reports whether the extension could determine the state. A response without status is an error. Failure says
+	// nothing about the infrastructure: the provider keeps what it knows, and calls again.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -161,7 +161,7 @@ type ReconcileMachineResponse struct {
 	Phase Phase `protobuf:"varint,4,opt,name=phase,proto3,enum=hookgate.infrastructure.v1alpha1.Phase" json:"phase,omitempty"`
 	// reason is a word in CamelCase for programs, such as "QuotaExceeded". It is required if phase is Failed.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// conditions are reported on the object as they are.
+	// conditions are reported on the object unchanged.
 	Conditions []*Condition `protobuf:"bytes,6,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// provider_id is spec.providerID of the Node, with the announced prefix. It is required if phase is Ready, may come
 	// earlier, and never changes.
@@ -282,7 +282,7 @@ type DeleteMachineRequest struct {
 	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
 	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
@@ -364,8 +364,8 @@ func (x *DeleteMachineRequest) GetUnknownMembers() map[string]*v1alpha1.JSON {
 // DeleteMachineResponse is the response of the DeleteMachine hook.
 type DeleteMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the extension could tell the state. A response without it is an error. Failure says nothing
-	// about the infrastructure: the provider keeps what it knows, and calls again.
+	// status reports whether the extension could determine the state. A response without status is an error. Failure says
+	// nothing about the infrastructure: the provider keeps what it knows, and calls again.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -32,7 +32,8 @@ const (
 //
 // MachineHooksService makes and removes machines.
 type MachineHooksServiceClient interface {
-	// ReconcileMachine is called until a machine is ready, when something about it changes, and from time to time.
+	// ReconcileMachine is called until a machine is ready, when something about the machine changes, and from time to
+	// time.
 	ReconcileMachine(ctx context.Context, in *ReconcileMachineRequest, opts ...grpc.CallOption) (*ReconcileMachineResponse, error)
 	// DeleteMachine is called until the machine is gone. Its Node has been drained.
 	DeleteMachine(ctx context.Context, in *DeleteMachineRequest, opts ...grpc.CallOption) (*DeleteMachineResponse, error)
@@ -72,7 +73,8 @@ func (c *machineHooksServiceClient) DeleteMachine(ctx context.Context, in *Delet
 //
 // MachineHooksService makes and removes machines.
 type MachineHooksServiceServer interface {
-	// ReconcileMachine is called until a machine is ready, when something about it changes, and from time to time.
+	// ReconcileMachine is called until a machine is ready, when something about the machine changes, and from time to
+	// time.
 	ReconcileMachine(context.Context, *ReconcileMachineRequest) (*ReconcileMachineResponse, error)
 	// DeleteMachine is called until the machine is gone. Its Node has been drained.
 	DeleteMachine(context.Context, *DeleteMachineRequest) (*DeleteMachineResponse, error)

@@ -31,7 +31,7 @@ type ReconcileMachinePoolRequest struct {
 	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
 	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
@@ -161,8 +161,8 @@ func (x *ReconcileMachinePoolRequest) GetUnknownMembers() map[string]*v1alpha1.J
 // ReconcileMachinePoolResponse is the response of the ReconcileMachinePool hook.
 type ReconcileMachinePoolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the extension could tell the state. A response without it is an error. Failure says nothing
-	// about the infrastructure: the provider keeps what it knows, and calls again.
+	// status reports whether the extension could determine the state. A response without status is an error. Failure says
+	// nothing about the infrastructure: the provider keeps what it knows, and calls again.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -172,17 +172,17 @@ type ReconcileMachinePoolResponse struct {
 	Phase Phase `protobuf:"varint,4,opt,name=phase,proto3,enum=hookgate.infrastructure.v1alpha1.Phase" json:"phase,omitempty"`
 	// reason is a word in CamelCase for programs, such as "QuotaExceeded". It is required if phase is Failed.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// conditions are reported on the object as they are.
+	// conditions are reported on the object unchanged.
 	Conditions []*Condition `protobuf:"bytes,6,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// provider_id names the object of the backend that holds the instances, such as a scaling group. It has at most 512
 	// characters, without spaces. It is only for people, needs no prefix, and is not the provider ID of an instance. It
-	// is empty if there is no such object, or if the name is not known yet. Once the extension has returned it, it never
-	// changes.
+	// is empty if there is no such object, or if the name is not known yet. Once the extension has returned provider_id,
+	// the value never changes.
 	ProviderId string `protobuf:"bytes,9,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// instances lists every machine of the pool that exists, whatever its phase, at most 10,000.
 	Instances []*Instance `protobuf:"bytes,7,rep,name=instances,proto3" json:"instances,omitempty"`
-	// instance_count is the number of instances. It is required: if the list has another length, it was cut, and is not
-	// used.
+	// instance_count is the number of instances. It is required: if the list has another length, the list was cut and is
+	// not used.
 	InstanceCount *int32 `protobuf:"varint,8,opt,name=instance_count,json=instanceCount,proto3,oneof" json:"instance_count,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -414,7 +414,7 @@ type DeleteMachinePoolRequest struct {
 	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
 	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// subject is what the hook is about. It is required, and so is its external_id.
@@ -486,8 +486,8 @@ func (x *DeleteMachinePoolRequest) GetUnknownMembers() map[string]*v1alpha1.JSON
 // DeleteMachinePoolResponse is the response of the DeleteMachinePool hook.
 type DeleteMachinePoolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the extension could tell the state. A response without it is an error. Failure says nothing
-	// about the infrastructure: the provider keeps what it knows, and calls again.
+	// status reports whether the extension could determine the state. A response without status is an error. Failure says
+	// nothing about the infrastructure: the provider keeps what it knows, and calls again.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

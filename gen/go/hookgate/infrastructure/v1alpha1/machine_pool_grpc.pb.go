@@ -33,8 +33,8 @@ const (
 // MachinePoolHooksService makes and removes groups of machines, for infrastructure that has such groups. Without this
 // service, a provider makes the machines of a pool with MachineHooksService, one by one.
 type MachinePoolHooksServiceClient interface {
-	// ReconcileMachinePool is called until a pool has the machines that it should have, when something about it changes,
-	// and from time to time.
+	// ReconcileMachinePool is called until a pool has the machines that it should have, when something about the pool
+	// changes, and from time to time.
 	ReconcileMachinePool(ctx context.Context, in *ReconcileMachinePoolRequest, opts ...grpc.CallOption) (*ReconcileMachinePoolResponse, error)
 	// DeleteMachinePool is called until the pool and its machines are gone.
 	DeleteMachinePool(ctx context.Context, in *DeleteMachinePoolRequest, opts ...grpc.CallOption) (*DeleteMachinePoolResponse, error)
@@ -75,8 +75,8 @@ func (c *machinePoolHooksServiceClient) DeleteMachinePool(ctx context.Context, i
 // MachinePoolHooksService makes and removes groups of machines, for infrastructure that has such groups. Without this
 // service, a provider makes the machines of a pool with MachineHooksService, one by one.
 type MachinePoolHooksServiceServer interface {
-	// ReconcileMachinePool is called until a pool has the machines that it should have, when something about it changes,
-	// and from time to time.
+	// ReconcileMachinePool is called until a pool has the machines that it should have, when something about the pool
+	// changes, and from time to time.
 	ReconcileMachinePool(context.Context, *ReconcileMachinePoolRequest) (*ReconcileMachinePoolResponse, error)
 	// DeleteMachinePool is called until the pool and its machines are gone.
 	DeleteMachinePool(context.Context, *DeleteMachinePoolRequest) (*DeleteMachinePoolResponse, error)

@@ -94,7 +94,7 @@ func (x *DiscoverMachineHooksRequest) GetUnknownMembers() map[string]*v1alpha1.J
 // DiscoverMachineHooksResponse is the response of the DiscoverMachineHooks hook.
 type DiscoverMachineHooksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

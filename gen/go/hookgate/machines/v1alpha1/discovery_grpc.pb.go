@@ -33,7 +33,7 @@ const (
 type DiscoveryServiceClient interface {
 	// DiscoverMachineHooks lists the handlers of this group. It is separate from Discovery, the hook of Cluster API.
 	// Answers to Discovery must not name hooks of this group, because Cluster API refuses an answer with a hook that it
-	// does not know. An extension without hooks for Machines does not implement it.
+	// does not know. An extension without hooks for Machines does not implement DiscoverMachineHooks.
 	DiscoverMachineHooks(ctx context.Context, in *DiscoverMachineHooksRequest, opts ...grpc.CallOption) (*DiscoverMachineHooksResponse, error)
 }
 
@@ -63,7 +63,7 @@ func (c *discoveryServiceClient) DiscoverMachineHooks(ctx context.Context, in *D
 type DiscoveryServiceServer interface {
 	// DiscoverMachineHooks lists the handlers of this group. It is separate from Discovery, the hook of Cluster API.
 	// Answers to Discovery must not name hooks of this group, because Cluster API refuses an answer with a hook that it
-	// does not know. An extension without hooks for Machines does not implement it.
+	// does not know. An extension without hooks for Machines does not implement DiscoverMachineHooks.
 	DiscoverMachineHooks(context.Context, *DiscoverMachineHooksRequest) (*DiscoverMachineHooksResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }

@@ -31,7 +31,7 @@ type BeforeMachineCreateRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
@@ -43,7 +43,8 @@ type BeforeMachineCreateRequest struct {
 	// cluster_machines is the number of HookgateMachines of the Cluster that this hook has let go on, and that still
 	// exist.
 	ClusterMachines int32 `protobuf:"varint,6,opt,name=cluster_machines,json=clusterMachines,proto3" json:"cluster_machines,omitempty"`
-	// namespace_machines is the same number for all Clusters in the namespace of the Machine together.
+	// namespace_machines is like cluster_machines, but counts the HookgateMachines of all Clusters in the namespace of
+	// the Machine.
 	NamespaceMachines int32 `protobuf:"varint,7,opt,name=namespace_machines,json=namespaceMachines,proto3" json:"namespace_machines,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -140,7 +141,7 @@ func (x *BeforeMachineCreateRequest) GetUnknownMembers() map[string]*v1alpha1.JS
 // BeforeMachineCreateResponse is the response of the BeforeMachineCreate hook.
 type BeforeMachineCreateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -217,7 +218,7 @@ type AfterMachineProvisionedRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
@@ -298,7 +299,7 @@ func (x *AfterMachineProvisionedRequest) GetUnknownMembers() map[string]*v1alpha
 // AfterMachineProvisionedResponse is the response of the AfterMachineProvisioned hook.
 type AfterMachineProvisionedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -365,7 +366,7 @@ type BeforeMachineDrainRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
@@ -446,7 +447,7 @@ func (x *BeforeMachineDrainRequest) GetUnknownMembers() map[string]*v1alpha1.JSO
 // BeforeMachineDrainResponse is the response of the BeforeMachineDrain hook.
 type BeforeMachineDrainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -523,7 +524,7 @@ type BeforeMachineTerminateRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
@@ -604,7 +605,7 @@ func (x *BeforeMachineTerminateRequest) GetUnknownMembers() map[string]*v1alpha1
 // BeforeMachineTerminateResponse is the response of the BeforeMachineTerminate hook.
 type BeforeMachineTerminateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -681,7 +682,7 @@ type BeforeMachineRemediationRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
@@ -772,7 +773,7 @@ func (x *BeforeMachineRemediationRequest) GetUnknownMembers() map[string]*v1alph
 // BeforeMachineRemediationResponse is the response of the BeforeMachineRemediation hook.
 type BeforeMachineRemediationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -849,12 +850,12 @@ type AfterClusterDeleteRequest struct {
 	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
 	// an extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) as it was last seen, as the handler understands it. Of its metadata, it has
-	// the name, the namespace, the UID, the time of its creation and the labels; of its spec, the class and the version of
-	// its topology, if it had one. It is required.
+	// cluster is the Cluster (cluster.x-k8s.io) as it was last seen, as the handler understands it. The metadata
+	// has only the name, the namespace, the UID, the creation time and the labels. The spec has only the class and the
+	// version of the topology, if the Cluster had a topology. The field is required.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// namespace_labels are the labels of the namespace of the Cluster as they were last seen. They select handlers once the
 	// namespace is gone.
@@ -933,7 +934,7 @@ func (x *AfterClusterDeleteRequest) GetUnknownMembers() map[string]*v1alpha1.JSO
 // AfterClusterDeleteResponse is the response of the AfterClusterDelete hook.
 type AfterClusterDeleteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status reports whether the hook succeeded. A response without it is an error.
+	// status reports whether the hook succeeded. A response without status is an error.
 	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -39,7 +39,7 @@ const (
 type LifecycleHooksServiceClient interface {
 	// BeforeMachineCreate is called before Hookgate's own infrastructure provider makes a machine for a Machine. It is
 	// not called for Machines of other providers, because Cluster API cannot hold them. Once the handlers have let a
-	// Machine go on, the hook is not called again for it.
+	// Machine go on, the hook is not called again for that Machine.
 	//
 	// Blocking.
 	BeforeMachineCreate(ctx context.Context, in *BeforeMachineCreateRequest, opts ...grpc.CallOption) (*BeforeMachineCreateResponse, error)
@@ -145,7 +145,7 @@ func (c *lifecycleHooksServiceClient) AfterClusterDelete(ctx context.Context, in
 type LifecycleHooksServiceServer interface {
 	// BeforeMachineCreate is called before Hookgate's own infrastructure provider makes a machine for a Machine. It is
 	// not called for Machines of other providers, because Cluster API cannot hold them. Once the handlers have let a
-	// Machine go on, the hook is not called again for it.
+	// Machine go on, the hook is not called again for that Machine.
 	//
 	// Blocking.
 	BeforeMachineCreate(context.Context, *BeforeMachineCreateRequest) (*BeforeMachineCreateResponse, error)

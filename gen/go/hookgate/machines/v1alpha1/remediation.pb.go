@@ -31,7 +31,7 @@ type RemediateMachineRequest struct {
 	// handler is the name of the handler to call. If it is empty, exactly one handler must match at a gateway, and an
 	// extension calls its only handler. In JSON, the name is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.

@@ -32,10 +32,10 @@ const (
 // RemediationHooksService remediates Machines.
 type RemediationHooksServiceClient interface {
 	// RemediateMachine remediates an unhealthy Machine in place, for example by a reboot. It is called again while its
-	// response has retry_after_seconds, and is idempotent: remediation_id and attempt tell whether the work that a
-	// request asks for has been started already. If the remediation fails, or the Machine is not healthy some time after
-	// the remediation, the Machine gets another attempt or is left to its owner, which replaces it. A
-	// HookgateRemediationTemplate says which.
+	// response has retry_after_seconds, and is idempotent: with remediation_id and attempt, the handler can see whether
+	// it has already started the work that a request asks for. If the remediation fails, or the Machine is not healthy
+	// some time after the remediation, the Machine gets another attempt or is left to its owner, which replaces the
+	// Machine. The HookgateRemediationTemplate limits the number of attempts.
 	RemediateMachine(ctx context.Context, in *RemediateMachineRequest, opts ...grpc.CallOption) (*RemediateMachineResponse, error)
 }
 
@@ -64,10 +64,10 @@ func (c *remediationHooksServiceClient) RemediateMachine(ctx context.Context, in
 // RemediationHooksService remediates Machines.
 type RemediationHooksServiceServer interface {
 	// RemediateMachine remediates an unhealthy Machine in place, for example by a reboot. It is called again while its
-	// response has retry_after_seconds, and is idempotent: remediation_id and attempt tell whether the work that a
-	// request asks for has been started already. If the remediation fails, or the Machine is not healthy some time after
-	// the remediation, the Machine gets another attempt or is left to its owner, which replaces it. A
-	// HookgateRemediationTemplate says which.
+	// response has retry_after_seconds, and is idempotent: with remediation_id and attempt, the handler can see whether
+	// it has already started the work that a request asks for. If the remediation fails, or the Machine is not healthy
+	// some time after the remediation, the Machine gets another attempt or is left to its owner, which replaces the
+	// Machine. The HookgateRemediationTemplate limits the number of attempts.
 	RemediateMachine(context.Context, *RemediateMachineRequest) (*RemediateMachineResponse, error)
 	mustEmbedUnimplementedRemediationHooksServiceServer()
 }

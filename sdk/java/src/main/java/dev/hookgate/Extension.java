@@ -195,7 +195,7 @@ public final class Extension {
         throw status.asException();
       }
       call.broke(e);
-      return failure(hook, "handler \"%s\": internal error (%s); the log of the extension has it under the call's id"
+      return failure(hook, "handler \"%s\": internal error (%s); search the log of the extension for the call's id"
           .formatted(name, e.getClass().getSimpleName()));
     }
   }

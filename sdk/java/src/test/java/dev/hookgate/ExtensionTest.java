@@ -37,7 +37,7 @@ class ExtensionTest {
   }
 
   private static String internal(String kind) {
-    return "handler \"x\": internal error (" + kind + "); the log of the extension has it under the call's id";
+    return "handler \"x\": internal error (" + kind + "); search the log of the extension for the call's id";
   }
 
   static Stream<Arguments> answers() {

@@ -138,7 +138,7 @@ class ServerTest {
     var response = stub().withInterceptors(MetadataUtils.newAttachHeadersInterceptor(headers))
         .beforeClusterCreate(REQUEST);
     assertEquals(ResponseStatus.RESPONSE_STATUS_FAILURE, response.getStatus());
-    assertEquals("handler \"x\": internal error (IOException); the log of the extension has it under the call's id",
+    assertEquals("handler \"x\": internal error (IOException); search the log of the extension for the call's id",
         response.getMessage());
     JsonNode line = line();
     assertEquals("java.io.IOException: secret", line.get("error").asText());
