@@ -13,12 +13,14 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -34,7 +36,7 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 	}
 	program(t, kustomizeVariable) // before servers are started
 	environment := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{
-		anything("certificates", "Certificate"), anything("issuers", "Issuer"),
+		anykind.Of("cert-manager.io", "v1", "Certificate"), anykind.Of("cert-manager.io", "v1", "Issuer"),
 	}, CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
 		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 	if _, err := environment.Start(); err != nil {
@@ -75,10 +77,9 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 			t.Errorf("the namespace takes a Pod that is not restricted: %s", refused)
 		}
 	})
-	for _, o := range withComponent(t, "autoscaling") {
-		if refused := apply(o.manifest, "--force-conflicts"); refused != "" {
-			t.Errorf("autoscaling: %s %s: %s", o.kind, o.GetName(), refused)
-		}
+	scaler := one[*autoscalingv2.HorizontalPodAutoscaler](t, withComponent(t, "autoscaling"))
+	if refused := apply(marshal(t, scaler)); refused != "" {
+		t.Errorf("autoscaling: %s", refused)
 	}
 }
 
@@ -97,30 +98,6 @@ func kubectl(kubeconfig string, input []byte, args ...string) ([]byte, error) {
 		append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	cmd.Stdin = bytes.NewReader(input)
 	return cmd.CombinedOutput()
-}
-
-// anything returns a definition that admits every object of a cert-manager kind: their contents are checked elsewhere.
-func anything(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
-	return anythingIn("cert-manager.io", "v1", plural, kind)
-}
-
-// anythingIn is anything in a group and version.
-func anythingIn(group, version, plural, kind string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind),
-				Kind: kind, ListKind: kind + "List"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{
-					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
-						XPreserveUnknownFields: new(true)},
-				},
-			}},
-		},
-	}
 }
 
 func marshal(t *testing.T, value any) []byte {

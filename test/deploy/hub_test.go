@@ -44,6 +44,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/network/devcert"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/rights"
@@ -239,8 +240,7 @@ func newServer(t *testing.T, options ...func(*envtest.APIServer)) *server {
 	t.Helper()
 	dir := t.TempDir()
 	s := &server{kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
-	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates",
-		"Certificate"), anything("issuers", "Issuer"), anythingIn("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster")},
+	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("cert-manager.io", "v1", "Certificate"), anykind.Of("cert-manager.io", "v1", "Issuer"), anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster")},
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
 		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 	var err error

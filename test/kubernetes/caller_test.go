@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -41,7 +42,7 @@ func TestCallerExample(t *testing.T) {
 	hookgate := process.Program(t, gatewayVariable)
 	config, c := emptyServer(t, filepath.Join("..", "..", "examples", "caller", "crd.yaml"))
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster")},
+		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster")},
 	}); err != nil {
 		t.Fatal(err)
 	}

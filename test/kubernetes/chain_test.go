@@ -26,6 +26,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -102,7 +103,7 @@ func TestInPlaceChains(t *testing.T) {
 	says("allow the gateway's service account to list and watch clusters of cluster.x-k8s.io, and install Cluster API")
 
 	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{
-		anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster"), anyCRD("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane"),
+		anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster"), anykind.Of("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane"),
 	}})
 	of := func(group, kind string) *unstructured.Unstructured {
 		return object(t, "apiVersion: "+group+"/v1beta2\nkind: "+kind+"\nmetadata: {namespace: default, name: a, labels: {disks: local}}\n")

@@ -47,6 +47,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/policy"
 	"github.com/hookgate/hookgate/internal/kinds/hookjob"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -61,7 +62,7 @@ func newJobServer(t testing.TB) *jobServer {
 	t.Helper()
 	config, _ := emptyServer(t, filepath.Join("..", "..", "deploy", "crd"))
 	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{
-		anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster"), anyCRD("cluster.x-k8s.io", "v1beta2", "Machine")}})
+		anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster"), anykind.Of("cluster.x-k8s.io", "v1beta2", "Machine")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/hookgate/hookgate/internal/calls/extension"
 	"github.com/hookgate/hookgate/internal/contract/codec"
 	"github.com/hookgate/hookgate/internal/serving/shared"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -85,7 +86,7 @@ func TestLiftHold(t *testing.T) {
 	}
 	config, c := emptyServer(t, filepath.Join("..", "..", "deploy", "crd"))
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster")},
+		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster")},
 	}); err != nil {
 		t.Fatal(err)
 	}

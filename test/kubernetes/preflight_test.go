@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -120,7 +121,7 @@ func TestPreflight(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")}})
+	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}, CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")}})
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi-system"}})
 	create(t, c, installedProvider("infrastructure-docker", "InfrastructureProvider", "docker", "v1.13.0"))
 	create(t, c, installedProvider("cluster-api", "CoreProvider", "cluster-api", "v1.12.4"))
@@ -140,12 +141,12 @@ func TestPreflight(t *testing.T) {
 
 	// Clusters refer to providers' kinds, whose CustomResourceDefinitions may not state which version follows which
 	// contract.
-	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io",
-		"v1beta2", "Cluster"), anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")}})
+	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("cluster.x-k8s.io",
+		"v1beta2", "Cluster"), anykind.Of("infrastructure.acme.io", "v7", "AcmeCluster")}})
 	create(t, c, object(t, `{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: c, namespace: default}, spec: {
 		controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: c}, infrastructureRef: {apiGroup: infrastructure.acme.io, kind: AcmeCluster, name: c}}}`))
 	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   cannot-convert", `in use to v1beta1: cannot look up the version of kind "AcmeCluster" in group "infrastructure.acme.io": the CustomResourceDefinition "acmeclusters.infrastructure.acme.io" has neither label`, "1 break, 0 degrade"}, nil)
-	labelled := anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")
+	labelled := anykind.Of("infrastructure.acme.io", "v7", "AcmeCluster")
 	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
 		t.Fatal(err)
 	}
@@ -221,21 +222,6 @@ func TestPreflightRights(t *testing.T) {
 		code, out, errOut := preflight(t, kubeconfig, flags...)
 		return out + errOut, code == 0 && strings.Contains(out, "1 warn, 0 ok") && !strings.Contains(out, "references-unchecked")
 	})
-}
-
-// anyCRD returns a CustomResourceDefinition of a namespaced kind whose schema admits everything.
-func anyCRD(group, version, kind string) *apiextensionsv1.CustomResourceDefinition {
-	singular := strings.ToLower(kind)
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group}}
-	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: group, Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List",
-			Plural: singular + "s", Singular: singular},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
-		}}},
-	}
-	return crd
 }
 
 func installedProvider(name, kind, of, version string) *unstructured.Unstructured {

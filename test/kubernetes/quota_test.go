@@ -30,6 +30,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/calls/policy"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -147,7 +148,7 @@ func TestClusterQuota(t *testing.T) {
 	}
 	config, c := emptyServer(t, filepath.Join("..", "..", "deploy", "crd"))
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster")},
+		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster")},
 	}); err != nil {
 		t.Fatal(err)
 	}

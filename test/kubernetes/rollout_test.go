@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -73,7 +74,7 @@ func newRollout(t *testing.T) *rolloutOf {
 	}
 	config, c := emptyServer(t, filepath.Join("..", "..", "deploy", "crd"))
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster")},
+		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster")},
 	}); err != nil {
 		t.Fatal(err)
 	}

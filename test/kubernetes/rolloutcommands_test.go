@@ -24,6 +24,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/kinds/rollout"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -109,7 +110,7 @@ func newRollouts(t *testing.T) (*rest.Config, *rollouts) {
 	}
 	config, c := emptyServer(t, filepath.Join("..", "..", "deploy", "crd"))
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{
-		anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster")}}); err != nil {
+		anykind.Of("cluster.x-k8s.io", "v1beta2", "Cluster")}}); err != nil {
 		t.Fatal(err)
 	}
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})

@@ -27,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -231,7 +232,7 @@ esac
 func storyBackup(s *jobServer) {
 	const name = "volume-backup"
 	if _, err := envtest.InstallCRDs(s.config, envtest.CRDInstallOptions{
-		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("velero.io", "v1", "Backup")},
+		MaxTime: process.ServerPatience, CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.Of("velero.io", "v1", "Backup")},
 	}); err != nil {
 		s.t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +44,7 @@ import (
 	"github.com/hookgate/hookgate/machines"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/sdk"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/apiserver"
 )
 
@@ -59,35 +59,7 @@ func sharedServer(t testing.TB) *envtest.Environment {
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	return apiserver.Shared(t, apiserver.New(t,
 		[]string{filepath.Join(crds, "machines"), filepath.Join(crds, "hookgate.dev_clusterrecords.yaml")},
-		kindOf("Cluster"), kindOf("Machine")))
-}
-
-// kindOf returns a definition of a kind of Cluster API that takes every spec and status. Its conditions are merged by
-// their types, as those of Cluster API are.
-func kindOf(kind string) *apiextensionsv1.CustomResourceDefinition {
-	open, listType := true, "map"
-	object := func(properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &open, Properties: properties}
-	}
-	condition := object(map[string]apiextensionsv1.JSONSchemaProps{"type": {Type: "string"}})
-	condition.Required = []string{"type"}
-	schema := object(map[string]apiextensionsv1.JSONSchemaProps{
-		"status": object(map[string]apiextensionsv1.JSONSchemaProps{"conditions": {
-			Type: "array", XListType: &listType, XListMapKeys: []string{"type"},
-			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition},
-		}}),
-	})
-	plural := strings.ToLower(kind) + "s"
-	d := &apiextensionsv1.CustomResourceDefinition{}
-	d.Name = plural + "." + clusterv1.GroupVersion.Group
-	d.Spec.Group, d.Spec.Scope = clusterv1.GroupVersion.Group, apiextensionsv1.NamespaceScoped
-	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind}
-	d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
-		Name: clusterv1.GroupVersion.Version, Served: true, Storage: true,
-		Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-		Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
-	}}
-	return d
+		anykind.OfClusterAPI("Cluster"), anykind.OfClusterAPI("Machine")))
 }
 
 // fixture is a namespace with a Cluster, a gateway with an extension, and the controllers.

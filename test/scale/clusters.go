@@ -25,13 +25,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/base/status"
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -260,7 +260,7 @@ func clusterName(i int) string { return fmt.Sprintf("c%05d", i) }
 func (w *fixture) fillClusters(ctx context.Context, n int) error {
 	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{
 		Paths: []string{filepath.Join(w.o.crds, "machines")}, ErrorIfPathMissing: true, MaxTime: process.ServerPatience,
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{kindOf("Cluster"), kindOf("Machine")},
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{anykind.OfClusterAPI("Cluster"), anykind.OfClusterAPI("Machine")},
 	}); err != nil {
 		return err
 	}
@@ -335,35 +335,6 @@ func ruleOf(i int) string { return "places-" + strconv.Itoa(i/placesOfRule) }
 
 func rule(name string, spec v1alpha1.HookRuleSpec) *v1alpha1.HookRule {
 	return &v1alpha1.HookRule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
-}
-
-// kindOf returns a definition of a kind of Cluster API that accepts all objects. Conditions are merged by their types, as
-// those of Cluster API are.
-func kindOf(kind string) *apiextensionsv1.CustomResourceDefinition {
-	listType := "map"
-	object := func(properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true), Properties: properties}
-	}
-	condition := object(map[string]apiextensionsv1.JSONSchemaProps{"type": {Type: "string"}})
-	condition.Required = []string{"type"}
-	schema := object(map[string]apiextensionsv1.JSONSchemaProps{
-		"status": object(map[string]apiextensionsv1.JSONSchemaProps{"conditions": {
-			Type: "array", XListType: &listType, XListMapKeys: []string{"type"},
-			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition},
-		}}),
-	})
-	plural := strings.ToLower(kind) + "s"
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + clusterv1.GroupVersion.Group}}
-	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: clusterv1.GroupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-			Name: clusterv1.GroupVersion.Version, Served: true, Storage: true,
-			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
-		}},
-	}
-	return crd
 }
 
 // load is what an API server has served since its start.

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/hookgate/hookgate/test/anykind"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -50,9 +51,9 @@ func startCluster(t *testing.T) *cluster {
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: process.Program(t, "KUBEBUILDER_ASSETS"),
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{
-			foreign("cert-manager.io", "v1", "certificates", "Certificate"), foreign("cert-manager.io", "v1", "issuers", "Issuer"),
-			foreign("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
-			foreign("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule"),
+			anykind.Of("cert-manager.io", "v1", "Certificate"), anykind.Of("cert-manager.io", "v1", "Issuer"),
+			anykind.Of("monitoring.coreos.com", "v1", "ServiceMonitor"),
+			anykind.Of("monitoring.coreos.com", "v1", "PrometheusRule"),
 		},
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
 		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience,
@@ -78,23 +79,6 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// foreign returns a definition that admits every object of a kind of another project.
-func foreign(group, version, plural, kind string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: new(true),
-				}},
-			}},
-		},
-	}
 }
 
 // helm returns what one command of Helm works with.
