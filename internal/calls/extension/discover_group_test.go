@@ -312,8 +312,18 @@ func TestSuccessOfInfrastructureNeedsAState(t *testing.T) {
 	}
 }
 
-// TestAbsentGroupIsNotAskedForAgain holds that an extension without infrastructure is asked for it once, and again only
-// when its other handlers change, a call wants some, or its ExtensionConfig comes again.
+// settle makes absences so old that they are believed.
+func (a *absences) settle() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, known := range a.known {
+		known.first = known.first.Add(-absenceProof)
+		a.known[key] = known
+	}
+}
+
+// TestAbsentGroupIsNotAskedForAgain holds that an extension without infrastructure is asked for it for some minutes, and
+// again only when its other handlers change, a call wants some, or its ExtensionConfig comes again.
 func TestAbsentGroupIsNotAskedForAgain(t *testing.T) {
 	var asked atomic.Int32
 	var name atomic.Value
@@ -332,12 +342,16 @@ func TestAbsentGroupIsNotAskedForAgain(t *testing.T) {
 		asked  int32
 	}{
 		{"the first time", func() {}, 1},
-		{"nothing has changed", func() {}, 1},
-		{"another version of the extension", func() { name.Store("w") }, 2},
-		{"a call wants another group", func() { p.Want("hooks.example.com") }, 2},
-		{"a call wants infrastructure", func() { p.Want(hook.InfrastructureGroup) }, 3},
-		{"the extension is kept", func() { p.Retain([]registry.ClientConfig{srv.cc}) }, 3},
-		{"the extension has gone and come", func() { p.Retain(nil) }, 4},
+		{"soon afterwards", func() {}, 2},
+		{"nothing has changed", p.rest.absences.settle, 2},
+		{"another version of the extension", func() { name.Store("w") }, 3},
+		{"a call wants another group", func() { p.rest.absences.settle(); p.Want("hooks.example.com") }, 3},
+		{"a call wants infrastructure", func() { p.Want(hook.InfrastructureGroup) }, 4},
+		{"the extension is kept", func() {
+			p.rest.absences.settle()
+			p.Retain([]registry.ClientConfig{srv.cc})
+		}, 4},
+		{"the extension has gone and come", func() { p.Retain(nil) }, 5},
 	} {
 		step.before()
 		d, err := p.Discover(t.Context(), srv.cc)
@@ -350,17 +364,69 @@ func TestAbsentGroupIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
+// While an extension is upgraded, one Pod may answer for Cluster API's hooks, and an older one, which has no
+// infrastructure, for that. The next discovery finds the handlers, or they would not be called for an hour.
+func TestAbsenceOfAnOldPodIsNotBelieved(t *testing.T) {
+	var old atomic.Bool
+	machines := answer(infrastructureDiscoveryJSON(infrastructureJSON("rm", "ReconcileMachine", "")))
+	srv := newServer(t, newAuthority(t), perGroup(
+		answer(discoveryJSON(handlerJSON("v", "BeforeClusterCreate", ""))),
+		func(w http.ResponseWriter, r *http.Request) {
+			if old.Load() {
+				http.NotFound(w, r)
+				return
+			}
+			machines(w, r)
+		}), nil)
+	p := NewProtocols(withHooks(withInfrastructure(t)))
+	defer p.Close()
+	v, rm := "v of hooks.runtime.cluster.x-k8s.io", "rm of infrastructure.hookgate.dev"
+	for _, step := range []struct {
+		what string
+		old  bool
+		want []string
+	}{
+		{"the new version", false, []string{rm, v}},
+		{"an old Pod", true, []string{v}},
+		{"the new version again", false, []string{rm, v}},
+	} {
+		old.Store(step.old)
+		d, err := p.Discover(t.Context(), srv.cc)
+		if err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if diff := cmp.Diff(step.want, found(d)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", step.what, diff)
+		}
+	}
+}
+
 func TestAbsenceIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a absences
-		a.add("https://a", "g", nil)
+		handlers := []registry.Handler{{Name: "v"}}
+		a.add("https://a", "g", handlers)
+		time.Sleep(absenceProof - time.Nanosecond)
+		if a.add("https://a", "g", handlers); a.has("https://a", "g", handlers) {
+			t.Error("it is believed too early")
+		}
+		time.Sleep(time.Nanosecond)
+		if a.add("https://a", "g", handlers); !a.has("https://a", "g", handlers) {
+			t.Error("it is not believed")
+		}
 		time.Sleep(absenceAge - time.Nanosecond)
-		if !a.has("https://a", "g", nil) {
+		if !a.has("https://a", "g", handlers) {
 			t.Error("it is forgotten too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if a.has("https://a", "g", nil) {
+		if a.has("https://a", "g", handlers) {
 			t.Error("it is remembered for too long")
+		}
+		if a.add("https://a", "g", handlers); !a.has("https://a", "g", handlers) {
+			t.Error("it is not believed although it has been so for an hour")
+		}
+		if a.add("https://a", "g", nil); a.has("https://a", "g", nil) {
+			t.Error("that of another version of the extension is believed at once")
 		}
 	})
 }

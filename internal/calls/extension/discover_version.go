@@ -42,6 +42,7 @@ func discoverGroups(
 		switch {
 		case err == nil:
 			answered = true
+			absences.remove(url, name)
 			if i == 0 {
 				hasFirst, main = true, group.Handlers
 			}
