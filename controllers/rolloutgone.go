@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,15 +131,17 @@ func (r *rollouts) deleteRecords(ctx context.Context, of goneCluster) error {
 	if err != nil {
 		return err
 	}
-	var other *metav1.Time
+	records := r.engine.Gone
 	if found != nil {
 		if of.uid == "" || found.UID == of.uid {
 			return nil
 		}
-		other = &found.CreationTimestamp
+		records = r.engine.RecordsOf // forget has noted the end of the other one, and this one is there
 	}
-	for _, record := range r.engine.Gone(of.name) {
-		if other != nil && other.Before(&record.CreationTimestamp) {
+	for _, record := range records(of.name) {
+		// Times are in seconds: a record of the same one may be of either Cluster.
+		if found != nil && (owner.ClusterUID(record) == found.UID ||
+			found.CreationTimestamp.Before(&record.CreationTimestamp)) {
 			continue
 		}
 		err := r.client.Delete(ctx, record.DeepCopy(), client.Preconditions{UID: &record.UID})

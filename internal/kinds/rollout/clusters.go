@@ -49,6 +49,18 @@ func (e *Engine) Gone(cluster types.NamespacedName) (records []*v1alpha1.Extensi
 	return records
 }
 
+// RecordsOf returns the records of a Cluster.
+func (e *Engine) RecordsOf(cluster types.NamespacedName) (records []*v1alpha1.ExtensionRolloutRecord) {
+	for _, s := range e.all() {
+		s.mu.Lock()
+		if c := s.clusters[cluster]; c != nil && c.record != nil {
+			records = append(records, c.record)
+		}
+		s.mu.Unlock()
+	}
+	return records
+}
+
 // Recorded returns the Clusters that have records.
 func (e *Engine) Recorded() []types.NamespacedName {
 	all := map[types.NamespacedName]bool{}
