@@ -43,7 +43,7 @@ func sign(t *testing.T, parent *signer, until time.Time) signer {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(until.UnixNano()), NotBefore: until.Add(-30 * day), NotAfter: until,
+		SerialNumber: big.NewInt(until.UnixNano()), NotBefore: until.Add(-60 * day), NotAfter: until,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	if parent == nil {

@@ -346,7 +346,8 @@ func TestCertificatesNearTheirEnd(t *testing.T) {
 		lifetime, left time.Duration
 		near           bool
 	}{
-		{365 * day, 31 * day, false}, {365 * day, 29 * day, true}, {20 * day, 20 * day, true},
+		{365 * day, 31 * day, false}, {365 * day, 29 * day, true}, {30 * day, 30 * day, false},
+		{30 * day, 6*day + time.Hour, false}, {30 * day, 5 * day, true},
 		{10 * day, 3 * day, false}, {10 * day, day, true}, {day, 6 * time.Hour, false}, {day, -1, true},
 	} {
 		e := Expiry{NotBefore: now.Add(tt.left - tt.lifetime), NotAfter: now.Add(tt.left)}

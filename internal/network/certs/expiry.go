@@ -13,9 +13,12 @@ import (
 	"github.com/hookgate/hookgate/internal/base/text"
 )
 
-// shortLived is the longest lifetime of a certificate that programs renew all the time: it is near its end only in the
-// last fifth of its lifetime, because it would always be otherwise.
-const shortLived = 10 * 24 * time.Hour
+// nearEnd is the part of a certificate's lifetime in which it should have been replaced, and mostNearEnd the most that
+// this may be. Programs such as cert-manager replace a certificate in the last third.
+const (
+	nearEnd     = 5
+	mostNearEnd = 30 * 24 * time.Hour
+)
 
 // Expiry says when a certificate ends. The zero value stands for no certificate.
 type Expiry struct {
@@ -35,12 +38,10 @@ func ExpiryOf(c *x509.Certificate) Expiry {
 	}
 }
 
-// Near reports whether the certificate has expired, or will within mostNearEnd.
+// Near reports whether the certificate has expired, or has less than 30 days and less than a fifth of its lifetime
+// left.
 func (e Expiry) Near(now time.Time) bool {
-	near := mostNearEnd
-	if lifetime := e.NotAfter.Sub(e.NotBefore); lifetime <= shortLived {
-		near = lifetime / nearEnd
-	}
+	near := min(e.NotAfter.Sub(e.NotBefore)/nearEnd, mostNearEnd)
 	return !e.NotAfter.IsZero() && now.After(e.NotAfter.Add(-near))
 }
 

@@ -155,18 +155,10 @@ func (p *Pair) Certificate() (*tls.Certificate, error) { return &p.current.Load(
 // NotAfter returns when the current certificate expires.
 func (p *Pair) NotAfter() time.Time { return p.current.Load().certificate.Leaf.NotAfter }
 
-// nearEnd is the part of a certificate's lifetime in which it should have been replaced, and mostNearEnd the most that
-// this may be. Programs such as cert-manager replace a certificate in the last third.
-const (
-	nearEnd     = 5
-	mostNearEnd = 30 * 24 * time.Hour
-)
-
 // Warning returns what operators should know about the certificate at the time: that it has expired or will soon, or
 // that the files have one that is not used. It is empty if all is well.
 func (p *Pair) Warning(now time.Time) string {
 	leaf := p.current.Load().certificate.Leaf
-	near := min(leaf.NotAfter.Sub(leaf.NotBefore)/nearEnd, mostNearEnd)
 	p.mu.Lock()
 	refused := p.refused
 	p.mu.Unlock()
@@ -175,7 +167,7 @@ func (p *Pair) Warning(now time.Time) string {
 		return "expired at " + leaf.NotAfter.Format(time.RFC3339) + ": replace it"
 	case refused != "":
 		return "valid until " + leaf.NotAfter.Format(time.RFC3339) + ", but its replacement is refused: " + refused
-	case now.After(leaf.NotAfter.Add(-near)):
+	case ExpiryOf(leaf).Near(now):
 		return "expires at " + leaf.NotAfter.Format(time.RFC3339) + ": replace it"
 	}
 	return ""
