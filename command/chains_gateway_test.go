@@ -57,7 +57,7 @@ func TestChainsAreHandlers(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
-		"HANDLER HOOK TIMEOUT FAILURE POLICY", "a--acme GeneratePatches 11s Fail", "b--acme GeneratePatches 11s Fail", "patches GeneratePatches 21s Fail",
+		"OFFERED AS HOOK CALLER TIMEOUT FAILURE POLICY", "a--acme GeneratePatches 11s Fail", "b--acme GeneratePatches 11s Fail", "patches GeneratePatches 21s Fail",
 		"updates UpdateMachine 11s Fail",
 	}, offered); diff != "" {
 		t.Errorf("exit status %d, %s; offered (-want +got):\n%s", got.Code, got.ErrOut, diff)

@@ -188,7 +188,11 @@ func TestDispatchOfHooksWithOneHandler(t *testing.T) {
 		},
 		"NameOfTheHook": {
 			reason: "only hooks whose answers can be merged have an aggregate", registrations: several, handler: "generatepatches",
-			wantKind: hook.UnknownHandler, wantError: `no handler "generatepatches": the handlers of GeneratePatches are p.a, p.b`,
+			wantKind: hook.UnknownHandler, wantError: `no handler "generatepatches": the handlers of GeneratePatches are p--a, p--b`,
+		},
+		"RegisteredName": {
+			reason: "names have the form of the name in the request", registrations: several, handler: "q.a",
+			wantKind: hook.UnknownHandler, wantError: `no handler "q.a": the handlers of GeneratePatches are p.a, p.b`,
 		},
 	}
 	for name, tc := range tests {

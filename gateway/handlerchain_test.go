@@ -529,7 +529,7 @@ func BenchmarkChain(b *testing.B) {
 func TestUnknownHandlersAreToldTheChains(t *testing.T) {
 	f := newChain(t, "GeneratePatches", patched())
 	_, err := f.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "chian", &hooksv1alpha1.GeneratePatchesRequest{})
-	if want := `no handler "chian": the handlers of GeneratePatches are chain, a.e`; err == nil || err.Error() != want {
+	if want := `no handler "chian": the handlers of GeneratePatches are chain, a--e`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

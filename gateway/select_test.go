@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -149,7 +150,7 @@ func TestAmbiguousHandlersAreNamed(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		_, err = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "q", &hooksv1alpha1.GeneratePatchesRequest{})
-		if want := `no handler "q": the handlers of GeneratePatches are ` + want; hook.KindOf(err) != hook.UnknownHandler || err.Error() != want {
+		if want := `no handler "q": the handlers of GeneratePatches are ` + strings.ReplaceAll(want, ".", "--"); hook.KindOf(err) != hook.UnknownHandler || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -64,6 +64,7 @@ func TestOnce(t *testing.T) {
 		`add /spec/template/spec/customImage "registry.example.com/node:v1.34.0"`,
 		"- name: nodeImage\n", // variables
 		"error kind UnknownHandler",
+		"the handlers of GeneratePatches are node-image--rest-extension (",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, out.String())

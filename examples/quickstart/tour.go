@@ -152,7 +152,7 @@ func (t *tour) calls(ctx context.Context) error {
 	t.heading("Which handlers are there?")
 	t.printf("The gateway has asked the extension. Each hook in the life of a Cluster has one handler here, which\n" +
 		"stands for all that are registered for it; the handlers of other hooks have the extension's name behind\n" +
-		"their own.\n\n")
+		"their own. Callers should wait a little longer than the gateway waits for the extension.\n\n")
 	if err := t.hookgateCommand(ctx, 0, "get", "handlers", "--server", t.https, "--ca", t.files.ca); err != nil {
 		return err
 	}

@@ -32,14 +32,14 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 		Aliases: []string{"handler"},
 		Short:   "List the handlers of a gateway, or of an extension",
 		Long: "List the handlers that are registered with a gateway, with the settings in effect: timeout,\n" +
-			"failure policy, order, and the version of the objects that the handlers receive. HANDLER is the name to\n" +
-			"use with \"hookgate call --handler\", and OFFERED AS is the name that Cluster API sees. For each lifecycle\n" +
-			"hook, Cluster API sees one handler, which stands for all handlers with the same value of\n" +
-			"OFFERED AS.\n\n" +
-			"With --server, or if you give only flags for credentials, list the handlers that a gateway or an\n" +
-			"extension returns from Discovery. In that list, TIMEOUT is how long a caller should wait. A gateway\n" +
-			"adds at most one second to the extension's own timeout (10s becomes 11s), so that the gateway can\n" +
-			"end a call, and answer, before the caller gives up.",
+			"failure policy, order, and the version of the objects that the handlers receive. HANDLER is the name\n" +
+			"under which the gateway registers the handler, and OFFERED AS is the name that Cluster API sees;\n" +
+			"\"hookgate call --handler\" takes both. For each lifecycle hook, Cluster API sees one handler, which\n" +
+			"stands for all handlers with the same value of OFFERED AS, and has a timeout of 30s.\n\n" +
+			"With --server, or if you give only flags for credentials, list what a gateway or an extension\n" +
+			"offers: its answer to Discovery, which Cluster API reads. CALLER TIMEOUT is how long a caller\n" +
+			"should wait. A gateway adds at most one second to TIMEOUT (10s becomes 11s), so that the gateway\n" +
+			"can end a call, and answer, before the caller gives up.",
 		Example: "  hookgate get handlers\n" +
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +

@@ -95,7 +95,8 @@ func notKnown(handler, awaited string) error {
 	return hook.Errorf(hook.NotReady, "handler %q is not known yet: %s", handler, awaited)
 }
 
-// noHandler returns the error of a request that names a handler which is not served.
+// noHandler returns the error of a request that names a handler which is not served. It lists the offered names of
+// handlers, such as v--acme, unless the request has a registered name, which has a dot.
 func noHandler(s *registry.Snapshot, r Request) error {
 	if u, ok := s.UndiscoveredOf(r.Handler); ok && u.Mistake != "" {
 		return mistaken(u)
@@ -108,8 +109,9 @@ func noHandler(s *registry.Snapshot, r Request) error {
 			"%s", r.Handler, p, h.Hook.Hook)
 	}
 	chains, _ := s.StandsFor(r.Hook.GroupHook())
+	offered := !r.Hook.Mergeable && !strings.Contains(r.Handler, ".")
 	return hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",
-		r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook()), chains))
+		r.Handler, r.Hook.Hook, names(s, s.Handlers(r.Hook.GroupHook()), chains, offered))
 }
 
 // Matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
@@ -261,8 +263,8 @@ func WantOne(h *catalog.Hook, targets []Target) error {
 // MaxNames is how many handlers an error names.
 const MaxNames = 10
 
-// names lists handlers for an error, in their order, chains first.
-func names(entries []*registry.Entry, chains []*registry.Chain) string {
+// names lists handlers for an error, in their order, chains first: by their offered or their registered names.
+func names(s *registry.Snapshot, entries []*registry.Entry, chains []*registry.Chain, offered bool) string {
 	if len(entries)+len(chains) == 0 {
 		return "none"
 	}
@@ -271,7 +273,11 @@ func names(entries []*registry.Entry, chains []*registry.Chain) string {
 		all = append(all, c.Name)
 	}
 	for _, e := range entries {
-		all = append(all, e.Name)
+		name := e.Name
+		if offered {
+			name, _ = s.Offered(e)
+		}
+		all = append(all, name)
 	}
 	return text.Join(all, ", ", MaxNames)
 }

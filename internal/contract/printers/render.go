@@ -104,10 +104,11 @@ func writeResult(w io.Writer, message proto.Message) error {
 	return t.Flush()
 }
 
-// Handlers writes handlers under the names by which they are called.
+// Handlers writes the handlers in an answer to Discovery, in the words of HandlersInEffect: a gateway has offered names
+// and longer timeouts in it than it registers.
 func Handlers(w io.Writer, handlers []*hooksv1alpha1.ExtensionHandler) error {
 	t := table.New(w)
-	t.Columns("HANDLER", "HOOK", "TIMEOUT", "FAILURE POLICY")
+	t.Columns("OFFERED AS", "HOOK", "CALLER TIMEOUT", "FAILURE POLICY")
 	for _, x := range handlers {
 		seconds := int32(limits.DefaultTimeout.Seconds()) // if it is absent
 		if x.TimeoutSeconds != nil {
