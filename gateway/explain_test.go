@@ -159,7 +159,7 @@ Ambiguous: GeneratePatches needs one handler, but 2 match; name one of: v.a, v.b
 `)
 	r.SetUndiscovered([]registry.Undiscovered{{Name: "new", Default: hook.Fail}})
 	explains(t, "not discovered", d, "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}, `
-NotReady: the handlers of ExtensionConfig "new" are not known yet: "hookgate get extensions" says why; fix or delete each of them, or set onUndiscovered: Ignore in its ExtensionPolicy
+NotReady: the handlers of ExtensionConfig "new" are not known yet: "hookgate get extensions" says why; fix or delete each ExtensionConfig, or set onUndiscovered: Ignore in its ExtensionPolicy
 0 new undiscovered: its handlers are not known yet, and calls wait for them
 `)
 	for reason, tc := range map[string]struct {

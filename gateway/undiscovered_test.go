@@ -18,7 +18,7 @@ import (
 // A lifecycle hook does not succeed without a handler that has to be called.
 func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
 	const (
-		unknown = `the handlers of ExtensionConfig "new" are not known yet: "hookgate get extensions" says why; fix or delete each of them, or set onUndiscovered: Ignore in its ExtensionPolicy`
+		unknown = `the handlers of ExtensionConfig "new" are not known yet: "hookgate get extensions" says why; fix or delete each ExtensionConfig, or set onUndiscovered: Ignore in its ExtensionPolicy`
 		labels  = `the namespaceSelector of ExtensionConfig "acme" depends on the labels of namespace "away", which are not known: try again, or add the Namespace to the directory of manifests`
 	)
 	fail := []registry.Undiscovered{{Name: "new", Default: hook.Fail}}
@@ -109,7 +109,7 @@ func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
 		"SingleUnknown": {reason: "none is known", undiscovered: fail, hook: "CanUpdateMachine", want: unknown},
 		"Unreadable": {
 			reason: "it may define somebody", undiscovered: []registry.Undiscovered{{Unreadable: `manifest "x.yaml"`, Default: hook.Fail}},
-			want: `the handlers of manifest "x.yaml" are not known yet: "hookgate get extensions" says why; fix or delete each of them, or set onUndiscovered: Ignore in its ExtensionPolicy`,
+			want: `the handlers of manifest "x.yaml" are not known yet: "hookgate get extensions" says why; fix or delete each ExtensionConfig, or set onUndiscovered: Ignore in its ExtensionPolicy`,
 		},
 		"NamespaceUnknown":      {reason: "a label is missing", selector: "tier=gold", namespace: "away", want: labels},
 		"NamespaceKnown":        {reason: "it does not match", selector: "tier=silver"},

@@ -237,7 +237,7 @@ func mistaken(u *registry.Undiscovered) error {
 
 func notDiscovered(awaited []string) error {
 	return hook.Errorf(hook.NotReady, "the handlers of %s are not known yet: \"hookgate get extensions\" says why; "+
-		"fix or delete each of them, or set onUndiscovered: Ignore in its ExtensionPolicy",
+		"fix or delete each ExtensionConfig, or set onUndiscovered: Ignore in its ExtensionPolicy",
 		text.Join(awaited, ", ", MaxNames))
 }
 
