@@ -110,7 +110,7 @@ func TestDuplicatesAreNotCopied(t *testing.T) {
 	}
 	r := &base{client: o}
 	b, err := r.duplicate(t.Context(), &o.machines[0], "id", &infrav1.HookgateMachineList{})
-	if err != nil || b == nil || !strings.Contains(b.message, "belongs to HookgateMachine /2:") || o.copied {
+	if err != nil || b == nil || !strings.Contains(b.message, "belongs to HookgateMachine /2: delete HookgateMachine /0, and") || o.copied {
 		t.Errorf("got %+v, %v, copied %t", b, err, o.copied)
 	}
 	if b, err := r.duplicate(t.Context(), &o.machines[2], "id", &infrav1.HookgateMachineList{}); b != nil || err != nil {

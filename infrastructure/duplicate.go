@@ -42,9 +42,9 @@ func (r *base) duplicate(
 	if client.ObjectKeyFromObject(first) == client.ObjectKeyFromObject(o) {
 		return nil, nil
 	}
-	return stops(infrav1.DuplicateExternalIDReason, fmt.Sprintf("the externalID %q already belongs to %s: delete the "+
-		"duplicate, and create it again without spec.externalID and spec.providerID", externalID,
-		ownerKey{kindOf(o), client.ObjectKeyFromObject(first)})), nil
+	return stops(infrav1.DuplicateExternalIDReason, fmt.Sprintf("the externalID %q already belongs to %s: delete %s, "+
+		"and create it again without spec.externalID and spec.providerID", externalID,
+		ownerKey{kindOf(o), client.ObjectKeyFromObject(first)}, ownerKey{kindOf(o), client.ObjectKeyFromObject(o)})), nil
 }
 
 // earlier reports whether an object was created before another. Of those of the same second, the first by name was.
