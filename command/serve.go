@@ -113,8 +113,8 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 		"how long a connection of a caller is used for new calls, give or take a tenth; the limit spreads the calls "+
 			"of callers that keep their connections, such as Cluster API, over all replicas; 0 means for ever")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
-		"call extensions over HTTP/2 if they speak it; by default, HTTP/2 is used only for extensions without "+
-			"HTTP/1.1, because calls are faster over HTTP/1.1")
+		"call extensions over HTTP/2 if they speak it; without this flag, the gateway uses HTTP/2 only for extensions "+
+			"that do not speak HTTP/1.1, because calls are faster over HTTP/1.1")
 	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
 		"the only hosts that the gateway may call: host names, suffixes of host names such as .svc, addresses, "+
 			"networks such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for "+

@@ -57,10 +57,10 @@ func newGetExtensionsCommand() *cobra.Command {
 		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
 			"minutes, and their last errors.\n\n" +
 			"With --kubeconfig or --context, list the ExtensionConfigs of the cluster with their conditions\n" +
-			"Discovered and Available, which a gateway writes. Discovered tells whether the extension has\n" +
-			"answered with its handlers. Available tells whether calls are sent to the extension: failures open its circuit,\n" +
-			"and while the circuit is open, no calls are sent. The list needs no gateway. Add --gateway to\n" +
-			"list the extensions of the gateway in that cluster.",
+			"Discovered and Available, which a gateway writes. Discovered shows whether the extension\n" +
+			"has answered with its handlers. Available shows whether calls are sent to the extension: failures\n" +
+			"open its circuit, and while the circuit is open, no calls are sent. The list needs no gateway.\n" +
+			"Add --gateway to list the extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
 			"  hookgate get extensions acme --watch\n" +
 			"  hookgate get extensions --gateway hookgate-system --context management\n" +

@@ -66,7 +66,8 @@ func Add(f *pflag.FlagSet, to Targets) {
 		"kubectl uses")
 	f.StringVar(to.Context, "context", "", "context of the kubeconfig; default: the current context")
 	f.StringVarP(to.Namespace, "namespace", "n", "",
-		"namespace of the Cluster; default: the context's namespace, or \"default\"")
+		"namespace of the Cluster; default: the namespace of the kubeconfig's context, or \"default\" if the "+
+			"context has none")
 	f.StringVar(to.Server, "server", "",
 		"gateway or extension that generates the patches: https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT")
 	f.StringVar(to.RegisteredAs, "registered-as", "",
