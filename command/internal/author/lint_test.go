@@ -109,6 +109,22 @@ func TestLintLiftedHolds(t *testing.T) {
 	}
 }
 
+// A comparison with orValue("") that lets requests through is a warning; one that stops them is none.
+func TestLintMissingValues(t *testing.T) {
+	const compare = `request.cluster.metadata.?labels["a"].orValue("") %s request.toKubernetesVersion`
+	equal, differ := fmt.Sprintf(compare, "=="), fmt.Sprintf(compare, "!=")
+	rule := "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: r}\nspec:\n  hook: BeforeClusterUpgrade\n  hold:\n"
+	for _, decision := range []string{"unless: " + equal, "unless: " + differ, "if: " + differ, "if: " + equal} {
+		rule += "  - message: \"'m'\"\n    " + decision + "\n"
+	}
+	lintFiles(t, map[string]string{"r.yaml": rule})
+	const text = `Invalid value: orValue("") lets a request through if the other value is empty: use another default, such as orValue("none")` + "\n"
+	const want = `r.yaml:8: warning: HookRule "r": spec.hold[0].unless: ` + text + `r.yaml:12: warning: HookRule "r": spec.hold[2].if: ` + text
+	if got := commandtest.Hookgate(t, "", "lint", "r.yaml"); got.Code != cmdline.ExitDone || got.Out != want {
+		t.Errorf("exit status %d: %s\n%s\nwant\n%s", got.Code, got.ErrOut, got.Out, want)
+	}
+}
+
 func TestLintUsage(t *testing.T) {
 	lintFiles(t, nil)
 	for _, args := range [][]string{{"lint"}, {"lint", ".", "-o", "table"}} {

@@ -42,6 +42,9 @@ const (
 type Expression struct {
 	// Where is the place of the expression in its rule, such as spec.hold[0].unless. Errors begin with it.
 	Where string
+	// TrueIfMissing and FalseIfMissing report whether the expression is true, or false, just because it compares
+	// x.orValue("") with a member that is empty, while x is missing.
+	TrueIfMissing, FalseIfMissing bool
 
 	kind    Kind
 	program cel.Program
@@ -93,7 +96,11 @@ func (c *Compiler) Expression(
 	if err != nil {
 		return nil, err
 	}
-	return &Expression{Where: where, kind: kind, program: program}, nil
+	root := ast.NativeRep().Expr()
+	return &Expression{
+		Where: where, TrueIfMissing: ifMissing(root, true), FalseIfMissing: ifMissing(root, false),
+		kind: kind, program: program,
+	}, nil
 }
 
 // Evaluation evaluates the expressions of one rule for one request. Together they have TotalCostLimit and ReadLimit. It

@@ -49,6 +49,7 @@ type compilation struct {
 	hook   *catalog.Hook
 	params []param
 	errs   field.ErrorList
+	doubts field.ErrorList
 }
 
 // Compile returns the registration of a rule, by the rules of its schema and those that a schema cannot say. It does
@@ -74,6 +75,7 @@ func (c *Compiler) Compile(o *v1alpha1.HookRule) (registry.Registration, field.E
 	rule.answer = answers.compile(in, spec, path)
 	rule.places = c.places
 	rule.concurrency = in.compileConcurrency(spec.Concurrency, path.Child("concurrency"))
+	rule.doubts = in.doubts
 	reg.InProcess = rule
 	if freeing, ok := in.freeingHandler(); ok && rule.concurrency != nil {
 		reg.Handlers = append(reg.Handlers, freeing)

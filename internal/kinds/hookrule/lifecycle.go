@@ -101,10 +101,22 @@ func (in *compilation) decision(
 	case from.If != "":
 		d.applies = true
 		d.expression = in.expression(from.If, policy.Bool, path.Child("if"), variables...)
+		if d.expression != nil && d.expression.FalseIfMissing {
+			in.doubtMissing(path.Child("if"))
+		}
 	default:
 		d.expression = in.expression(from.Unless, policy.Bool, path.Child("unless"), variables...)
+		if d.expression != nil && d.expression.TrueIfMissing {
+			in.doubtMissing(path.Child("unless"))
+		}
 	}
 	return d
+}
+
+// doubtMissing notes that a decision does not apply to requests in which a value is missing and the other is empty.
+func (in *compilation) doubtMissing(path *field.Path) {
+	in.doubts = append(in.doubts, field.Invalid(path, field.OmitValueType{}, `orValue("") lets a request through if `+
+		`the other value is empty: use another default, such as orValue("none")`))
 }
 
 // answer implements answerer: the first failure that applies, or else a hold outside all windows, or else the first

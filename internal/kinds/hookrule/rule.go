@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
@@ -31,7 +32,11 @@ type Rule struct {
 	// concurrency is nil if the rule has none. after is the hook that frees places, nil if there is none.
 	concurrency *concurrency
 	after       *catalog.Hook
+	doubts      field.ErrorList
 }
+
+// Doubts returns what a rule says that its author may not mean.
+func (r *Rule) Doubts() field.ErrorList { return r.doubts }
 
 var _ registry.Answerer = (*Rule)(nil)
 

@@ -56,6 +56,7 @@ func Lint(paths []string, hooks *catalog.Catalog) ([]Problem, error) {
 	policies := In[extensionpolicy.Policy](defined, extensionpolicy.Kind)
 	problems = append(problems, defined.lintExtensions(documents, hooks)...)
 	problems = append(problems, defined.lintPolicies(policies, documents, words)...)
+	problems = append(problems, defined.lintRules(documents)...)
 	if whole { // the targets of policies in single files may be in others
 		problems = append(problems, defined.lintTargets(policies, documents)...)
 	}
@@ -97,6 +98,25 @@ func (v *Inventory) lintTargets(policies []extensionpolicy.Policy, documents map
 		problem := d.problemAt("spec.targetRef.name", fmt.Errorf("spec.targetRef.name: %w", p.Target.Missing()))
 		problem.Warning = true
 		problems = append(problems, problem)
+	}
+	return problems
+}
+
+// lintRules returns a warning for each expression of a rule that says something else than it seems to.
+func (v *Inventory) lintRules(documents map[Place]*document) []Problem {
+	var problems []Problem
+	for name, o := range v.Of(hookrule.Kind) {
+		reg, _ := o.Compiled.(registry.Registration)
+		rule, ok := reg.InProcess.(*hookrule.Rule)
+		if !ok {
+			continue
+		}
+		d := documents[o.Place]
+		d.name = name
+		for _, p := range d.fieldProblems(rule.Doubts()) {
+			p.Warning = true
+			problems = append(problems, p)
+		}
 	}
 	return problems
 }
