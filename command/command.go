@@ -80,6 +80,8 @@ func Run(
 	}
 	if isPlugin(program) {
 		asPlugin(root)
+	} else {
+		root.Annotations = map[string]string{cmdline.ProgramAnnotation: program}
 	}
 	root.SetArgs(args)
 	root.SetIn(in)

@@ -15,6 +15,7 @@ const RenderProgram = renderProgram
 var (
 	Changes = changes
 	Pinned  = pinned
+	InPath  = inPath
 )
 
 // Restarts is what notices that an extension has restarted.

@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -43,7 +45,7 @@ func NewInitCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return initProject(cmd.OutOrStdout(), args[0], args[1], dir, module)
+			return initProject(cmd.OutOrStdout(), cmdline.Program(cmd), args[0], args[1], dir, module)
 		},
 		ValidArgs: kinds,
 	}
@@ -53,8 +55,9 @@ func NewInitCommand() *cobra.Command {
 	return cmd
 }
 
-// initProject makes a project, and prints what there is and the first command to run.
-func initProject(out io.Writer, kind, name, dir, module string) error {
+// initProject makes a project, and prints its files and the first commands to run. The program was started by the name
+// program.
+func initProject(out io.Writer, program, kind, name, dir, module string) error {
 	if !slices.Contains(scaffold.Kinds(), kind) {
 		return cmdline.Usagef("no project of kind %q: want one of %s", kind, strings.Join(scaffold.Kinds(), ", "))
 	}
@@ -71,25 +74,44 @@ func initProject(out io.Writer, kind, name, dir, module string) error {
 	values.Name, values.Module = name, cmp.Or(module, "example.com/"+name)
 	values.Request = string(requests.Example(
 		hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterUpgrade"}))
+	dir = cmp.Or(dir, name)
+	clone := cloneFrom(dir)
+	values.Clone = cmdline.ShellWord(cmp.Or(clone, "../hookgate"))
 	files, err := scaffold.Make(kind, values)
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	dir = cmp.Or(dir, name)
 	if err := scaffold.Write(dir, files); err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
 	for _, f := range files {
 		_, _ = fmt.Fprintln(out, filepath.Join(dir, filepath.FromSlash(f.Path)))
 	}
+	self, _ := os.Executable()
+	first := append(inPath(program, self), "cd "+cmdline.ShellWord(dir))
 	if steps := values.Steps(kind); len(steps) > 0 {
-		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is not a release, so no registry has its packages. Clone "+
-			"Hookgate\ninto ../hookgate, beside the project. Then, before anything else, run in the project:\n\n  %s\n",
-			strings.Join(steps, "\n  "))
+		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is not a release, so no registry has its packages. The project\n"+
+			"uses those of a clone of Hookgate, at %s from the project's folder.\n", values.Clone)
+		if clone == "" {
+			first = append(first, gitClone(values.Clone, values.Ref))
+		}
+		first = append(first, steps...)
 	}
-	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  cd %s && %s\n",
-		cmdline.ShellWord(dir), scaffold.FirstCommand(files))
+	first = append(first, scaffold.FirstCommand(files))
+	_, err = fmt.Fprintf(out, "\nREADME.md says how to go on. First:\n\n  %s\n", strings.Join(first, "\n  "))
 	return err
+}
+
+// inPath returns the command after which a shell finds self, the file of this program, as hookgate. There is none if a
+// shell has found it by its name, would find it, or never can because the file has another name.
+func inPath(program, self string) []string {
+	if !strings.ContainsRune(program, filepath.Separator) || filepath.Base(self) != "hookgate" {
+		return nil
+	}
+	if found, err := exec.LookPath("hookgate"); err == nil && physical(found) == physical(self) {
+		return nil
+	}
+	return []string{"export PATH=" + cmdline.ShellWord(filepath.Dir(self)) + `:"$PATH"`}
 }
 
 // modulePath is what is written into a go.mod without quotes.
@@ -118,8 +140,7 @@ func pinned(b cmdline.BuildInfo) scaffold.Values {
 	v.Install = "go install github.com/hookgate/hookgate/cmd/hookgate@" + v.Ref
 	if v.ImageTag != v.Ref { // go.mod of a commit has replacements, with which the go command installs nothing
 		clone := `"$RUNNER_TEMP/hookgate"`
-		v.Install = "git clone -q https://github.com/hookgate/hookgate " + clone + " && git -C " + clone + " checkout -q " +
-			v.Ref + " && go -C " + clone + " install ./cmd/hookgate"
+		v.Install = gitClone(clone, v.Ref) + " && go -C " + clone + " install ./cmd/hookgate"
 	}
 	if m := minorOf.FindStringSubmatch(runtime.Version()); m != nil {
 		v.Go = m[1]

@@ -30,7 +30,8 @@ func madeProject(t *testing.T, kind, name string) string {
 		t.Fatalf("exit status %d, %v: %s", got.Code, err, got.ErrOut)
 	}
 	first := regexp.MustCompile("```sh\n(.+)\n").FindStringSubmatch(string(readme))
-	if first == nil || !strings.HasSuffix(got.Out, "\n\n  cd "+cmdline.ShellWord(dir)+" && "+first[1]+"\n") {
+	if first == nil || !strings.HasSuffix(got.Out, "\n  "+first[1]+"\n") ||
+		!strings.Contains(got.Out, " First:\n\n  cd "+cmdline.ShellWord(dir)+"\n") {
 		t.Errorf("the first command of the README %q is not the end of\n%s", first, got.Out)
 	}
 	return dir
@@ -56,10 +57,12 @@ func runIn(t *testing.T, dir string, env ...string) {
 	}
 }
 
-// A build that is no release says how to use its packages, in the README, too; a release says nothing of that.
+// A build that is no release says how to use its packages, in the README, too; a release says nothing of that. There is
+// no clone near the project, so the first step makes one.
 func TestInitWithoutRelease(t *testing.T) {
+	t.Chdir(t.TempDir())
 	for kind, want := range map[string]string{
-		"go": "-replace github.com/hookgate/hookgate/sdk=../hookgate/sdk", "python": "export PIP_FIND_LINKS=../hookgate/out/packages",
+		"go": "go.mod && rm go.mod.bak", "python": "export PIP_FIND_LINKS=../hookgate/out/packages",
 		"typescript": "npm install ../hookgate/out/packages/hookgate-sdk-0.0.0-dev.tgz",
 		"java":       "install-file -Dfile=../hookgate/out/packages/hookgate-0.0.0-dev.jar", "rust": `.hookgate.path = "../hookgate/sdk/rust"`,
 		"rule": "", "job": "",
@@ -70,12 +73,81 @@ func TestInitWithoutRelease(t *testing.T) {
 		if err != nil || !strings.Contains(got.Out, want) || !strings.Contains(string(readme), want) {
 			t.Errorf("%s: %v; no %q in\n%s\nand\n%s", kind, err, want, got.Out, readme)
 		}
-		if says := strings.Contains(got.Out, "is not a release"); says != (want != "") {
-			t.Errorf("%s: says that there is no release: %t", kind, says)
+		for _, about := range []string{"is not a release", "\n  git clone -q https://github.com/hookgate/hookgate ../hookgate && "} {
+			if says := strings.Contains(got.Out, about); says != (want != "") {
+				t.Errorf("%s: says %q: %t", kind, about, says)
+			}
+		}
+		if says := strings.Contains(string(readme), "`EXTENSION_ADDRESS`"); says != (want != "") {
+			t.Errorf("%s: the README names the variable of the address: %t", kind, says)
 		}
 		v := author.Pinned(cmdline.BuildInfo{Version: "v1.2.3"})
 		if steps := v.Steps(kind); len(steps) > 0 {
 			t.Errorf("%s of a release has %q", kind, steps)
+		}
+	}
+}
+
+// The commands lead from the project to a clone that the project is in, that the working directory is in, or that lies
+// beside the project.
+func TestInitNearClone(t *testing.T) {
+	home := t.TempDir()
+	elsewhere := filepath.Join(t.TempDir(), "link") // its parent is not that of home
+	for _, dir := range []string{"src/clone/docs", "hookgate", "work"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, clone := range []string{"src/clone", "hookgate"} {
+		text := []byte("module github.com/hookgate/hookgate\n\ngo 1.26.0\n")
+		if err := os.WriteFile(filepath.Join(home, clone, "go.mod"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(home, "work"), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ at, dir, want string }{
+		"InClone":     {"src/clone", "acme", ".."},
+		"DeepInClone": {"src/clone/docs", "a/acme", "../../.."},
+		"FromClone":   {"src/clone", "../../work/acme", "../../src/clone"},
+		"ByLink":      {"src/clone", filepath.Join(elsewhere, "acme-2"), "../../src/clone"},
+		"Beside":      {"work", "../acme", "../hookgate"},
+	} {
+		t.Chdir(filepath.Join(home, tt.at))
+		got := commandtest.Hookgate(t, "", "init", "go", "acme", "--dir", tt.dir)
+		readme, err := os.ReadFile(filepath.Join(tt.dir, "README.md"))
+		step := "go mod edit -replace github.com/hookgate/hookgate/sdk=" + tt.want + "/sdk\n"
+		if err != nil || !strings.Contains(got.Out, "  "+step) || !strings.Contains(string(readme), "$ "+step) {
+			t.Errorf("%s: %v; no %q in\n%s\nand\n%s", name, err, step, got.Out, readme)
+		}
+		if strings.Contains(got.Out, "git clone") {
+			t.Errorf("%s: there is a clone already:\n%s", name, got.Out)
+		}
+	}
+}
+
+// A program that was started by its path is put into PATH, for the commands of the README.
+func TestInitInPath(t *testing.T) {
+	dir := t.TempDir()
+	self := filepath.Join(dir, "hookgate")
+	if err := os.WriteFile(self, nil, 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	export := []string{"export PATH=" + cmdline.ShellWord(dir) + `:"$PATH"`}
+	for name, tt := range map[string]struct {
+		program, self, path string
+		want                []string
+	}{
+		"ByPath":    {"bin/hookgate", self, "", export},
+		"ByName":    {"hookgate", self, "", nil},
+		"InPath":    {"bin/hookgate", self, dir, nil},
+		"OtherName": {"bin/acme-hooks", filepath.Join(dir, "acme-hooks"), "", nil},
+		"Plugin":    {"kubectl hookgate", filepath.Join(dir, "kubectl-hookgate"), "", nil},
+	} {
+		t.Setenv("PATH", tt.path)
+		if diff := cmp.Diff(tt.want, author.InPath(tt.program, tt.self)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

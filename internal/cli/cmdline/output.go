@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/base/yaml"
@@ -66,6 +68,18 @@ func NewPrinter(format string) (Printer, error) {
 	default:
 		return nil, Usagef("--output %q: want table, yaml or json", format)
 	}
+}
+
+// ProgramAnnotation is the annotation of the root command with the name by which the program was started.
+const ProgramAnnotation = "hookgate.dev/program"
+
+// Program returns what a command to copy begins with, for a shell: the name by which the program was started, such as
+// bin/hookgate, or kubectl hookgate.
+func Program(cmd *cobra.Command) string {
+	if program := cmd.Root().Annotations[ProgramAnnotation]; program != "" {
+		return ShellWord(program)
+	}
+	return cmd.Root().CommandPath()
 }
 
 // ShellWord returns a word for a shell, in quotes if it needs some.

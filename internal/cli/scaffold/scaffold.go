@@ -62,6 +62,8 @@ type Values struct {
 	Module string
 	// Ref is the tag or the commit of Hookgate that the project uses, and ImageTag is the tag of its image.
 	Ref, ImageTag string
+	// Clone is the folder of a clone of Hookgate, relative to the project, as a word for a shell.
+	Clone string
 	// Install is the command with which CI installs the program hookgate at Ref.
 	Install string
 	// Python and NPM are the versions of the packages for authors. Those for Java and Rust have the version NPM.
@@ -72,15 +74,15 @@ type Values struct {
 	Request string
 }
 
-// Steps returns the commands that let a project of a kind use what Hookgate at Ref has, in a clone beside the project,
-// because no registry has it. There are none for a release, and for what needs no package.
+// Steps returns the commands that let a project of a kind use what Hookgate at Ref has, in the clone, because no
+// registry has it. There are none for a release, and for what needs no package.
 func (v Values) Steps(of string) []string {
-	const clone = "../hookgate"
+	clone := v.Clone
 	switch {
 	case v.ImageTag == v.Ref:
 	case of == "go":
 		return []string{
-			"sed -i.bak 's| " + v.Ref + "$| v0.0.0|' go.mod",
+			"sed -i.bak 's| " + v.Ref + "$| v0.0.0|' go.mod && rm go.mod.bak",
 			"go mod edit -replace github.com/hookgate/hookgate/gen/go=" + clone + "/gen/go",
 			"go mod edit -replace github.com/hookgate/hookgate/sdk=" + clone + "/sdk",
 		}
