@@ -72,6 +72,7 @@ func newServeCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *c
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.setSidecarDefaults(cmd.Flags().Changed)
 			o.setDevDefaults(cmd.Flags().Changed)
+			o.dev.program = cmdline.Program(cmd)
 			return o.run(cmd.Context(), hooks, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}

@@ -37,6 +37,7 @@ const (
 type devOptions struct {
 	enabled    bool
 	extensions []string
+	program    string // what commands to copy begin with
 }
 
 func (o *devOptions) addFlags(f *pflag.FlagSet) {

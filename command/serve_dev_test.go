@@ -29,7 +29,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// TestServeDev runs the commands that serve --dev prints, as a person would, with a certificate that it has made. The
+// TestServeDev runs the commands that serve --dev prints, as they are, with a certificate that it has made. The
 // next start uses the certificate again, and nothing is left in the directory for temporary files.
 func TestServeDev(t *testing.T) {
 	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{
@@ -44,7 +44,7 @@ func TestServeDev(t *testing.T) {
 		cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1", "XDG_CACHE_HOME="+cache, "TMPDIR="+temp)
 		g := process.RunGateway(t, cmd)
 		g.WaitReady(t)
-		return g, g.Expect(t, `(?m)^  hookgate call .* --ca (\S+) --server https`)[1]
+		return g, g.Expect(t, `(?m)^  \S+ call .* --ca (\S+) --server https`)[1]
 	}
 	g, ca := start()
 	if want := filepath.Join(cache, "hookgate", "dev", devcert.CAFile); ca != want {
@@ -58,12 +58,12 @@ func TestServeDev(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed := regexp.MustCompile(`(?m)^  (curl|hookgate) .*$`).FindAllString(g.Output(), -1)
+	printed := regexp.MustCompile(`(?m)^  .*$`).FindAllString(g.Output(), -1)
 	if len(printed) != 3 {
 		t.Fatalf("printed %q", printed)
 	}
-	for i, want := range []string{`"hook":"BeforeClusterCreate"`, "gate.extension", "soon"} {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(printed[i], "hookgate ", os.Args[0]+" "))
+	for i, want := range []string{"gate.extension", "MESSAGE       soon", `"message":"soon"`} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", printed[i])
 		cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
@@ -88,20 +88,21 @@ func TestServeDevOffersACallLater(t *testing.T) {
 	cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1")
 	g := process.RunGateway(t, cmd)
 	g.Expect(t, `No handler is known yet`)
-	if strings.Contains(g.Output(), "hookgate call") {
+	if strings.Contains(g.Output(), "--example") {
 		t.Errorf("offers a call that no handler answers:\n%s", g.Output())
 	}
 	rule := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"HookRule","metadata":{"name":"keep"},"spec":{"hook":"BeforeClusterDelete","hold":[{"if":"true","message":"'no'"}]}}`
 	if err := os.WriteFile(filepath.Join(dir, "rule.json"), []byte(rule), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g.Expect(t, `There is a handler now:\n\n  hookgate call BeforeClusterDelete --example \| hookgate call BeforeClusterDelete -f - --ca `)
+	g.Expect(t, `There is a handler now:\n\n  \S+ call BeforeClusterDelete --example \| \S+ call BeforeClusterDelete -f - --ca .*\n`+
+		`  \S+ call BeforeClusterDelete --example -o json \| curl --cacert .*/beforeclusterdelete .* -d @-\n`)
 	g.EndWell(t)
 }
 
-// TestDevCall checks that the call that is offered names a handler where a hook takes one, and has no example for a hook
-// of the program's own.
-func TestDevCall(t *testing.T) {
+// TestDevCalls checks that the calls that are offered name a handler where a hook takes one, and have no example for a
+// hook of the program's own.
+func TestDevCalls(t *testing.T) {
 	r := registry.New()
 	hooks, err := catalog.With(catalog.Source{
 		Group: "dns.acme.example", Version: "v1alpha1", Files: []protoreflect.FileDescriptor{dnsv1alpha1.File_acme_dns_v1alpha1_dns_proto},
@@ -109,13 +110,18 @@ func TestDevCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDevHints(&serveOptions{certDir: "c"}, io.Discard, hooks, r)
+	d := newDevHints(&serveOptions{certDir: "c", dev: devOptions{program: "bin/hookgate"}}, io.Discard, hooks, r)
 	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}
 	for _, step := range []struct{ group, hook, want string }{
 		{"", "", ""},
-		{"dns.acme.example", "EnsureRecord", "hookgate call EnsureRecord -f request.yaml --handler h.acme --ca c/dev-ca.crt"},
-		{hook.Group, "GeneratePatches", "hookgate call GeneratePatches --example | hookgate call GeneratePatches -f - --handler h.acme --ca c/dev-ca.crt"},
-		{hook.Group, "AfterClusterUpgrade", "hookgate call AfterClusterUpgrade --example | hookgate call AfterClusterUpgrade -f - --ca c/dev-ca.crt"},
+		{"dns.acme.example", "EnsureRecord", "  bin/hookgate call EnsureRecord -f request.json --handler h.acme --ca c/dev-ca.crt\n" +
+			"  curl --cacert c/dev-ca.crt https://127.0.0.1:9443/dns.acme.example/v1alpha1/ensurerecord/h.acme -H 'Content-Type: application/json' -d @request.json\n"},
+		{hook.Group, "GeneratePatches", "  bin/hookgate call GeneratePatches --example | bin/hookgate call GeneratePatches -f - --handler h.acme --ca c/dev-ca.crt\n" +
+			"  bin/hookgate call GeneratePatches --example -o json | curl --cacert c/dev-ca.crt https://127.0.0.1:9443/" +
+			"hooks.runtime.cluster.x-k8s.io/v1alpha1/generatepatches/h.acme -H 'Content-Type: application/json' -d @-\n"},
+		{hook.Group, "AfterClusterUpgrade", "  bin/hookgate call AfterClusterUpgrade --example | bin/hookgate call AfterClusterUpgrade -f - --ca c/dev-ca.crt\n" +
+			"  bin/hookgate call AfterClusterUpgrade --example -o json | curl --cacert c/dev-ca.crt https://127.0.0.1:9443/" +
+			"hooks.runtime.cluster.x-k8s.io/v1alpha1/afterclusterupgrade -H 'Content-Type: application/json' -d @-\n"},
 	} {
 		if step.hook != "" {
 			h := registry.Handler{Name: "h", Hook: hook.GroupVersionHook{Group: step.group, Version: hook.Version, Hook: step.hook}, Timeout: time.Second, FailurePolicy: hook.Fail}
@@ -124,7 +130,7 @@ func TestDevCall(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := d.call(address); got != step.want {
+		if got := d.calls(address); got != step.want {
 			t.Errorf("%s: got %q, want %q", step.hook, got, step.want)
 		}
 	}

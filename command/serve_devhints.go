@@ -46,7 +46,7 @@ func (d *devHints) listen(https, diagnostics net.Addr) {
 }
 
 // Run prints the hints once all addresses listen and the extensions have been discovered; without a handler then, it
-// prints the call to copy as soon as there is one.
+// prints the calls to copy as soon as there is one.
 func (d *devHints) Run(ctx context.Context) error {
 	if !d.options.dev.enabled {
 		return nil
@@ -63,37 +63,36 @@ func (d *devHints) Run(ctx context.Context) error {
 	case <-time.After(devPatience):
 	case <-d.registry.Ready():
 	}
-	call := d.call(addresses[0])
-	d.print(addresses[0], addresses[1], call)
+	calls := d.calls(addresses[0])
+	d.print(addresses[0], addresses[1], calls)
 	look := time.NewTicker(devLook)
 	defer look.Stop()
-	for call == "" {
+	for calls == "" {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-look.C:
 		}
-		if call = d.call(addresses[0]); call != "" {
-			_, _ = fmt.Fprintf(d.out, "\nThere is a handler now:\n\n  %s\n", call)
+		if calls = d.calls(addresses[0]); calls != "" {
+			_, _ = fmt.Fprintf(d.out, "\nThere is a handler now:\n\n%s", calls)
 		}
 	}
 	return nil
 }
 
-func (d *devHints) print(https, diagnostics net.Addr, call string) {
-	discovery := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: hook.Discovery}
+func (d *devHints) print(https, diagnostics net.Addr, calls string) {
+	program := d.options.dev.program
 	_, _ = fmt.Fprintf(d.out, `
 The certificates are in %s; the next start uses them again. Commands to copy:
 
-  curl --cacert %s https://%s%s -H 'Content-Type: application/json' -d '{}'
-  hookgate get handlers --diagnostics http://%s
-`, cmdline.ShellWord(d.options.certDir), d.ca(), https, discovery.Path(""), diagnostics)
-	if call != "" {
-		_, _ = fmt.Fprintf(d.out, "  %s\n", call)
-	} else {
-		_, _ = fmt.Fprintf(d.out, "\nNo handler is known yet. To see why:\n\n"+
-			"  hookgate get extensions --diagnostics http://%s\n\n"+
-			"As soon as there is a handler, a command that calls it is printed here.\n", diagnostics)
+  %s get handlers --diagnostics http://%s
+%s`, cmdline.ShellWord(d.options.certDir), program, diagnostics, calls)
+	if calls == "" {
+		discovery := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: hook.Discovery}
+		_, _ = fmt.Fprintf(d.out, "  %s -d '{}'\n\nNo handler is known yet. To see why:\n\n"+
+			"  %s get extensions --diagnostics http://%s\n\n"+
+			"As soon as there is a handler, commands that call it are printed here.\n",
+			d.curl(https, discovery, ""), program, diagnostics)
 	}
 	if d.options.diagnostics.ui {
 		_, _ = fmt.Fprintf(d.out, "\nThe page about the extensions is at http://%s/.\n", diagnostics)
@@ -105,28 +104,39 @@ func (d *devHints) ca() string {
 	return cmdline.ShellWord(filepath.Join(d.options.certDir, devcert.CAFile))
 }
 
-// call returns a command that calls a hook which has a handler, preferably one that there is an example of; nothing if
-// no hook has a handler.
-func (d *devHints) call(https net.Addr) string {
-	own := ""
+// curl returns a command that calls a hook, without its body.
+func (d *devHints) curl(https net.Addr, of hook.GroupVersionHook, handler string) string {
+	url := "https://" + https.String() + of.Path(handler)
+	return fmt.Sprintf("curl --cacert %s %s -H 'Content-Type: application/json'", d.ca(), url)
+}
+
+// calls returns the lines with the commands that call a hook which has a handler, preferably a hook that there is an
+// example of; nothing if no hook has a handler.
+func (d *devHints) calls(https net.Addr) string {
+	own, program := "", d.options.dev.program
 	snapshot := d.registry.Snapshot()
 	for _, h := range d.hooks.Hooks() {
 		handlers := snapshot.Handlers(h.GroupHook())
 		if len(handlers) == 0 || h.Singleton() {
 			continue
 		}
-		flags := " --ca " + d.ca()
+		handler, flags := "", " --ca "+d.ca()
 		if !h.Mergeable {
-			flags = " --handler " + handlers[0].Name + flags
+			handler = handlers[0].Name
+			flags = " --handler " + handler + flags
 		}
 		if https.String() != "127.0.0.1:9443" {
 			flags += " --server https://" + https.String()
 		}
+		curl := d.curl(https, h.GroupVersionHook, handler)
 		if requests.Example(h.GroupVersionHook) == nil { // a hook of the program's own
-			own = cmp.Or(own, fmt.Sprintf("hookgate call %s -f request.yaml%s", h.Hook, flags))
+			own = cmp.Or(own, fmt.Sprintf("  %s call %s -f request.json%s\n  %s -d @request.json\n",
+				program, h.Hook, flags, curl))
 			continue
 		}
-		return fmt.Sprintf("hookgate call %s --example | hookgate call %[1]s -f -%s", h.Hook, flags)
+		example := fmt.Sprintf("%s call %s --example", program, h.Hook)
+		return fmt.Sprintf("  %s | %s call %s -f -%s\n  %s -o json | %s -d @-\n",
+			example, program, h.Hook, flags, example, curl)
 	}
 	return own
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/examples/requests"
 	infracommand "github.com/hookgate/hookgate/infrastructure/command"
+	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
+	"github.com/hookgate/hookgate/internal/base/yaml"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 	"github.com/hookgate/hookgate/internal/cli/target"
 	"github.com/hookgate/hookgate/internal/contract/codec"
@@ -40,8 +42,9 @@ func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
 			"FILE is the request in YAML or JSON, or \"-\" for standard input. The request may omit apiVersion and kind.\n" +
-			"--example prints a request to start from. For lifecycle hooks, GenerateUpgradePlan, GeneratePatches\n" +
-			"and ValidateTopology, FILE may be just a Cluster, from which the command makes a request.\n" +
+			"--example prints a request to start from, with -o json as JSON. For lifecycle hooks,\n" +
+			"GenerateUpgradePlan, GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the\n" +
+			"command makes a request.\n" +
 			"Without --handler, a gateway calls every handler that matches. The exit status is 0 if the answer's\n" +
 			"status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the status is\n" +
 			"Failure or there is no answer.\n\n" +
@@ -154,12 +157,24 @@ func (o *callOptions) printExample(cmd *cobra.Command, h *catalog.Hook) error {
 	if o.file != "" {
 		return cmdline.Usagef("--example prints a request and calls nothing: leave -f out")
 	}
+	printer, err := cmdline.NewPrinter(o.output)
+	if err != nil {
+		return err
+	}
 	example := requests.Example(h.GroupVersionHook)
 	if example == nil {
 		return fmt.Errorf("there is no example of a request of %s: hookgate has examples only for the hooks of "+
 			"Cluster API and of infrastructure", h.Hook)
 	}
-	if _, err := cmd.OutOrStdout().Write(example); err != nil {
+	if o.output != cmdline.FormatJSON { // YAML, with comments
+		printer = func(w io.Writer, body []byte, _ func(io.Writer) error) error {
+			_, err := w.Write(body)
+			return err
+		}
+	} else if example, err = yaml.ToJSON(example, limits.BodyBytes); err != nil {
+		return fmt.Errorf("print example: %w", err)
+	}
+	if err := printer(cmd.OutOrStdout(), example, nil); err != nil {
 		return fmt.Errorf("print example: %w", err)
 	}
 	return nil

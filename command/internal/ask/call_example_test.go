@@ -4,6 +4,7 @@
 package ask_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -27,6 +28,15 @@ func TestCallExample(t *testing.T) {
 		if _, _, body := f.Asked(); got.Code != cmdline.ExitDone || !strings.Contains(body, `"kind":"`+h.Hook+`Request"`) {
 			t.Errorf("%s: exit status %d, %s\nsent %s", h, got.Code, got.ErrOut, body)
 		}
+	}
+	got := commandtest.Hookgate(t, "", "call", "BeforeClusterUpgrade", "--example", "-o", "json")
+	for _, want := range []string{`  "toKubernetesVersion": "v1.34.0",`, `"value": 9007199254740993`} {
+		if !json.Valid([]byte(got.Out)) || !strings.Contains(got.Out, want) {
+			t.Errorf("as JSON: no %s in\n%s%s", want, got.Out, got.ErrOut)
+		}
+	}
+	if got := commandtest.Hookgate(t, "", "call", "Discovery", "--example", "-o", "wide"); got.Code != cmdline.ExitUsage || got.Out != "" {
+		t.Errorf("with another format: exit status %d, %s", got.Code, got.Out)
 	}
 	if got := commandtest.Hookgate(t, "", "call", "Discovery", "--example", "-f", "x"); got.Code != cmdline.ExitUsage || got.Out != "" {
 		t.Errorf("with -f: exit status %d, %s", got.Code, got.Out)

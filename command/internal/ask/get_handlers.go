@@ -35,7 +35,8 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"failure policy, order, and the version of the objects that the handlers receive. HANDLER is the name\n" +
 			"under which the gateway registers the handler, and OFFERED AS is the name that Cluster API sees;\n" +
 			"\"hookgate call --handler\" takes both. For each lifecycle hook, Cluster API sees one handler, which\n" +
-			"stands for all handlers with the same value of OFFERED AS, and has a timeout of 30s.\n\n" +
+			"stands for all handlers with the same value of OFFERED AS, and has a timeout of 30s. STATE is\n" +
+			"Unknown until the gateway has called the handler.\n\n" +
 			"With --server, or if you give only flags for credentials, list what a gateway or an extension\n" +
 			"offers: its answer to Discovery, which Cluster API reads. CALLER TIMEOUT is how long a caller\n" +
 			"should wait. A gateway adds at most one second to TIMEOUT (10s becomes 11s), so that the gateway\n" +
