@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,5 +62,46 @@ func TestLinks(t *testing.T) {
 	}
 	if followed < 500 {
 		t.Errorf("the pages have %d links, want hundreds", followed)
+	}
+}
+
+var (
+	firstLink = regexp.MustCompile(`(?m)^- \[[^\]]+\]\(([a-z-]+\.md)\)`)
+	next      = regexp.MustCompile(`(?m)^Next: \[[^\]]+\]\(([a-z-]+\.md)\)`)
+)
+
+// TestPaths checks that the README and the index of docs/ list the same pages of a path, and that the link Next of each
+// page leads to the page after it.
+func TestPaths(t *testing.T) {
+	index, paths := read(t, "docs", "README.md"), 0
+	_, readOn, _ := strings.Cut(read(t, "README.md"), "## Read on\n")
+	for _, section := range strings.Split(readOn, "\n- ")[1:] {
+		name, _, _ := strings.Cut(strings.TrimPrefix(section, "**"), "**")
+		_, listed, found := strings.Cut(index, "### "+name+"\n")
+		if !found {
+			continue // the path of who works on Hookgate
+		}
+		paths++
+		listed, _, _ = strings.Cut(listed, "\n#")
+		var want, got []string
+		for _, match := range firstLink.FindAllStringSubmatch(listed, -1) {
+			want = append(want, match[1])
+		}
+		for _, match := range link.FindAllStringSubmatch(section, -1) {
+			if page, ok := strings.CutPrefix(match[1], "docs/"); ok && page != "README.md" {
+				got = append(got, page)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the README lists %q, docs/README.md %q", name, got, want)
+		}
+		for i := 1; i < len(want); i++ {
+			if match := next.FindStringSubmatch(read(t, "docs", want[i-1])); match == nil || match[1] != want[i] {
+				t.Errorf("docs/%s does not lead to %s, the page after it in %q", want[i-1], want[i], name)
+			}
+		}
+	}
+	if paths != 3 {
+		t.Errorf("the README has %d paths that docs/README.md also has, want 3", paths)
 	}
 }
