@@ -45,9 +45,9 @@ func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 			"--example prints a request to start from, with -o json as JSON. For lifecycle hooks,\n" +
 			"GenerateUpgradePlan, GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the\n" +
 			"command makes a request.\n" +
-			"Without --handler, a gateway calls every handler that matches. The exit status is 0 if the answer's\n" +
-			"status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the status is\n" +
-			"Failure or there is no answer.\n\n" +
+			"Without --handler, a lifecycle hook goes to every handler that matches; any other hook needs exactly\n" +
+			"one that matches. The exit status is 0 if the answer's status is Success, even if the answer asks the\n" +
+			"caller to wait (RETRY AFTER), and 1 if the status is Failure or there is no answer.\n\n" +
 			strings.Join(text.Fold("The hooks, in upper or lower case: "+cmdline.HookNames(hooks)+".", 120), "\n"),
 		Example: "  hookgate call BeforeClusterCreate --example > cluster.yaml\n" +
 			"  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +

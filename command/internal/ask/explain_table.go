@@ -40,7 +40,7 @@ type row struct {
 func (t *explanationTable) write(x *gateway.Explanation) error {
 	head := table.New(t.w)
 	head.Row("HOOK", x.Hook)
-	head.Row("HANDLER", orElse(x.Handler, "(all that match)"))
+	head.Row("HANDLER", printers.Called(t.hook, x.Handler))
 	if x.Cluster != "" {
 		head.Row("CLUSTER", x.Cluster)
 	}
@@ -93,13 +93,6 @@ func (t *explanationTable) write(x *gateway.Explanation) error {
 	}
 	t.others(x, others)
 	return t.answers(x)
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // called writes a row for each handler that is called. Columns that say the same of all are left out.

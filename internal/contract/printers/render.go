@@ -27,11 +27,8 @@ import (
 func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message, callID string) error {
 	t := table.New(w)
 	t.Row("HOOK", h.Hook)
-	switch {
-	case handler != "":
-		t.Row("HANDLER", handler)
-	case callID != "" && !h.Singleton():
-		t.Row("HANDLER", "(all that match)")
+	if handler != "" || callID != "" && !h.Singleton() {
+		t.Row("HANDLER", Called(h, handler))
 	}
 	if m, ok := message.(interface {
 		GetStatus() hooksv1alpha1.ResponseStatus
@@ -59,6 +56,17 @@ func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message,
 		return err
 	}
 	return writeResult(w, message)
+}
+
+// Called returns the handler of a call; for a call that names none, which handlers a gateway calls.
+func Called(h *catalog.Hook, handler string) string {
+	switch {
+	case handler != "":
+		return handler
+	case h.Mergeable:
+		return "(all that match)"
+	}
+	return "(the one that matches)"
 }
 
 // writeResult writes the members that only answers of one hook have: patches, versions, variables or handlers.
