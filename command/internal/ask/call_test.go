@@ -152,7 +152,7 @@ func TestCallBadAnswers(t *testing.T) {
 		reply  commandtest.FakeReply
 		want   string
 	}{
-		"HTML":       {"a page of some other server", commandtest.FakeReply{Body: "<html>"}, "HTTP 200 OK: the answer cannot be read as BeforeClusterCreateResponse: invalid JSON at byte 0"},
+		"HTML":       {"a page of some other server", commandtest.FakeReply{Body: "<html>"}, "hookgate: call BeforeClusterCreate: the answer cannot be read as BeforeClusterCreateResponse: invalid JSON at byte 0"},
 		"OtherKind":  {"the answer of another hook", commandtest.FakeReply{Body: commandtest.Reply("BeforeClusterDelete", `"status":"Success"`)}, "the answer cannot be read as BeforeClusterCreateResponse: kind: "},
 		"NoStatus":   {"an answer without a status", commandtest.FakeReply{Body: commandtest.Reply("BeforeClusterCreate", `"message":"x"`)}, "the answer has no status: it must be Success or Failure (call id 0123456789abcdef)"},
 		"Page":       {"an error of some other server", commandtest.FakeReply{Status: 404, Body: "<h1>\n not\x1b here</h1>"}, "HTTP 404 Not Found, error kind Internal: the body is <h1> not\\x1b here</h1> (call id"},

@@ -235,7 +235,7 @@ func (s *Server) Call(ctx context.Context, h *catalog.Hook, handler string, req 
 		return nil, s.Refusal(r, handler)
 	case r.Invalid != nil:
 		message := fmt.Sprintf("the answer cannot be read as %s: %s", h.Response.Descriptor().Name(), r.Invalid)
-		return nil, &CallError{status: r.Status, Message: message, callID: callID}
+		return nil, &CallError{Message: message, callID: callID}
 	}
 	unhandled := r.Header.Get(gateway.HandlersHeader) == "0"
 	return &Answer{Message: r.Message, Body: r.Body, CallID: callID, Unhandled: unhandled}, nil

@@ -5,6 +5,7 @@ package target
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -23,7 +24,7 @@ import (
 
 // CallError is an error that a server answered with.
 type CallError struct {
-	status  string // "HTTP 502 Bad Gateway" or "gRPC Unavailable"
+	status  string // "HTTP 502 Bad Gateway" or "gRPC Unavailable"; empty for an answer that cannot be read
 	Kind    string // the gateway's kind of error; empty if the server is no gateway
 	Message string
 	callID  string
@@ -33,11 +34,14 @@ type CallError struct {
 
 func (e *CallError) Error() string {
 	var b strings.Builder
-	b.WriteString(e.status)
-	if e.Kind != "" {
-		b.WriteString(", error kind " + e.Kind)
+	if e.status != "" {
+		b.WriteString(e.status)
+		if e.Kind != "" {
+			b.WriteString(", error kind " + e.Kind)
+		}
+		b.WriteString(": ")
 	}
-	b.WriteString(": " + text.Printable(e.Message))
+	b.WriteString(text.Printable(e.Message))
 	if e.callID != "" {
 		b.WriteString(" (call id " + text.Printable(e.callID) + ")")
 	}
@@ -75,7 +79,7 @@ func (s *Server) Refusal(r *client.Response, handler string) *CallError {
 		status: r.Status, Kind: r.Header.Get(gateway.ErrorKindHeader), callID: r.Header.Get(gateway.CallIDHeader),
 	}
 	if r.GRPC != nil {
-		e.Message = r.GRPC.Message()
+		e.Message = cmp.Or(r.GRPC.Message(), "the status has no text")
 		for _, detail := range r.GRPC.Details() {
 			if info, ok := detail.(*errdetails.ErrorInfo); ok {
 				e.Kind = info.GetReason()

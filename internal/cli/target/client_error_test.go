@@ -31,3 +31,11 @@ func TestHintOfUnimplemented(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalWithoutText checks that a status without a text leaves no gap in the error.
+func TestRefusalWithoutText(t *testing.T) {
+	r := &client.Response{Status: "gRPC PermissionDenied", Header: http.Header{}, GRPC: status.New(codes.PermissionDenied, "")}
+	if got, want := (&Server{}).Refusal(r, "").Error(), "gRPC PermissionDenied: the status has no text"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
