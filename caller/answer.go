@@ -21,6 +21,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/calls/client"
+	"github.com/hookgate/hookgate/internal/network/connect"
+	"github.com/hookgate/hookgate/internal/network/endpoint"
 	"github.com/hookgate/hookgate/internal/network/via"
 )
 
@@ -88,7 +90,7 @@ func Object(object any) (*hooksv1alpha1.RawExtension, error) {
 	}
 	_, _ = json.Unmarshal(members["apiVersion"], &apiVersion), json.Unmarshal(members["kind"], &kind)
 	if apiVersion == "" || kind == "" {
-		return nil, fmt.Errorf("object %T needs apiVersion and kind: set its TypeMeta", object)
+		return nil, fmt.Errorf("object %T must have apiVersion and kind: set both, or the TypeMeta of a typed object", object)
 	}
 	delete(members, "status")
 	if members["metadata"], err = withoutBookkeeping(members["metadata"]); err != nil {
@@ -121,8 +123,12 @@ func withoutBookkeeping(text json.RawMessage) (json.RawMessage, error) {
 func (c *Client) accept(h *catalog.Hook, r *client.Response) (proto.Message, error) {
 	switch {
 	case r.Failure != nil:
-		return nil, hook.Errorf(r.Failure.Kind, "call %s of gateway %s: %s", h.Hook, c.name, r.Failure.Text).
-			WithCause(&NoAnswer{r.Failure})
+		return nil, hook.Errorf(r.Failure.Kind, "call %s of gateway %s: %s%s", h.Hook, c.name, r.Failure.Text,
+			c.instead(r.Failure.Reason)).WithCause(&NoAnswer{r.Failure})
+	case r.IsGRPC():
+		why := &InvalidAnswer{Text: "the server speaks gRPC"}
+		return nil, hook.Errorf(hook.BadResponse, "call %s of gateway %s: %s; use %s://%s", h.Hook, c.name, why.Text,
+			endpoint.GRPCS, c.server.Authority).WithCause(why)
 	case !r.OK():
 		return nil, c.refusal(h, r)
 	case r.Invalid != nil:
@@ -137,6 +143,21 @@ func (c *Client) accept(h *catalog.Hook, r *client.Response) (proto.Message, err
 		}
 	}
 	return nil, c.invalid(h, &InvalidAnswer{Text: "the answer has no status"})
+}
+
+// instead returns which URL to use instead, for a server that speaks another protocol, or "".
+func (c *Client) instead(r connect.Reason) string {
+	to := func(scheme string) string { return "; use " + scheme + "://" + c.server.Authority }
+	switch {
+	case c.server.Network != "tcp":
+	case r == connect.NoPlaintext:
+		return to(endpoint.GRPCS)
+	case r == connect.NoTLS && c.server.IsLocal():
+		return to(endpoint.GRPC)
+	case (r == connect.NoHTTP2 || r == connect.NotGRPC) && c.server.HasTLS():
+		return to(endpoint.HTTPS)
+	}
+	return ""
 }
 
 func (c *Client) invalid(h *catalog.Hook, why *InvalidAnswer) *hook.Error {

@@ -88,6 +88,7 @@ type Client struct {
 	hooksv1alpha1.UpgradePlanHooksServiceClient
 
 	name    string // the URL, for errors
+	server  *endpoint.Endpoint
 	hooks   *catalog.Catalog
 	renewed *client.Renewed
 	timeout time.Duration
@@ -126,6 +127,7 @@ func New(config Config) (*Client, error) {
 		return nil, fmt.Errorf("gateway %q: there is no TLS, so CAFile, CertFile and KeyFile have no effect", c.name)
 	}
 	mandated := codec.New(hooks)
+	c.server = e
 	open := func() (*client.Client, error) {
 		secure, token, err := config.credentials()
 		if err != nil {

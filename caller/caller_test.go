@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -283,6 +285,52 @@ func TestWaitsForAGateway(t *testing.T) {
 	}
 }
 
+// The error of a call to a server of another protocol has the URL to use; its cause does not.
+func TestWrongScheme(t *testing.T) {
+	overTLS := httptest.NewUnstartedServer(nil)
+	overTLS.Config.ErrorLog = log.New(io.Discard, "", 0)
+	overTLS.StartTLS()
+	t.Cleanup(overTLS.Close)
+	json := overTLS.Listener.Addr().String()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, pemOf(overTLS), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serve := func(options ...grpc.ServerOption) (address string) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := grpc.NewServer(options...)
+		go func() { _ = s.Serve(listener) }()
+		t.Cleanup(s.Stop)
+		return listener.Addr().String()
+	}
+	plain, secure := serve(), serve(grpc.Creds(credentials.NewServerTLSFromCert(&overTLS.TLS.Certificates[0])))
+	for name, tt := range map[string]struct{ address, scheme, want, use string }{
+		"gRPC without TLS to gRPC with":  {secure, "grpc://", "the server does not speak gRPC without TLS", "grpcs://"},
+		"gRPC with TLS to gRPC without":  {plain, "grpcs://", "the server does not speak TLS", "grpc://"},
+		"JSON with TLS to gRPC without":  {plain, "https://", "the server does not speak TLS", "grpc://"},
+		"JSON with TLS to gRPC with TLS": {secure, "https://", "the server speaks gRPC", "grpcs://"},
+		"gRPC with TLS to JSON with TLS": {json, "grpcs://", "the server does not speak HTTP/2, as gRPC does", "https://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := caller.Config{URL: tt.scheme + tt.address}
+			if tt.scheme != "grpc://" {
+				config.CAFile = ca
+			}
+			_, err := newClient(t, config).BeforeControlPlaneUpgrade(t.Context(), &hooks.BeforeControlPlaneUpgradeRequest{})
+			want := "call BeforeControlPlaneUpgrade of gateway " + config.URL + ": " + tt.want + "; use " + tt.use + tt.address
+			if fmt.Sprint(err) != want {
+				t.Errorf("got\n%v\nwant\n%s", err, want)
+			}
+			if cause := errors.Unwrap(err); fmt.Sprint(cause) != tt.want {
+				t.Errorf("the cause is %v", cause)
+			}
+		})
+	}
+}
+
 // Hooks without a method of Client are called by the clients of their stubs, and what is no hook is refused.
 func TestInvoke(t *testing.T) {
 	c := newClient(t, caller.Config{URL: overGRPC(t, nil)})
@@ -378,7 +426,7 @@ func TestObject(t *testing.T) {
 			},
 			`{"apiVersion":"a/v1","kind":"A","metadata":{"annotations":{"b":"\u003c\u0026\u003e"},"name":"a"},"spec":{"n":9007199254740993}}`,
 		},
-		"no TypeMeta":   {map[string]any{"metadata": map[string]any{}}, "object map[string]interface {} needs apiVersion and kind: set its TypeMeta"},
+		"no TypeMeta":   {map[string]any{"metadata": map[string]any{}}, "object map[string]interface {} must have apiVersion and kind: set both, or the TypeMeta of a typed object"},
 		"no metadata":   {map[string]any{"apiVersion": "v1", "kind": "A"}, "object map[string]interface {}: it has no metadata"},
 		"not an object": {[]string{}, "object []string is not a JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
 		"not JSON":      {func() {}, "object func(): json: unsupported type: func()"},
