@@ -17,15 +17,18 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
+// place is the place of an example in this repository.
+var place = regexp.MustCompile(`examples/requests/\S+`)
+
 var words = regexp.MustCompile(`[A-Z][a-z]*`)
 
 // Example returns the example of a request of a hook, which the caller may change, or nil if there is none. Its
-// comments name the file without a directory.
+// comments name no file.
 func Example(gvh hook.GroupVersionHook) []byte {
 	name := strings.ToLower(strings.Join(words.FindAllString(gvh.Hook, -1), "-")) + ".yaml"
 	text, err := files.ReadFile(name)
 	if err != nil || !bytes.Contains(text, []byte("\napiVersion: "+gvh.Group+"/"+gvh.Version+"\n")) {
 		return nil
 	}
-	return bytes.ReplaceAll(text, []byte("examples/requests/"), nil)
+	return place.ReplaceAll(text, []byte("<file>"))
 }
