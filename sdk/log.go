@@ -5,6 +5,7 @@ package sdk
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -56,8 +57,15 @@ func kindOf(code codes.Code) string {
 // problemOf returns the problem that an answer says, or nil.
 func problemOf(out proto.Message) *problem {
 	m := out.ProtoReflect()
-	if s := statusField(m.Descriptor()); s == nil || m.Get(s).Enum() == success {
+	s := statusField(m.Descriptor())
+	if s == nil || m.Get(s).Enum() == success {
 		return nil
+	}
+	if n := m.Get(s).Enum(); n != failure {
+		return &problem{
+			kind: kindInternal,
+			text: fmt.Sprintf("status of the answer: want %d (Success) or %d (Failure), got %d", success, failure, n),
+		}
 	}
 	p := &problem{kind: kindFailure}
 	if f := m.Descriptor().Fields().ByName("message"); f != nil && f.Kind() == protoreflect.StringKind {
@@ -66,14 +74,17 @@ func problemOf(out proto.Message) *problem {
 	return p
 }
 
-// logCall writes the line of a call. The handler is "" if none was selected, and p is nil if the call succeeded.
+// logCall writes the line of a call. The handler is "" if none was selected, and p is nil if the call succeeded. A call
+// that no gateway sent has no id.
 func (x *Extension) logCall(ctx context.Context, hook, handler string, start time.Time, p *problem) {
 	level, text := slog.LevelDebug, "call answered"
 	attrs := []slog.Attr{slog.String("hook", hook)}
 	if handler != "" {
 		attrs = append(attrs, slog.String("handler", handler))
 	}
-	attrs = append(attrs, slog.String("call_id", callID(ctx)))
+	if id := callID(ctx); id != "" {
+		attrs = append(attrs, slog.String("call_id", id))
+	}
 	if p != nil {
 		level, text = slog.LevelInfo, "call failed"
 		if p.kind == kindInternal {

@@ -4,8 +4,10 @@
 package sdk_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -33,6 +35,35 @@ func logged() *sdk.Extension {
 	}
 	sdk.Handle(x, "broken", func(context.Context, *create) (sdk.Answer, error) { panic("secret") })
 	return x
+}
+
+// A call that no gateway has sent has no id, and neither has its line.
+func TestLogWithoutCallID(t *testing.T) {
+	var log bytes.Buffer
+	x := logged()
+	x.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+	if _, err := x.Call(t.Context(), &create{Handler: "refusing"}); err != nil {
+		t.Fatal(err)
+	}
+	if line := log.String(); !strings.Contains(line, "no quota") || strings.Contains(line, "call_id") {
+		t.Errorf("the line is %s", line)
+	}
+}
+
+// The log names a status that no answer may have.
+func TestLogUnknownStatus(t *testing.T) {
+	var log bytes.Buffer
+	x := &sdk.Extension{Logger: slog.New(slog.NewJSONHandler(&log, nil))}
+	sdk.HandleResponse(x, "h", func(context.Context, *create) (*hooks.BeforeClusterCreateResponse, error) {
+		return &hooks.BeforeClusterCreateResponse{Status: 7}, nil
+	})
+	if _, err := x.Call(t.Context(), &create{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `"kind":"Internal","error":"status of the answer: want 1 (Success) or 2 (Failure), got 7"`
+	if line := log.String(); !strings.Contains(line, want) {
+		t.Errorf("the line is %s, want %s", line, want)
+	}
 }
 
 // The packages of all languages write the same lines.

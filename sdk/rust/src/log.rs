@@ -66,7 +66,8 @@ impl Call {
     fn write(&mut self, problem: Option<Problem>) {
         self.ended = true;
         let took = self.start.elapsed().as_nanos() as u64;
-        let (hook, handler, call_id) = (&*self.hook, self.handler.as_deref(), &*self.id);
+        let (hook, handler) = (&*self.hook, self.handler.as_deref());
+        let call_id = Some(&*self.id).filter(|id| !id.is_empty());
         let Some(Problem { kind, code, error }) = problem else {
             debug!(hook, handler, call_id, took, "call answered");
             return;

@@ -225,7 +225,7 @@ async fn call<A: Message + Default>(
     path: &str,
     request: impl Message,
 ) -> std::result::Result<A, Status> {
-    call_over(UnixStream::connect(socket).await.unwrap(), path, request, "30S").await.unwrap()
+    call_over(UnixStream::connect(socket).await.unwrap(), path, request, "30S", "c1").await.unwrap()
 }
 
 /// Calls a method over a connection within a time as gRPC writes it, or returns the error of the connection.
@@ -234,13 +234,14 @@ async fn call_over<A: Message + Default>(
     path: &str,
     request: impl Message,
     timeout: &str,
+    id: &str,
 ) -> std::result::Result<std::result::Result<A, Status>, h2::Error> {
     let (client, connection) = h2::client::handshake(stream).await?;
     let connection = tokio::spawn(connection);
     let head = http::Request::post(format!("http://localhost{path}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
-        .header("hookgate-call-id", "c1")
+        .header("hookgate-call-id", id)
         .header("grpc-timeout", timeout)
         .header("traceparent", format!("00-{TRACE}-0123456789abcdef-01"))
         .body(())
@@ -318,6 +319,17 @@ async fn lines_are_those_of_all_languages() {
     }
 }
 
+#[tokio::test]
+async fn lines_of_calls_without_an_id_have_none() {
+    let folder = Folder::new();
+    let mut program = Program::listening(&folder.socket());
+    let request = BeforeClusterCreateRequest { handler: "refusing".into(), ..Default::default() };
+    let stream = UnixStream::connect(folder.socket()).await.unwrap();
+    let _: BeforeClusterCreateResponse = call_over(stream, CREATE, request, "30S", "").await.unwrap().unwrap();
+    let line: Value = serde_json::from_str(&program.line("call failed")).unwrap();
+    assert_eq!((&line["error"], line.get("call_id")), (&"no quota".into(), None));
+}
+
 /// Runs openssl in a folder.
 fn openssl(folder: &Path, arguments: &str) {
     let output = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output().unwrap();
@@ -364,7 +376,7 @@ async fn secured(folder: &Path, address: &str, trusts: &str, own: Option<&str>) 
     let connector = TlsConnector::from(std::sync::Arc::new(config));
     let Ok(stream) = connector.connect("localhost".try_into().unwrap(), stream).await else { return false };
     let request = BeforeClusterCreateRequest { handler: "done".into(), ..Default::default() };
-    match call_over::<BeforeClusterCreateResponse>(stream, CREATE, request, "30S").await {
+    match call_over::<BeforeClusterCreateResponse>(stream, CREATE, request, "30S", "c1").await {
         Ok(answer) => answer.unwrap().status == ResponseStatus::Success as i32,
         Err(_) => false,
     }
@@ -480,7 +492,8 @@ async fn calls_whose_callers_do_not_wait_are_logged() {
     let folder = Folder::new();
     let mut program = Program::listening(&folder.socket());
     let stream = UnixStream::connect(folder.socket()).await.unwrap();
-    let late = call_over::<BeforeClusterDeleteResponse>(stream, DELETE, BeforeClusterDeleteRequest::default(), "300m");
+    let late =
+        call_over::<BeforeClusterDeleteResponse>(stream, DELETE, BeforeClusterDeleteRequest::default(), "300m", "c1");
     assert!(late.await.unwrap().is_err());
     let line = program.logged("c1");
     assert_eq!((&line["kind"], &line["code"]), (&"Timeout".into(), &"DEADLINE_EXCEEDED".into()));

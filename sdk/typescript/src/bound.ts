@@ -5,7 +5,7 @@
 
 import { ServerInterceptingCall, status, type ServerInterceptor } from "@grpc/grpc-js";
 
-import { callIDOf, type Logger } from "./log.js";
+import { callIDOf, idField, type Logger } from "./log.js";
 
 /** Bound counts calls from their beginning, so that it refuses a call before its request takes memory. */
 export class Bound {
@@ -38,7 +38,7 @@ export class Bound {
             if (this.#receiving + this.#running >= this.limit) {
               const error = `${this.limit} calls are in flight: try again later`;
               const hook = method.path.slice(method.path.lastIndexOf("/") + 1);
-              this.log.info("call failed", { hook, call_id: callIDOf(metadata), kind: "Overloaded", code: "RESOURCE_EXHAUSTED", error, took: 0 });
+              this.log.info("call failed", { hook, ...idField(callIDOf(metadata)), kind: "Overloaded", code: "RESOURCE_EXHAUSTED", error, took: 0 });
               call.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: error });
               return;
             }

@@ -8,7 +8,7 @@ import { create, type DescMessage, type DescMethodUnary, type Message, type Mess
 import { Failure, InvalidRequest, type Answer } from "./answers.js";
 import { DiscoveryService } from "./gen/hookgate/hooks/v1alpha1/discovery_pb.js";
 import { apiVersionOf, failed, field, remember, respond } from "./hook.js";
-import { withFields, type Logger } from "./log.js";
+import { idField, withFields, type Logger } from "./log.js";
 import { listen, serve, type Listening, type ServeOptions } from "./server.js";
 import { Code, StatusError, type Kind } from "./status.js";
 
@@ -44,7 +44,7 @@ export interface Context {
   readonly callID: string;
   /** signal is aborted when the deadline of the call has passed, or its caller has gone. */
   readonly signal: AbortSignal;
-  /** log writes log lines with the fields hook, handler and call_id. */
+  /** log writes log lines with the fields hook, handler and, if the call has an id, call_id. */
   readonly log: Logger;
 }
 
@@ -182,13 +182,13 @@ export class Extension {
   /** @internal answer answers a call of a hook. It rejects with a StatusError, and with nothing else. */
   async answer(method: DescMethodUnary, request: Message, call: Call): Promise<Message> {
     const started = performance.now();
-    let fields: { [name: string]: string } = { hook: method.name, call_id: call.callID };
+    let fields: { [name: string]: string } = { hook: method.name, ...idField(call.callID) };
     const took = () => Math.round((performance.now() - started) * 1e6);
     const logFailed = (kind: Kind, error: string, more?: object) =>
       call.log[kind === "Internal" ? "error" : "info"]("call failed", { ...fields, kind, error, took: took(), ...more });
     try {
       const { name, handler } = this.#select(method, request);
-      fields = { hook: method.name, handler: name, call_id: call.callID };
+      fields = { hook: method.name, handler: name, ...idField(call.callID) };
       remember(request, method);
       const context = { handler: name, callID: call.callID, signal: call.signal, log: withFields(call.log, fields) };
       const answer = await call.run(() => handler(request, context));

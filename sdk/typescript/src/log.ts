@@ -34,6 +34,11 @@ export function withFields(logger: Logger, fields: object): Logger {
   };
 }
 
+/** idField returns the field call_id, which lines of calls without an id do not have. */
+export function idField(callID: string): { [name: string]: string } {
+  return callID === "" ? {} : { call_id: callID };
+}
+
 /** callIDOf returns the id that the gateway has given a call, or "". */
 export function callIDOf(metadata: Metadata): string {
   return String(metadata.get("hookgate-call-id")[0] ?? "").slice(0, longestCallID);

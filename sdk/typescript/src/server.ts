@@ -15,7 +15,7 @@ import { HealthService } from "./health.js";
 import * as hooksV1alpha1 from "./hooks/v1alpha1.js";
 import * as infrastructureV1alpha1 from "./infrastructure/v1alpha1.js";
 import * as machinesV1alpha1 from "./machines/v1alpha1.js";
-import { callIDOf, jsonLines, type Logger } from "./log.js";
+import { callIDOf, idField, jsonLines, type Logger } from "./log.js";
 import { reflection } from "./reflection.js";
 import { Code, StatusError } from "./status.js";
 import { Certificates } from "./tls.js";
@@ -208,7 +208,7 @@ function discoverer(extension: Extension, method: DescMethodUnary, log: Logger):
 function refuser(method: DescMethod, log: Logger): UntypedHandleCall {
   return (call: ServerUnaryCall<any, any>, callback: sendUnaryData<unknown>) => {
     const error = `the extension has no handler of ${method.name}`;
-    log.info("call failed", { hook: method.name, call_id: callIDOf(call.metadata), kind: "UnknownHook", code: "UNIMPLEMENTED", error, took: 0 });
+    log.info("call failed", { hook: method.name, ...idField(callIDOf(call.metadata)), kind: "UnknownHook", code: "UNIMPLEMENTED", error, took: 0 });
     callback({ code: Code.UNIMPLEMENTED, details: error });
   };
 }

@@ -131,6 +131,9 @@ test("the context of a call, and its log lines", async () => {
   assert.deepEqual(own, { ...fields, text: "asked", team: "red" });
   assert.deepEqual(end, { ...fields, text: "call failed", kind: "Failure", error: "create id-1", took: end!["took"] });
   assert.equal(typeof end!["took"], "number");
+  logger.lines.length = 0;
+  await call(extension, hooks.beforeClusterCreate, cluster(), { logger });
+  assert.ok(logger.lines.every((line) => !("call_id" in line)), "without a gateway");
 });
 
 test("settings", () => {

@@ -53,7 +53,8 @@ class Call:
 
     def _fields(self, msg: str) -> dict[str, Any]:
         handler = {"handler": self.handler} if self.handler else {}
-        return {"msg": msg, "hook": self.hook} | handler | {"call_id": self.call_id}
+        call_id = {"call_id": self.call_id} if self.call_id else {}
+        return {"msg": msg, "hook": self.hook} | handler | call_id
 
     def _took(self) -> dict[str, Any]:
         return {"took": round((time.monotonic() - self.started) * 1e9)}

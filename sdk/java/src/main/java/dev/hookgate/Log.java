@@ -53,7 +53,9 @@ final class Log {
       if (!handler.isEmpty()) {
         members.put("handler", handler);
       }
-      members.put("call_id", id);
+      if (!id.isEmpty()) {
+        members.put("call_id", id);
+      }
       return members;
     }
 

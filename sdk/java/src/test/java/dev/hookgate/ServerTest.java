@@ -4,6 +4,7 @@
 package dev.hookgate;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -223,7 +224,9 @@ class ServerTest {
     serve(serverOf(request -> Answer.of(
         BeforeClusterCreateResponse.newBuilder().setStatus(ResponseStatus.RESPONSE_STATUS_FAILURE))));
     stub().beforeClusterCreate(REQUEST);
-    assertEquals("Failure", line().get("kind").asText());
+    var line = line();
+    assertEquals("Failure", line.get("kind").asText());
+    assertNull(line.get("call_id"), "a call without an id");
   }
 
   @Test
