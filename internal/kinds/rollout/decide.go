@@ -20,12 +20,16 @@ func (s *state) recordToStore(w write) *v1alpha1.ExtensionRolloutRecord {
 	s.mu.Lock()
 	r, c := s.current, s.clusters[w.cluster]
 	if w.aborted {
-		failing := s.failing() && s.abortedFor(r.candidate) == nil
+		failing, stored := s.failing() && s.abortedFor(r.candidate) == nil, s.aborted
 		s.mu.Unlock()
 		if !failing {
 			return nil
 		}
-		return r.abortedRecord()
+		next := r.abortedRecord()
+		if stored != nil { // of an earlier candidate
+			next.ObjectMeta = *stored.ObjectMeta.DeepCopy()
+		}
+		return next
 	}
 	if r == nil || r.candidate == "" || c == nil || c.isGone || c.hasMoved() && c.record.Spec.Candidate != r.stable {
 		s.mu.Unlock()

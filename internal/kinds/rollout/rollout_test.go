@@ -412,6 +412,36 @@ func TestAbort(t *testing.T) {
 	})
 }
 
+// The record that an earlier candidate was aborted is replaced by that of the one after it.
+func TestAbortOfTheNextCandidate(t *testing.T) {
+	five := int32(5)
+	spec := v1alpha1.ExtensionRolloutSpec{
+		Stable: "v6", Candidate: "v7", CandidateFor: everyone, Abort: &v1alpha1.RolloutAbort{ErrorPercent: &five},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, spec)
+		for _, candidate := range []string{"v7", "v8"} {
+			spec.Candidate = candidate
+			f.use(spec)
+			if got := f.Aborted("acme"); got != "" {
+				t.Errorf("%s is aborted before it was asked: %q", candidate, got)
+			}
+			for range limits.RolloutLeastCalls {
+				f.call("bad", "patch", unreachable)
+			}
+			want := "more than 5 % of the last calls of " + candidate + " have failed"
+			if got := f.Aborted("acme"); got != want {
+				t.Errorf("%s: aborted %q, want %q", candidate, got, want)
+			}
+		}
+		old := f.store.records[AbortedName("acme")].DeepCopy()
+		old.Spec.Candidate, old.ResourceVersion = "v7", "1"
+		if f.Set(old); f.Aborted("acme") == "" { // from a watch that is behind
+			t.Error("an old record has resumed the rollout")
+		}
+	})
+}
+
 func TestCandidateIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, v1alpha1.ExtensionRolloutSpec{CandidateFor: everyone})

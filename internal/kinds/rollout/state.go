@@ -142,7 +142,9 @@ func (s *state) set(record *v1alpha1.ExtensionRolloutRecord, isOwn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if record.Spec.State == v1alpha1.RolloutStateAborted {
-		s.aborted = record
+		if !isOlder(record, s.aborted) {
+			s.aborted = record
+		}
 		return
 	}
 	name := clusterOf(record)
