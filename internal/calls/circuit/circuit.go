@@ -160,7 +160,6 @@ func (c *Circuit) Close() (changed bool) {
 		return false
 	}
 	c.close()
-	c.probing = false
 	return true
 }
 
@@ -193,6 +192,7 @@ func (c *Circuit) close() {
 	c.epoch++
 	c.status.Since = time.Now()
 	c.failures, c.window, c.delays, c.cause = 0, window{}, nil, nil
+	c.probing = false // one that is under way is of the epoch before
 }
 
 func (c *Circuit) enter(s State) {

@@ -338,6 +338,30 @@ func TestDisablingCloses(t *testing.T) {
 	})
 }
 
+// A probe that was under way when settings closed the circuit does not keep later ones from being made.
+func TestDisablingDuringAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.settings.ConsecutiveFailures = 1
+		f.opens()
+		f.due()
+		probe, _, ok := f.Enter(&f.settings)
+		if !ok || !probe.Probe() {
+			t.Fatal("no probe passed")
+		}
+		f.settings.Disabled = true
+		f.calls(1, Failure)
+		f.Leave(probe, &f.settings, Failure, errRefused)
+		f.settings.Disabled = false
+		f.opens()
+		f.due()
+		if passed, changed := f.call(Success); !passed || !changed {
+			t.Errorf("the next probe: passed %t, changed %t", passed, changed)
+		}
+		f.want(Closed)
+	})
+}
+
 // Whatever the order of many calls, never do two probes run at the same time.
 func TestConcurrency(t *testing.T) {
 	f := newFixture(t)
