@@ -73,8 +73,13 @@ func TestLocalPrecedesOthers(t *testing.T) {
 	if _, ok := r.Snapshot().Handler("w.a"); !ok {
 		t.Error("the ExtensionConfig is not called as it was applied last")
 	}
-	r.RemoveAll([]string{"a", "b"})
+	r.SetUndiscovered([]Undiscovered{{Name: "b", Default: hook.Fail}})
 	r.SetLocal("HookRule", nil)
+	expectServed(t, r, "without rules", `ExtensionConfig "a"`, `ExtensionConfig "b"`)
+	if got := awaited(r.Snapshot()); len(got) > 0 {
+		t.Errorf("calls wait for %q, which is registered", got)
+	}
+	r.RemoveAll([]string{"a", "b"})
 	expectServed(t, r, "without all")
 
 	r.SetUndiscovered([]Undiscovered{{Name: "b", Default: hook.Fail}})
@@ -83,6 +88,7 @@ func TestLocalPrecedesOthers(t *testing.T) {
 	if got := awaited(r.Snapshot()); len(got) > 0 {
 		t.Errorf("calls wait for %q", got)
 	}
+	r.SetPolicies("b", Policies{All: &policy.Policy{Timeout: 3 * time.Second}})
 	r.SetLocal("HookRule", nil)
 	if got := awaited(r.Snapshot()); len(got) != 1 {
 		t.Errorf("without the rule, calls wait for %q", got)

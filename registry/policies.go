@@ -89,7 +89,7 @@ func (r *Registry) SetAllPolicies(byConfig map[string]Policies) {
 			if d == nil {
 				d = s.draft()
 			}
-			d.put(name, s.newConfig(c.registration, p))
+			d.place(name, s.newConfig(c.registration, p))
 		}
 	}
 	if policies == nil {

@@ -181,7 +181,7 @@ func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	for _, u := range all {
 		i, found := next.findUndiscovered(u.key())
 		c, registered := next.byConfig[u.Name]
-		registered = registered && c.registration.InProcess == nil
+		registered = registered && c.registration.InProcess == nil || next.shadowed[u.Name] != nil
 		if !registered && (!found || !next.undiscovered[i].equal(&u)) {
 			changed[u.key()] = &u
 		}
