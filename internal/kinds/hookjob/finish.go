@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +35,10 @@ func (c *Cluster) settle(ctx context.Context, job *batchv1.Job) (message string,
 		"uid": job.UID, "annotations": map[string]any{messageAnnotation: message},
 	}}
 	if succeeded {
-		if err := errors.Join(c.record(ctx, job), c.keepForMove(ctx, job)); err != nil {
+		if err := c.record(ctx, job); err != nil {
+			return "", err
+		}
+		if err := c.keepForMove(ctx, job); err != nil {
 			return "", err
 		}
 		kept, err := strconv.ParseInt(job.Annotations[keptAnnotation], 10, 32)

@@ -120,6 +120,9 @@ func (j *Job) answer(ctx context.Context, request proto.Message, guard policy.Gu
 	if err != nil {
 		return 0, "", j.cluster.explain("make or read Job "+r.String(), err)
 	}
+	if isOfEarlier(job, j.uid) {
+		return waiting, fmt.Sprintf("Job %s of an earlier HookJob %q is being deleted", r, j.name), nil
+	}
 	if job.Annotations[onceAnnotation] != r.once || job.Labels[HookJobLabel] != j.name {
 		return 0, "", failuref("Job %s was not made for this request: delete the Job", r)
 	}

@@ -38,6 +38,21 @@ const blocksLabel = ownPrefix + "blocks-move"
 // movedAnnotation of a Job is what its success is recorded under in the ClusterRecord.
 const movedAnnotation = ownPrefix + "moved-key"
 
+// madeByAnnotation of a ClusterRecord has the UID of the HookJob whose Job has succeeded last, and that of the Cluster
+// then: with the HookJob, what its Jobs have done is forgotten, but not with a move.
+const madeByAnnotation = ownPrefix + "made-by"
+
+// madeBy returns the value of the annotation.
+func madeBy(hookJob types.UID, record *v1alpha1.ClusterRecord) string {
+	return string(hookJob) + "/" + string(owner.ClusterUID(record))
+}
+
+// isForgotten reports whether a ClusterRecord is of an earlier HookJob of the name, in this management cluster.
+func isForgotten(record *v1alpha1.ClusterRecord, hookJob types.UID) bool {
+	of, cluster, known := strings.Cut(record.Annotations[madeByAnnotation], "/")
+	return known && of != string(hookJob) && cluster == string(owner.ClusterUID(record))
+}
+
 // movedKey returns the digest of once by which a success is known after a move, which changes UIDs. It is empty if the
 // hook is about a Machine and not called again after it, or about a Cluster that is gone, whose name another one may
 // have.
@@ -81,6 +96,9 @@ func (c *Cluster) movedHere(ctx context.Context, r *run) (bool, error) {
 	if uid := owner.ClusterUID(record); uid != "" && r.clusterUID != "" && string(uid) != r.clusterUID {
 		return false, nil // of a Cluster that is gone
 	}
+	if isForgotten(record, r.hookJobUID) {
+		return false, nil
+	}
 	return slices.Contains(record.Spec.Job.Succeeded, key), nil
 }
 
@@ -107,16 +125,21 @@ func blockedBy(job *batchv1.Job) string {
 
 // keepForMove notes in the ClusterRecord that a Job has succeeded.
 func (c *Cluster) keepForMove(ctx context.Context, job *batchv1.Job) error {
-	key := job.Annotations[movedAnnotation]
-	if key == "" {
+	key, by := job.Annotations[movedAnnotation], metav1.GetControllerOf(job)
+	if key == "" || by == nil {
 		return nil
 	}
 	return c.changeRecord(ctx, job, func(record *v1alpha1.ClusterRecord) bool {
 		of := record.Spec.Job
-		if slices.Contains(of.Succeeded, key) {
+		if isForgotten(record, by.UID) {
+			of.Succeeded = nil
+		}
+		if made := madeBy(by.UID, record); record.Annotations[madeByAnnotation] != made {
+			metav1.SetMetaDataAnnotation(&record.ObjectMeta, madeByAnnotation, made)
+		} else if slices.Contains(of.Succeeded, key) {
 			return false
 		}
-		of.Succeeded = append(of.Succeeded, key)
+		of.Succeeded = append(slices.DeleteFunc(of.Succeeded, func(k string) bool { return k == key }), key)
 		of.Succeeded = of.Succeeded[max(len(of.Succeeded)-limits.JobRecordsOfCluster, 0):]
 		return true
 	})

@@ -14,10 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 )
 
@@ -64,6 +66,7 @@ func (c *Cluster) recorded(ctx context.Context, r *run) (bool, error) {
 	record := &corev1.ConfigMap{}
 	err := c.API.Get(ctx, c.recordKey(r.hookJob), record)
 	_, found := record.Data[r.key]
+	found = found && !isOfEarlier(record, r.hookJobUID)
 	if err = client.IgnoreNotFound(err); err == nil && !found {
 		found, err = c.movedHere(ctx, r)
 	}
@@ -137,6 +140,10 @@ func (c *Cluster) change(
 		if err != nil && !absent || absent && owner == nil {
 			return client.IgnoreNotFound(err)
 		}
+		if owner != nil && isOfEarlier(record, owner.UID) {
+			return hook.Errorf(hook.Unreachable, "the record of HookJob %q is of another HookJob of the name, and one of "+
+				"the two is being deleted: try again", hookJob)
+		}
 		all := map[string]*success{}
 		for key, text := range record.Data {
 			s := &success{}
@@ -163,6 +170,13 @@ func (c *Cluster) change(
 		record.OwnerReferences = []metav1.OwnerReference{*owner}
 		return c.API.Create(ctx, record)
 	})
+}
+
+// isOfEarlier reports whether an object that a HookJob owns is of another one than that with a UID: of one that was
+// deleted, whose name the other one has now.
+func isOfEarlier(o metav1.Object, uid types.UID) bool {
+	of := metav1.GetControllerOf(o)
+	return of != nil && of.UID != uid
 }
 
 // owner returns a reference to a HookJob, which owns its Jobs and its record.

@@ -31,6 +31,7 @@ import (
 // run is what one Job is for: one value of once.
 type run struct {
 	hookJob        string // the name of the HookJob
+	hookJobUID     types.UID
 	once, key      string // the value, and its digest
 	namespace, job string // of the Job
 	cluster        types.NamespacedName
@@ -57,7 +58,7 @@ func (j *Job) newRun(ctx context.Context, request proto.Message, guard policy.Gu
 			return nil, err
 		}
 	}
-	r := &run{hookJob: j.name, request: body.Bytes(), message: request}
+	r := &run{hookJob: j.name, hookJobUID: j.uid, request: body.Bytes(), message: request}
 	r.cluster.Namespace, r.cluster.Name = subject.Cluster(request)
 	if about, ok := request.(interface {
 		GetCluster() *hooksv1alpha1.RawExtension
