@@ -169,8 +169,8 @@ type ClusterJobs struct {
 	// +required
 	HookJob string `json:"hookJob,omitempty"`
 
-	// succeeded are the newest Jobs that have succeeded. Each entry is a digest of the value of once, with names in place
-	// of the UIDs that a move changes.
+	// succeeded are the newest Jobs that have succeeded. Each entry is a digest of the hook and the value of once, with
+	// names in place of the UIDs that a move changes.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,7 @@ type inMemory struct {
 	client  client.Client
 	cluster *unstructured.Unstructured
 	objects int
+	hookJob *v1alpha1.HookJob
 }
 
 func newInMemory(t *testing.T) *inMemory {
@@ -85,6 +87,13 @@ func (s *inMemory) apply(spec string) (say func() string) {
 		s.t.Fatal(err)
 	}
 	s.create(o)
+	s.hookJob = o
+	return s.compile()
+}
+
+// compile returns how the HookJob answers for the Cluster.
+func (s *inMemory) compile() (say func() string) {
+	s.t.Helper()
 	hooks, err := catalog.With(catalog.Own()...)
 	if err != nil {
 		s.t.Fatal(err)
@@ -101,7 +110,7 @@ func (s *inMemory) apply(spec string) (say func() string) {
 		Jobs: s.client, API: s.client, Namespace: "hookgate-system", Logger: slog.New(slog.DiscardHandler),
 	}
 	allowed := &hookjob.Allowed{Namespaces: []string{"jobs"}}
-	reg, errs := hookjob.NewCompiler(hooks, cel, types, allowed, cluster).Compile(o)
+	reg, errs := hookjob.NewCompiler(hooks, cel, types, allowed, cluster).Compile(s.hookJob)
 	if len(errs) > 0 {
 		s.t.Fatal(errs.ToAggregate())
 	}
@@ -111,13 +120,24 @@ func (s *inMemory) apply(spec string) (say func() string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		m, err := reg.InProcess.Answer(s.t.Context(), &hooksv1alpha1.BeforeClusterUpgradeRequest{
-			Cluster: &hooksv1alpha1.RawExtension{Raw: raw}, ToKubernetesVersion: "v1.36.0",
-		}, policy.Guard{})
+		cluster := &hooksv1alpha1.RawExtension{Raw: raw}
+		var request proto.Message = &hooksv1alpha1.BeforeClusterUpgradeRequest{
+			Cluster: cluster, ToKubernetesVersion: "v1.36.0",
+		}
+		switch s.hookJob.Spec.Hook {
+		case "BeforeClusterCreate":
+			request = &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: cluster}
+		case "BeforeClusterDelete":
+			request = &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: cluster}
+		}
+		m, err := reg.InProcess.Answer(s.t.Context(), request, policy.Guard{})
 		if err != nil {
 			return err.Error()
 		}
-		answer := m.(*hooksv1alpha1.BeforeClusterUpgradeResponse)
+		answer := m.(interface {
+			GetMessage() string
+			GetRetryAfterSeconds() int32
+		})
 		return fmt.Sprintf("%s after %d s", answer.GetMessage(), answer.GetRetryAfterSeconds())
 	}
 }
@@ -213,5 +233,30 @@ func TestHookJobOfTheSameName(t *testing.T) {
 	want("after a move", done)
 	if n := len(s.jobs()); n != 0 {
 		t.Errorf("after a move, %d Jobs were made", n)
+	}
+}
+
+// What a HookJob has done for one hook is nothing that it has done for another one.
+func TestAnotherHook(t *testing.T) {
+	for name, change := range map[string]func(s *inMemory){
+		"edited":           func(*inMemory) {},
+		"edited and moved": func(s *inMemory) { s.collect(); s.moved() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newInMemory(t)
+			spec := strings.NewReplacer("BeforeClusterUpgrade", "BeforeClusterCreate",
+				` + "/" + request.toKubernetesVersion`, "").Replace(valid)
+			say := s.apply(spec)
+			say()
+			s.succeed()
+			if got := say(); got != " after 0 s" {
+				t.Fatalf("after a success: %q", got)
+			}
+			change(s)
+			s.hookJob.Spec.Hook = "BeforeClusterDelete"
+			if got := s.compile()(); !strings.HasSuffix(got, " runs after 30 s") {
+				t.Errorf("for another hook: %q", got)
+			}
+		})
 	}
 }

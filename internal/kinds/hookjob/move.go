@@ -53,9 +53,9 @@ func isForgotten(record *v1alpha1.ClusterRecord, hookJob types.UID) bool {
 	return known && of != string(hookJob) && cluster == string(owner.ClusterUID(record))
 }
 
-// movedKey returns the digest of once by which a success is known after a move, which changes UIDs. It is empty if the
-// hook is about a Machine and not called again after it, or about a Cluster that is gone, whose name another one may
-// have.
+// movedKey returns the digest of the hook and once by which a success is known after a move, which changes UIDs. It is
+// empty if the hook is about a Machine and not called again after it, or about a Cluster that is gone, whose name
+// another one may have.
 func (r *run) movedKey() string {
 	if _, ok := r.message.(*machinesv1alpha1.AfterClusterDeleteRequest); ok {
 		return ""
@@ -70,7 +70,8 @@ func (r *run) movedKey() string {
 		}
 		replaced = append(replaced, string(r.machine.GetUID()), "machine")
 	}
-	digest := sha256.Sum256([]byte(strings.NewReplacer(replaced...).Replace(r.once)))
+	once := strings.NewReplacer(replaced...).Replace(r.once)
+	digest := sha256.Sum256([]byte(r.hook + "\x00" + once))
 	return hex.EncodeToString(digest[:keyBytes])
 }
 

@@ -32,7 +32,8 @@ import (
 type run struct {
 	hookJob        string // the name of the HookJob
 	hookJobUID     types.UID
-	once, key      string // the value, and its digest
+	hook           string // the name of the hook
+	once, key      string // the value, and a digest of the HookJob, the hook and the value
 	namespace, job string // of the Job
 	cluster        types.NamespacedName
 	clusterUID     string                     // empty if the request does not say
@@ -58,7 +59,7 @@ func (j *Job) newRun(ctx context.Context, request proto.Message, guard policy.Gu
 			return nil, err
 		}
 	}
-	r := &run{hookJob: j.name, hookJobUID: j.uid, request: body.Bytes(), message: request}
+	r := &run{hookJob: j.name, hookJobUID: j.uid, hook: j.hook.Hook, request: body.Bytes(), message: request}
 	r.cluster.Namespace, r.cluster.Name = subject.Cluster(request)
 	if about, ok := request.(interface {
 		GetCluster() *hooksv1alpha1.RawExtension
@@ -99,7 +100,7 @@ func (j *Job) newRun(ctx context.Context, request proto.Message, guard policy.Gu
 	if r.namespace = j.namespace; r.namespace == BesideCluster {
 		r.namespace = r.cluster.Namespace
 	}
-	digest := sha256.Sum256([]byte(j.name + "\x00" + r.once))
+	digest := sha256.Sum256([]byte(j.name + "\x00" + r.hook + "\x00" + r.once))
 	r.key = hex.EncodeToString(digest[:keyBytes])
 	// The name of a Job is a label of its Pods, which has at most 63 characters.
 	r.job = strings.TrimRight(j.name[:min(len(j.name), 63-1-2*keyBytes)], "-") + "-" + r.key
