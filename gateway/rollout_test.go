@@ -108,6 +108,27 @@ func templateOf(cluster string) *hooksv1alpha1.GeneratePatchesRequest {
 	}
 }
 
+// A handler of the candidate whose name the stable member has for another hook cannot be called: calls for it fail, and
+// are not answered without it.
+func TestMembersHaveOneNameForTwoHooks(t *testing.T) {
+	d := rolledOut(t, &assigned{candidates: []string{"moved"}},
+		registrationOf("v6", handlerOf("gate", "BeforeClusterUpgrade", hook.Fail)),
+		registrationOf("v7", handlerOf("gate", "BeforeClusterCreate", hook.Fail)))
+	for cluster, want := range map[string]string{"stays": "", "moved": `handler "gate.v7" cannot be called: in ` +
+		`ExtensionRollout "acme", ExtensionConfig "v6" has the name "gate" for the hook BeforeClusterUpgrade; rename one of the two`} {
+		object := &hooksv1alpha1.RawExtension{Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster)}
+		_, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "",
+			&hooksv1alpha1.BeforeClusterCreateRequest{Cluster: object})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want || err != nil && hook.KindOf(err) != hook.NotReady {
+			t.Errorf("Cluster %s: got %q of kind %s, want %q", cluster, got, hook.KindOf(err), want)
+		}
+	}
+}
+
 // Callers see one extension, and one of its members answers.
 func TestRolloutStandsForItsMembers(t *testing.T) {
 	a := &assigned{candidates: []string{"moved"}}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/base/limits"
 	"github.com/hookgate/hookgate/internal/base/text"
@@ -131,4 +132,31 @@ func (m *Matcher) unregistered(ctx context.Context, s *registry.Snapshot) (all [
 		}
 	}
 	return all, nil
+}
+
+// unoffered returns an error if the candidate of a Rollout that answers the request has a handler of the hook that the
+// request is for, and that is not called, because the stable member has its name for another hook.
+func (m *Matcher) unoffered(ctx context.Context, s *registry.Snapshot, h *catalog.Hook) error {
+	for _, of := range s.Rollouts() {
+		if isCandidate, err := m.isCandidate(ctx, of); err != nil || !isCandidate {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for _, e := range s.HandlersOf(of.Candidate) {
+			if e.Handler.Hook.GroupHook() != h.GroupHook() {
+				continue
+			}
+			offered, ok := s.Handler(e.Handler.Name + "." + of.Name)
+			if !ok || offered.Variants == nil || offered.Variants.CandidateEntry == e {
+				continue // in another Rollout, which unregistered says, or called
+			}
+			if v := m.Judge(ctx, e); !v.Excluded() || v.By == ByUnknownNamespace {
+				return hook.Errorf(hook.NotReady, "handler %q cannot be called: in %s, ExtensionConfig %q has the name %q for "+
+					"the hook %s; rename one of the two", e.Name, of, of.Stable, e.Handler.Name, offered.Handler.Hook.Hook)
+			}
+		}
+	}
+	return nil
 }

@@ -189,6 +189,9 @@ func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) e
 	if err != nil {
 		return err
 	}
+	if err := m.unoffered(ctx, s, r.Hook); err != nil {
+		return err
+	}
 	for _, u := range s.Undiscovered() {
 		if no, err := m.NotCalled(ctx, s, u.Name); err != nil || no {
 			if err != nil {
