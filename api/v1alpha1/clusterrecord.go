@@ -62,9 +62,9 @@ type ClusterRecordSpec struct {
 	AfterDelete *ClusterAfterDelete `json:"afterDelete,omitempty"`
 }
 
-// ClusterAfterDelete is what handlers of AfterClusterDelete are told once a Cluster is gone. If it has a namespace, the
-// record is in the namespace of the gateway. If it has none, the record is in the namespace of the Cluster, and says
-// only that there is another record. It then makes clusterctl wait until the gateway knows that the Cluster may move.
+// ClusterAfterDelete is what handlers of AfterClusterDelete are told once a Cluster is gone. If the field namespace is
+// set, the record is in the namespace of the gateway. Otherwise, the record is in the namespace of the Cluster, says
+// only that there is another record, and makes clusterctl wait until the gateway knows that the Cluster may move.
 type ClusterAfterDelete struct {
 	// uid is the UID of the Cluster.
 	// +kubebuilder:validation:MinLength=1

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ExtensionPolicy is an operator's policy for calls to the handlers of an extension, which its author registers with
-// an ExtensionConfig. A field that the policy of a handler omits has the value of the policy for all handlers of the
-// ExtensionConfig. A field that both omit has the value that the extension declares.
+// ExtensionPolicy is an operator's policy for calls to the handlers of an extension, which its author registers with an
+// ExtensionConfig. If the policy of one handler omits a field, the policy for all handlers of the ExtensionConfig sets
+// the field. If both policies omit a field, the value that the extension declares is used.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=extensionpolicies,scope=Cluster,shortName=extpol,categories={cluster-api,hookgate}
@@ -65,15 +65,15 @@ type ExtensionPolicySpec struct {
 
 	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, that the handlers understand
 	// in requests. Objects of the other version are converted for the handlers, and the answers of the handlers are
-	// converted back. This field overrides the version that a gRPC extension states. If there is neither, objects are not
-	// converted.
+	// converted back. This field overrides the version that a gRPC extension states. If neither the policy nor the
+	// extension states a version, objects are not converted.
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
 	// clusterAPIRelease is the minor release of Cluster API whose requests the handlers understand, such as v1.12. What
 	// later releases have added is removed from requests, and the patches in answers are applied to the complete objects.
 	// Cluster API objects have the version that the release sent for the hook, unless clusterAPIVersion names another
-	// version. Nothing is added for a release that is newer than the caller.
+	// version. If the release is newer than the caller, nothing is added to requests.
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,2}$`
 	// +kubebuilder:validation:MaxLength=5
 	// +optional
@@ -118,7 +118,7 @@ type ExtensionPolicySpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// circuit decides when calls to a failing handler or extension stop, and how soon it is tried again. This field
+	// circuit decides when calls to a failing handler or extension stop, and how soon the gateway tries again. This field
 	// applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	Circuit *Circuit `json:"circuit,omitempty"`
@@ -143,9 +143,9 @@ type ExtensionPolicySpec struct {
 
 	// onUndiscovered decides the result of calls that go to all handlers of a hook while the handlers of the extension are
 	// not known: Fail fails them, Ignore answers without the extension. The default is Fail for an extension that was
-	// discovered before and, if the gateway reads a directory and records no state, for an extension that it finds when it
-	// starts. Otherwise, it is Ignore. This field applies to the whole extension, so a policy for one handler cannot set
-	// it.
+	// discovered before and, if the gateway reads a directory and records no state, for an extension that the gateway
+	// finds when it starts. Otherwise, the default is Ignore. This field applies to the whole extension, so a policy for
+	// one handler cannot set it.
 	// +optional
 	OnUndiscovered FailurePolicy `json:"onUndiscovered,omitempty"`
 
@@ -265,7 +265,8 @@ type Circuit struct {
 	// +optional
 	FailureRatePercent *int32 `json:"failureRatePercent,omitempty"`
 
-	// minOpenSeconds is the time until the first probe. Each probe that fails doubles it. The default is 1.
+	// minOpenSeconds is the time until the first probe. Each probe that fails doubles the time until the next probe. The
+	// default is 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	// +optional

@@ -93,8 +93,9 @@ type ExtensionRolloutSpec struct {
 	// +optional
 	NewClusters NewClusters `json:"newClusters,omitempty"`
 
-	// compare also calls the candidate for Clusters that may not move. These answers of the candidate are not used: they
-	// show for which Clusters the versions differ. For Clusters that may move, the versions are always compared first.
+	// compare also calls the candidate for Clusters that may not move. The gateway only compares these answers of the
+	// candidate, to show for which Clusters the versions differ. For Clusters that may move, the versions are always
+	// compared first.
 	// +optional
 	Compare bool `json:"compare,omitempty"`
 
@@ -138,7 +139,7 @@ const ApproveRolloutAnnotation = "hookgate.dev/approve-rollout"
 
 // RolloutClusters says which Clusters may move: the Clusters that match all fields.
 type RolloutClusters struct {
-	// percent is the percentage of Clusters that may move. A hash of their namespaces and names chooses them. The default
+	// percent is the percentage of Clusters that may move. A hash of namespace and name chooses the Clusters. The default
 	// is 100.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

@@ -63,9 +63,9 @@ type HandlerChainSpec struct {
 	Steps []HandlerChainStep `json:"steps,omitempty"`
 
 	// onPartialCoverage decides the answer to CanUpdateMachine and CanUpdateMachineSet if the steps do not cover every
-	// difference between the current and the desired objects. With Replace, the default, Cluster API gets such an answer,
-	// and replaces the Machines. With Block, the answer is a Failure that names the differences that are not covered, so
-	// that Cluster API waits.
+	// difference between the current and the desired objects. With Replace, the default, Cluster API gets the incomplete
+	// answer, and replaces the Machines. With Block, the answer is a Failure that names the differences that are not
+	// covered, so that Cluster API waits.
 	// +optional
 	OnPartialCoverage OnPartialCoverage `json:"onPartialCoverage,omitempty"`
 }
@@ -109,8 +109,9 @@ type HandlerChainStep struct {
 	Allow []string `json:"allow,omitempty"`
 
 	// onHold decides whether the later steps are called while this step holds the caller, with retryAfterSeconds in a
-	// Success. With Continue, the default, they are called. With Stop, they are not called until this step lets the caller
-	// go on, or its hold is lifted. onHold is for lifecycle hooks whose callers wait, such as BeforeClusterUpgrade.
+	// Success. With Continue, the default, the later steps are called. With Stop, the later steps are called only after
+	// this step has let the caller go on, or its hold is lifted. onHold is for lifecycle hooks whose callers wait, such as
+	// BeforeClusterUpgrade.
 	// +optional
 	OnHold OnHold `json:"onHold,omitempty"`
 }

@@ -101,11 +101,11 @@ type HookRuleSpec struct {
 	Params []HookRuleParam `json:"params,omitempty"`
 
 	// concurrency bounds the number of Clusters that are past a blocking lifecycle hook at the same time. A Cluster takes
-	// a place when nothing else in the rule holds the Cluster or fails, no matter what other handlers answer. It keeps the
-	// place until the hook that follows is called: AfterControlPlaneInitialized for BeforeClusterCreate; the After… hook
-	// of the same name for BeforeClusterUpgrade, BeforeControlPlaneUpgrade and BeforeWorkersUpgrade. The place is free
-	// earlier if the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a directory
-	// cannot have concurrency.
+	// a place when nothing else in the rule holds the Cluster or fails, no matter what other handlers answer. The Cluster
+	// keeps the place until the hook that follows is called: AfterControlPlaneInitialized for BeforeClusterCreate; the
+	// After… hook of the same name for BeforeClusterUpgrade, BeforeControlPlaneUpgrade and BeforeWorkersUpgrade. The place
+	// is free earlier if the Cluster is gone or, for upgrades, if its spec.topology.version has changed. Rules in a
+	// directory cannot have concurrency.
 	// +optional
 	Concurrency *HookRuleConcurrency `json:"concurrency,omitempty"`
 

@@ -5,7 +5,7 @@ package v1alpha1
 
 // SkipHoldAnnotation of a Cluster names HookRules, separated by commas, that do not hold the Cluster: whatever the
 // rules wait for, the Cluster goes on. A rule with concurrency counts the Cluster even beyond the limit. Whoever may
-// annotate the Cluster may set this annotation. It has its effect as long as the Cluster has it.
+// annotate the Cluster may set this annotation. The annotation has an effect until it is removed from the Cluster.
 const SkipHoldAnnotation = "hookgate.dev/skip-hold"
 
 // HookRuleConcurrency bounds the number of Clusters that are past a blocking hook at the same time.
@@ -16,8 +16,8 @@ type HookRuleConcurrency struct {
 	// +required
 	Limit int32 `json:"limit,omitempty"`
 
-	// per is an expression whose value is a text of at most 253 bytes. Clusters with different values do not wait for
-	// each other. Without it, all Clusters of the rule share the limit.
+	// per is an expression whose value is a text of at most 253 bytes. Clusters with different values do not wait for each
+	// other. Without per, all Clusters of the rule share the limit.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

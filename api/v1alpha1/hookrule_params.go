@@ -23,25 +23,26 @@ type HookRuleParam struct {
 
 	// self makes the param the object that the request is about, as it is now, with its status: the Cluster or, for
 	// in-place hooks, the Machine or the MachineSet. Cluster API removes the status from the objects of lifecycle
-	// requests. The version of the API is clusterAPIVersion, or v1beta2 without it.
+	// requests. The API version of the param is clusterAPIVersion of the rule, or v1beta2 if the rule does not set
+	// clusterAPIVersion.
 	// +optional
 	Self bool `json:"self,omitempty"` //nolint:kubeapilinter // false says nothing
 
 	// admitted makes the param a list, ordered by name, of Clusters in the namespace of the request: the Cluster of the
-	// request, and the Clusters that are past BeforeClusterCreate. They are as they are now, without their status. A
-	// Cluster is past BeforeClusterCreate if it has an infrastructureRef or a controlPlaneRef, or if the rule has let it
-	// pass before. If calls for several Clusters come at the same time, each call sees the Clusters that the rule let pass
-	// before this call, whichever replica of the gateway is called. So a quota is never exceeded. The version of the API
-	// is clusterAPIVersion, or v1beta2 without it.
+	// request, and the Clusters that are past BeforeClusterCreate. The list shows the Clusters as they are now, without
+	// their status. A Cluster is past BeforeClusterCreate if it has an infrastructureRef or a controlPlaneRef, or if the
+	// rule has let it pass before. If calls for several Clusters come at the same time, each call sees the Clusters that
+	// the rule let pass before this call, whichever replica of the gateway is called. So a quota is never exceeded. The
+	// API version of the param is clusterAPIVersion of the rule, or v1beta2 if the rule does not set clusterAPIVersion.
 	// +optional
 	Admitted bool `json:"admitted,omitempty"` //nolint:kubeapilinter // false says nothing
 
-	// object is one object. The param is null while there is none.
+	// object is one object. The param is null while the object does not exist.
 	// +optional
 	Object *HookRuleObject `json:"object,omitempty"`
 
-	// objects are the objects of a kind with matching labels. The param is a list, ordered by namespace and name,
-	// which is empty while there are none. At most 500 objects with 1 MiB of JSON in all are allowed.
+	// objects are the objects of a kind with matching labels. The param is a list, ordered by namespace and name. The list
+	// is empty while no object matches. At most 500 objects with 1 MiB of JSON in all are allowed.
 	// +optional
 	Objects *HookRuleObjects `json:"objects,omitempty"`
 }

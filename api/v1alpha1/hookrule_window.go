@@ -3,13 +3,13 @@
 
 package v1alpha1
 
-// HookRuleWindow is a period that comes again and again, such as four hours of each Saturday night.
+// HookRuleWindow is a period that recurs, such as four hours of each Saturday night.
 type HookRuleWindow struct {
 	// cron says when the window opens, in the five fields of cron: minute, hour, day of the month, month and day of the
 	// week, as in 0 2 * * 6. Names such as @daily and time zones are not accepted.
 	//
 	// Days of the week are 0 to 7, where 0 and 7 are Sunday, or sun to sat. When clocks are put forward, a window whose
-	// time is skipped opens right after the change. When they are put back, a window whose time comes twice opens the
+	// time is skipped opens right after the change. When clocks are put back, a window whose time comes twice opens the
 	// first time, and both times if it opens in every hour of the day.
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=256

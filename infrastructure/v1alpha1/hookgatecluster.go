@@ -47,7 +47,7 @@ type HookgateCluster struct {
 
 // HookgateClusterSpec is the desired infrastructure of a Cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: it names everything in the backend"
 // +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: both name credentials"
 type HookgateClusterSpec struct {
 	// infrastructureClassName is the name of the InfrastructureClass. The Machines and MachinePools of the Cluster use
@@ -134,7 +134,7 @@ type FailureDomain struct {
 	// +optional
 	ControlPlane *bool `json:"controlPlane,omitempty"`
 
-	// attributes is what else the extension says about the failure domain.
+	// attributes is further information from the extension about the failure domain.
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HookgateClusterIdentity is an identity, such as a tenant, that the extension uses at its backend. The identity
-// holds credentials, and selects the namespaces whose HookgateClusters may use the credentials. The identity belongs to
-// the administrators of a management cluster. clusterctl move also moves the identity and its Secret. The identity is
-// kept until no object uses it.
+// HookgateClusterIdentity is an identity, such as a tenant, that the extension uses at its backend. The identity holds
+// credentials, and selects the namespaces whose HookgateClusters may use the credentials. The identity belongs to the
+// administrators of a management cluster. clusterctl move also moves the identity and its Secret. While an object uses
+// the identity, the identity is not deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hookgateclusteridentities,scope=Cluster,shortName=hgci,categories=cluster-api

@@ -49,7 +49,7 @@ type HookgateMachine struct {
 // HookgateMachineSpec is the desired infrastructure of a Machine. It has no failure domain: Cluster API would copy it
 // over the failure domain of the Machine, which the controller follows.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: it names everything in the backend"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the machine that was made"
 type HookgateMachineSpec struct {
 	// parameters are values that are passed to the extension. The schema of the parameters is in status.schemas.machine of

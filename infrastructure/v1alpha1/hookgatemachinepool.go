@@ -59,7 +59,7 @@ const (
 
 // HookgateMachinePoolSpec is the desired infrastructure of a MachinePool.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything in the backend is named by it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: it names everything in the backend"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the pool that was made"
 // +kubebuilder:validation:XValidation:rule="(has(self.instanceManagement) ? self.instanceManagement : 'Machines') == (has(oldSelf.instanceManagement) ? oldSelf.instanceManagement : 'Machines')",message="instanceManagement must not change: Machines would be left behind, or instances would have no Machines; make another MachinePool"
 type HookgateMachinePoolSpec struct {

@@ -78,7 +78,7 @@ type HookgateMachineTemplateStatus struct {
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo is what the Node of a machine of the template says about itself.
+	// nodeInfo is what the Node of a machine of the template reports about itself.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitzero"`
 }

@@ -198,19 +198,19 @@ type InfrastructureClassStatus struct {
 
 // MachineCapacity is the capacity (CPU, memory and so on) of machines with certain parameters.
 type MachineCapacity struct {
-	// parameters selects machines whose parameters have these members with these values. If there are no members,
-	// all machines match.
+	// parameters selects machines whose parameters have these members with these values. If parameters has no members, all
+	// machines match.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// capacity is the resources of the Nodes.
+	// capacity is the resources of the Nodes of these machines.
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 64",message="must have at most 64 resources"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo is what the Nodes say about themselves.
+	// nodeInfo is what the Nodes report about themselves.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitzero"`
 }

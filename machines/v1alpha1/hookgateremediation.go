@@ -60,20 +60,20 @@ type HookgateRemediationSpec struct {
 	// +optional
 	RetryLimit *int32 `json:"retryLimit,omitempty"`
 
-	// timeoutSeconds is how long an attempt may take, from its first call until the Machine is healthy. If unset, it is
-	// 600.
+	// timeoutSeconds is how long an attempt may take, from its first call until the Machine is healthy. If unset,
+	// timeoutSeconds is 600.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// progress is how far the remediation is. The controller sets it. Unlike a status, it is kept
-	// when the object is moved to another management cluster or restored from a backup.
+	// progress is the state of the remediation. The controller sets progress. Unlike a status, progress is kept when the
+	// object is moved to another management cluster or restored from a backup.
 	// +optional
 	Progress *RemediationProgress `json:"progress,omitempty"`
 }
 
-// RemediationProgress is how far a remediation is.
+// RemediationProgress is the state of a remediation.
 type RemediationProgress struct {
 	// id is the remediationId of the requests of this remediation.
 	// +kubebuilder:validation:MinLength=1

@@ -62,18 +62,12 @@ func Document(w io.Writer) error {
 	}
 	for _, idea := range ideas {
 		fmt.Fprintf(&b, "\n## %s\n\n%s| for each | limit | value | beyond it |\n|---|---|---|---|\n", idea.Name, idea.About)
-		per := ""
 		for _, l := range grouped(idea.Limits) {
 			beyond := l.Beyond
 			if l.Metric != "" {
 				beyond += "; see " + l.Metric
 			}
-			shown := l.Per
-			if shown == per { // what it is of is said once
-				shown = ""
-			}
-			per = l.Per
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", shown, l.Name, l.Value, beyond)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", l.Per, l.Name, l.Value, beyond)
 		}
 	}
 	b.WriteString("\n")
