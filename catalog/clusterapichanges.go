@@ -157,7 +157,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 		Release: "v1.15", Hooks: []string{
 			"AfterClusterUpgrade", "AfterWorkersUpgrade", "BeforeClusterUpgrade", "BeforeWorkersUpgrade",
 		}, Kind: CallDiffers, Announced: true,
-		Text: "workers that are pinned to a version (alpha) are upgraded on their own, without this hook",
+		Text: "workers that are pinned to a version (alpha) are upgraded on their own, without a call of this hook",
 	},
 }
 

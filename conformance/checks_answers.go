@@ -63,8 +63,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.kind", Level: Must, Protocol: REST,
-		Rule: "kind and apiVersion of an answer, if present, are correct for the hook: the gateway refuses wrong values, " +
-			"but Cluster API ignores them.",
+		Rule: "kind and apiVersion of an answer, if present, are correct for the hook: the gateway refuses an answer with " +
+			"wrong values, but Cluster API ignores these values.",
 		Source: hookTypes + "common_types.go, CommonResponse; " + runtimeClient + "httpCall",
 		run: eachBase(func(h *handler, x *exchange) string {
 			if x.parsed == nil {
@@ -118,7 +118,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.retry", Level: Must,
-		Rule:   "retryAfterSeconds is not negative.",
+		Rule:   "retryAfterSeconds of an answer is not negative.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.parsed != nil && x.parsed.RetryAfterSeconds < 0 {
@@ -140,7 +140,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.message", Level: Should,
-		Rule:   "A Failure has a message that says what is wrong: people see nothing else.",
+		Rule:   "A Failure has a message that says what is wrong: people see only this message.",
 		Source: guidelines + "Error messages",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure && x.parsed.Message == "" {

@@ -52,7 +52,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.count", Level: Must,
-		Rule:   "There are at most 512 handlers, as many as the status of an ExtensionConfig can hold.",
+		Rule:   "An extension has at most 512 handlers: the status of an ExtensionConfig has no room for more.",
 		Source: "Cluster API, api/runtime/v1beta2/extensionconfig_types.go, ExtensionConfigStatus.Handlers",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if s.discovered(v) && len(s.announced) > limits.Handlers {
@@ -94,7 +94,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.timeouts", Level: Must,
-		Rule:   "timeoutSeconds is from 0 to 30, or absent, which means 10.",
+		Rule:   "timeoutSeconds of a handler is from 0 to 30, or is absent, which means 10.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
 		run: eachAnnounced(func(a announced) string {
 			if a.TimeoutSeconds != nil &&
@@ -106,8 +106,8 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.objects", Level: Must, Protocol: GRPC,
-		Rule: "cluster_api_version is absent, \"v1beta1\" or \"v1beta2\": the gateway converts between these " +
-			"two.",
+		Rule: "cluster_api_version of a handler is absent, \"v1beta1\" or \"v1beta2\": the gateway converts objects " +
+			"between these two versions.",
 		Source: contract + "discovery.proto",
 		run: eachAnnounced(func(a announced) string {
 			if err := hook.CheckClusterAPIVersion(a.ClusterAPIVersion); a.ClusterAPIVersion != "" && err != nil {
@@ -118,7 +118,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.timeout-zero", Level: Should,
-		Rule:   "timeoutSeconds is not 0, because callers treat 0 like the default of 10.",
+		Rule:   "timeoutSeconds of a handler is not 0, because callers treat 0 like the default of 10.",
 		Source: runtimeClient + "CallExtension",
 		run: eachAnnounced(func(a announced) string {
 			if a.TimeoutSeconds != nil && *a.TimeoutSeconds == 0 {
@@ -129,7 +129,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.failure-policies", Level: Must,
-		Rule:   "failurePolicy is Fail, Ignore, or absent, which means Fail.",
+		Rule:   "failurePolicy of a handler is Fail or Ignore, or is absent, which means Fail.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
 		run: eachAnnounced(func(a announced) string {
 			if p := a.FailurePolicy; p != nil && *p != string(hook.Fail) && *p != string(hook.Ignore) {

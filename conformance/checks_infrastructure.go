@@ -167,11 +167,11 @@ var infrastructureChecks = []Check{
 		"InternalIP, ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
 	ofTrial(checkLists, "Lists of instances are complete: instanceCount is the number of instances, and each name "+
 		"and each provider ID occurs once.", "machine_pool.proto"),
-	ofTrial(checkRemove, "The machines named in remove are deleted, and no others.", "machine_pool.proto"),
+	ofTrial(checkRemove, "The machines named in remove are deleted, and no other machines.", "machine_pool.proto"),
 	ofTrial(checkSecrets, "Answers contain no credentials, for example in messages, conditions or outputs.",
 		"common.proto, Subject"),
-	ofTrial(checkAgain, "If a machine is gone after its provider ID was recorded, the answer is Failed with the "+
-		"reason InstanceGone, and the machine is not made again.", "machine.proto"),
+	ofTrial(checkAgain, "If a machine is gone after its provider ID was recorded, the answer has the phase Failed and "+
+		"the reason InstanceGone, and the machine is not made again.", "machine.proto"),
 	ofTrial(checkDeleted, "A deleted object becomes Gone, stays Gone, and no longer exists.",
 		"common.proto, DeletionState"),
 }

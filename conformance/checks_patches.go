@@ -37,7 +37,7 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.type", Level: Must,
-		Rule:   "patchType is JSONPatch or JSONMergePatch.",
+		Rule:   "patchType of a patch is JSONPatch or JSONMergePatch.",
 		Source: hookTypes + "topologymutation_types.go, PatchType",
 		run: eachPatch(func(p appliedPatch) string {
 			if !p.known() {

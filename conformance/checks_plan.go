@@ -16,8 +16,8 @@ import (
 var planChecks = []Check{
 	{
 		ID: "plan.control-plane", Level: Must,
-		Rule: "controlPlaneUpgrades rises from the present version to the wanted one, without skipping a " +
-			"minor version.",
+		Rule: "The versions in controlPlaneUpgrades rise from the current version of the control plane to the wanted " +
+			"version, without skipping a minor version.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 			return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(),
@@ -26,8 +26,8 @@ var planChecks = []Check{
 	},
 	{
 		ID: "plan.workers", Level: Must,
-		Rule: "workersUpgrades is empty, or rises to the wanted version. Each step spans at most three " +
-			"minor versions, and ends at a version that the control plane has.",
+		Rule: "workersUpgrades is empty, or its versions rise to the wanted version. Each step spans at most three minor " +
+			"versions, and ends at a version that the control plane has.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 			if len(d.WorkersUpgrades) == 0 {

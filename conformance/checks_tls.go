@@ -28,7 +28,7 @@ var secureChecks = []Check{
 	},
 	{
 		ID: "tls.certificate", Level: Must,
-		Rule: "The certificate is for the name in the URL, is valid now, and is signed by a CA that the " +
+		Rule: "The certificate of the extension is for the name in the URL, is valid now, and is signed by a CA that the " +
 			"caller trusts.",
 		Source: "Cluster API, api/runtime/v1beta2/extensionconfig_types.go, ClientConfig.CABundle",
 		run: func(_ context.Context, s *session, v *verdict) {

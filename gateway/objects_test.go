@@ -108,7 +108,7 @@ func TestObjectsAreConverted(t *testing.T) {
 					t.Errorf("of two calls that lose the same, the log has %d lines, want one that names the member:\n%s", n, f.log)
 				}
 				lost := `
-# HELP hookgate_conversion_lost_members_total Total number of members that were lost when a request was converted for a handler, or when the handler's answer was converted for the caller. Each path counts once for each call. The log lists the paths.
+# HELP hookgate_conversion_lost_members_total Total number of members that were lost when a request was converted for a handler, or when the handler's answer was converted for the caller. Each path of a lost member counts once for each call. The log lists these paths.
 # TYPE hookgate_conversion_lost_members_total counter
 hookgate_conversion_lost_members_total{handler="v.acme",hook="BeforeClusterCreate"} 2
 `

@@ -71,10 +71,10 @@ var kinds = [...]struct {
 			"allow. The text names the limit."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
 		"The gateway cannot answer yet: try again. After a start, the gateway cannot answer before it has read its " +
-			"ExtensionConfigs. A sidecar cannot answer before its extension has answered. A call for all handlers of a " +
-			"hook fails if not all of these handlers are known. A call for a handler fails if the handler's " +
-			"ExtensionConfig has not been discovered: the text names the ExtensionConfig and the reason. A call also " +
-			"fails if the API server did not check the caller's token in time."},
+			"ExtensionConfigs. A sidecar cannot answer before its extension has answered. A call that names no handler fails " +
+			"if not all handlers of the hook are known. A call that names a handler fails if the handler's ExtensionConfig " +
+			"has not been discovered: the text names the ExtensionConfig and the reason. A call also fails if the API server " +
+			"did not check the caller's token in time."},
 	Conversion: {"Conversion", false, http.StatusInternalServerError, codes.Internal,
 		"The version of an object in the request or in the answer cannot be converted to a version that the " +
 			"handler or the caller understands. The error also occurs if the handler implements a version of the hook " +
@@ -86,7 +86,7 @@ var kinds = [...]struct {
 	Timeout: {"Timeout", true, http.StatusGatewayTimeout, codes.DeadlineExceeded,
 		"The extension did not answer within its timeout, or before the caller's deadline."},
 	BadResponse: {"BadResponse", true, http.StatusBadGateway, codes.Unavailable,
-		"The answer of the extension cannot be used: its status code is not 200, or it is too large, is not JSON, " +
+		"The answer of the extension cannot be used: its status code is not 200, or the answer is too large, is not JSON, " +
 			"is of another kind, or has no status."},
 	Canceled: {"Canceled", false, statusClientClosedRequest, codes.Canceled,
 		"The caller left before the answer."},

@@ -25,8 +25,8 @@ var Descriptions = [...]Description{
 	{"hookgate_infrastructure_objects", "Number of objects of the infrastructure provider. The label state is " +
 		`"Ready" (the condition Ready is true), "Paused" (the object is paused) or "NotReady" (any other object).`,
 		[]string{"kind", "infrastructure_class", "state"}},
-	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "Time at which the object that has " +
-		"been unready longest became unready, in seconds since the epoch. Paused objects do not count.",
+	{"hookgate_infrastructure_not_ready_since_timestamp_seconds", "Time, in seconds since the epoch, at which the " +
+		"object that has been unready longest became unready. Paused objects do not count.",
 		[]string{"kind", "infrastructure_class"}},
 	{"hookgate_infrastructure_failing_objects", "Number of objects about which the last call to the extension failed.",
 		[]string{"kind", "infrastructure_class", "hook"}},
@@ -34,10 +34,10 @@ var Descriptions = [...]Description{
 		`The label source is "Backend" (the instances that exist, according to the extension's last answers) or "Objects" ` +
 		`(the instances that objects represent).`,
 		[]string{"infrastructure_class", "source"}},
-	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time at which the number of " +
-		"instances in the backend began to differ from the number of objects, or from the replicas that a MachinePool " +
-		"wants, in seconds since the epoch, as seen by this process. If there are differences for several Clusters or " +
-		"pools, the earliest time counts. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
+	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time, in seconds since the epoch, at which " +
+		"this process saw the number of instances in the backend begin to differ from the number of objects, or from the " +
+		"replicas that a MachinePool wants. If there are differences for several Clusters or pools, the earliest time " +
+		"counts. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 }
 
 // other is the class of the objects of all classes for which there is no room.

@@ -124,7 +124,7 @@ type Handlers struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type AllowedNamespaces struct {
-	// names are the names of namespaces.
+	// names are the names of the allowed namespaces.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000

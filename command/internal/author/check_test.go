@@ -81,7 +81,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"Good":          {"nothing but the summary", goodAnswer, nil, cmdline.ExitDone, []string{", REST, 1 handler: ", " 0 failed, 0 warnings, "}, "pass ", ""},
 		"Verbose":       {"what passes, too", goodAnswer, []string{"-v"}, cmdline.ExitDone, []string{"pass  answers.retry: ", "skip  patches.apply: there is no handler of GeneratePatches"}, "FAIL", ""},
-		"Broken":        {"what is wrong, in detail", brokenAnswer, nil, cmdline.ExitFailed, []string{"FAIL  answers.retry (MUST): retryAfterSeconds is not negative.\n", "handler   create\n", "problem   retryAfterSeconds is -5\n", "sent      POST /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/create, 3.6 KiB: {", `got       HTTP 200 OK: {"status":"Success"`, "source    Cluster API, api/runtime/hooks/v1alpha1/common_types.go, CommonRetryResponse\n", " 1 failed, "}, "warn  ", "hookgate: the extension does not conform to the contract\n"},
+		"Broken":        {"what is wrong, in detail", brokenAnswer, nil, cmdline.ExitFailed, []string{"FAIL  answers.retry (MUST): retryAfterSeconds of an answer is not negative.\n", "handler   create\n", "problem   retryAfterSeconds is -5\n", "sent      POST /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/create, 3.6 KiB: {", `got       HTTP 200 OK: {"status":"Success"`, "source    Cluster API, api/runtime/hooks/v1alpha1/common_types.go, CommonRetryResponse\n", " 1 failed, "}, "warn  ", "hookgate: the extension does not conform to the contract\n"},
 		"Warning":       {"a warning does not count", warningAnswer, nil, cmdline.ExitDone, []string{"warn  answers.success (SHOULD)", " 0 failed, 1 warning, "}, "FAIL", ""},
 		"Strict":        {"it does with --strict", warningAnswer, []string{"--strict"}, cmdline.ExitFailed, []string{"warn  answers.success (SHOULD)"}, "", "does not conform to the contract"},
 		"Skip":          {"the broken rule is left out", brokenAnswer, []string{"--skip", "answers.retry,load"}, cmdline.ExitDone, []string{" 0 failed, "}, "answers.retry", ""},
@@ -223,7 +223,7 @@ func TestCheckFormats(t *testing.T) {
 		if (c.Name == "answers.retry") != (c.Failure != nil) {
 			t.Errorf("%s: failure %v", c.Name, c.Failure)
 		}
-		if c.Failure != nil && (c.Class != "hookgate.check.answers" || c.Failure.Message != "MUST: retryAfterSeconds is not negative." || !strings.Contains(c.Failure.Text, "problem: retryAfterSeconds is -5\n")) {
+		if c.Failure != nil && (c.Class != "hookgate.check.answers" || c.Failure.Message != "MUST: retryAfterSeconds of an answer is not negative." || !strings.Contains(c.Failure.Text, "problem: retryAfterSeconds is -5\n")) {
 			t.Errorf("got %+v", c)
 		}
 	}

@@ -73,14 +73,14 @@ func breaking() []Rule {
 			"Correct the manifest. For a HookRule in the cluster, the finding means that the new release of the gateway would " +
 				"not use the rule."},
 		{ruleHookUnknown, Break, "The handler implements a hook or hook version that the gateway does not have.",
-			"The gateway never calls the handler: the extension is newer than the gateway, or wrong."},
+			"The gateway never calls the handler: the extension is newer than the gateway, or names a wrong hook."},
 		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed.",
 			"Upgrade the extension before the gateway."},
 		{ruleNotCalled, Break, "Cluster API does not call the hook that the handler implements.",
 			"The target release of Cluster API is older than the hook, or calls a hook version that the gateway does not " +
 				"have."},
 		{ruleObjectsChange, Break,
-			"Cluster API objects in requests change, and it is not stated which version the handler understands.",
+			"The version of Cluster API objects in requests changes, and nothing states which version the handler understands.",
 			"State the version with an ExtensionPolicy, or upgrade the extension first."},
 		{ruleCannotConvert, Break,
 			"The gateway cannot convert the objects in requests of Cluster API to the version that the handler understands.",
@@ -102,7 +102,7 @@ func losing() []Rule {
 			"The gateway converts requests for the handler, and the handler's version cannot express some members.",
 			"Check whether the handler reads any of the listed members."},
 		{ruleVariables, Degrade,
-			"The metadata of variables moves to another member, and it is not stated which member the handler uses.",
+			"The metadata of variables moves to another member, and nothing states which member the handler uses.",
 			"Cluster API v1.12 reads metadata, and newer releases read deprecatedV1Beta1Metadata. If an ExtensionPolicy " +
 				"states the version, both v1.12 and newer releases find the metadata."},
 	}
@@ -116,15 +116,15 @@ func warning() []Rule {
 			"Read the finding: for example, Cluster API may apply a patch that it dropped before."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook.",
 			"A later release of the gateway will remove the version: upgrade the extension in time."},
-		{ruleNotStated, Warn, "It is not stated which version of Cluster API objects the handler understands, " +
-			"or with which Cluster API release the handler works now.",
+		{ruleNotStated, Warn, "Nothing states which version of Cluster API objects the handler understands, or with which " +
+			"Cluster API release the handler works now.",
 			"Name the running release with --from. Or state the version that the handler understands: in an " +
 				"ExtensionPolicy or, for a HookRule, in spec.clusterAPIVersion."},
 		{ruleNeverSent, Warn,
 			"A policy that applies to all handlers states a version of Cluster API objects, but this handler has never " +
 				"received objects of that version.",
-			"Give the handler its own policy, which sets only clusterAPIVersion: the rest still comes from the policy for " +
-				"all handlers."},
+			"Give the handler its own policy, which sets only clusterAPIVersion: all other fields still come from the policy " +
+				"for all handlers."},
 		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with or without the upgrade.",
 			"A step has no handler, a step is of another hook, or the name of the chain is taken."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect.",
@@ -133,8 +133,8 @@ func warning() []Rule {
 			"The gateway converts Clusters for the handler, but it is not known whether the gateway can find out the " +
 				"version of every object to which a Cluster refers.",
 			"You may not list clusters of cluster.x-k8s.io or customresourcedefinitions of apiextensions.k8s.io. A directory " +
-				"has no Clusters: add the CustomResourceDefinitions of your providers to it. A CustomResourceDefinition " +
-				"without the labels of Cluster API's contract leads to the finding cannot-convert."},
+				"has no Clusters: add the CustomResourceDefinitions of your providers to the directory. A " +
+				"CustomResourceDefinition without the labels of Cluster API's contract leads to the finding cannot-convert."},
 		{ruleGateway, Warn, "The extension is a gateway, and the handlers registered with that gateway are not " +
 			"judged here.",
 			"Also check what is registered with that gateway, in its directory or in its API group."},

@@ -12,7 +12,7 @@ import (
 
 const (
 	certificateExpiryName = "hookgate_certificate_expiry_timestamp_seconds"
-	certificateExpiryHelp = "Time at which a certificate that the gateway uses expires, in seconds since the epoch. " +
+	certificateExpiryHelp = "Time, in seconds since the epoch, at which a certificate that the gateway uses expires. " +
 		`The label certificate is "serving" (the certificate that callers see), "client" (the certificate that extensions ` +
 		`see), "webhook" (the certificate that the API server sees) or "callers" (the CA certificate in ca.crt that ` +
 		`expires first, if callers need a certificate). A certificate that is not in use has no series.`

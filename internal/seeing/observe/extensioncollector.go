@@ -31,17 +31,18 @@ var _ prometheus.Collector = (*extensionCollector)(nil)
 func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector {
 	c := &extensionCollector{snapshots: s}
 	c.state = d.described("gauge", "hookgate_circuit_state",
-		"State of the circuit of an extension's server: closed (0: calls are sent), half-open (1: the next call is a probe, "+
-			"or a probe is under way) or open (2: calls are refused). An extension that this process has never called has no "+
-			"series.", "extension")
+		"State of the circuit of an extension's server. The value is 0 (closed: calls are sent), 1 (half-open: the next "+
+			"call is a probe, or a probe is under way) or 2 (open: calls are refused). An extension that this process has "+
+			"never called has no series.", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
 		`Total number of times that the circuit of an extension's server has changed to a state. The label state is `+
 			`"open" (calls are refused), "half_open" (the next call is a probe, or a probe is under way) or "closed" (calls `+
 			`are sent).`,
 		"extension", "state")
 	c.own = d.described("gauge", "hookgate_handler_circuit_state",
-		"State of the circuit of a handler: closed (0), half-open (1) or open (2), as in hookgate_circuit_state. A handler "+
-			"whose circuit has never opened has no series.",
+		"State of the circuit of a handler. The value is 0 (closed: calls are sent), 1 (half-open: the next call is a "+
+			"probe, or a probe is under way) or 2 (open: calls are refused). A handler whose circuit has never opened has no "+
+			"series.",
 		"hook", "handler")
 	c.refusedClusters = d.described("gauge", "hookgate_handler_refused_clusters",
 		"Number of Clusters about which calls to a handler are refused, except for probes: calls about these Clusters "+

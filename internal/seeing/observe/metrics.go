@@ -147,8 +147,8 @@ func NewMetrics(
 		ignoredFailures: d.counter("hookgate_handler_ignored_failures_total",
 			"Total number of errors of handlers that the failure policy Ignore hid.", "hook", "handler", "kind"),
 		lostMembers: d.counter("hookgate_conversion_lost_members_total",
-			"Total number of members that were lost when a request was converted for a handler, or when the handler's "+
-				"answer was converted for the caller. Each path counts once for each call. The log lists the paths.",
+			"Total number of members that were lost when a request was converted for a handler, or when the handler's answer "+
+				"was converted for the caller. Each path of a lost member counts once for each call. The log lists these paths.",
 			"hook", "handler"),
 		deprecatedCalls: d.counter("hookgate_deprecated_calls_total",
 			`Total number of calls that use a deprecated version of a hook. The label side is "caller" (the caller uses `+
@@ -173,8 +173,8 @@ func NewMetrics(
 			"Total number of answers that differ from an earlier answer to an equal request, for hooks whose answers "+
 				"depend only on the request. Patches are compared by the objects that they produce.", "hook", "handler"),
 		notCompared: d.counter("hookgate_answers_not_compared_total",
-			"Total number of answers that were too large or too many to be compared with earlier answers to equal "+
-				"requests.").WithLabelValues(),
+			"Total number of answers that were not compared with earlier answers to equal requests, because the answers were "+
+				"too large or too many.").WithLabelValues(),
 		changedMessages: d.counter("hookgate_handler_changed_messages_total",
 			"Total number of holds and Failures whose message is the only difference from the previous answer about "+
 				`the same Cluster. Messages that differ only in progress, such as "3 of 10", do not count. If the handler's `+

@@ -41,18 +41,18 @@ var _ prometheus.Collector = (*statusCollector)(nil)
 func newStatusCollector(d *definer) *statusCollector {
 	c := &statusCollector{}
 	c.up = d.described("gauge", "hookgate_extension_up",
-		"Whether an extension is up: its handlers answer, even slowly (1), its discovery or calls to some of its "+
-			"handlers fail (0.5), or its server is gone or the server's circuit is open (0). An extension about which this "+
-			"process knows nothing has no series.", "extension")
+		"Whether an extension is up. The value is 1 (its handlers answer, even slowly), 0.5 (its discovery or calls to "+
+			"some of its handlers fail) or 0 (its server is gone, or the server's circuit is open). An extension about which "+
+			"this process knows nothing has no series.", "extension")
 	c.state = d.described("gauge", "hookgate_extension_state",
 		`Always 1, for the current state of an extension. The label state is "Up" (its calls succeed), "Slow" (calls come `+
 			`near the timeout), "Failing" (its discovery or calls to some of its handlers fail) or "Down" (its server is gone, `+
 			`or the server's circuit is open). An extension about which this process knows nothing has no series.`,
 		"extension", "state")
 	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
-		"Time at which the current state of an extension began, in seconds since the epoch.", "extension")
+		"Time, in seconds since the epoch, at which the current state of an extension began.", "extension")
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
-		"Time at which an extension last answered, even with Failure, in seconds since the epoch.", "extension")
+		"Time, in seconds since the epoch, at which an extension last answered, even with Failure.", "extension")
 	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
 		`Always 1, for an extension whose handlers are not known. The label effect is "Fail" (calls that name no handler `+
 			`fail meanwhile) or "Ignore" (these calls are answered without the extension). An extension whose handlers are `+
@@ -62,7 +62,7 @@ func newStatusCollector(d *definer) *statusCollector {
 			"list their hooks. An extension without such handlers has no series.",
 		"extension")
 	c.certificate = d.described("gauge", "hookgate_extension_certificate_expiry_timestamp_seconds",
-		"Time at which a certificate for calls to an extension expires, in seconds since the epoch. "+
+		"Time, in seconds since the epoch, at which a certificate for calls to an extension expires. "+
 			`The label certificate is "leaf" (the server's certificate), "chain" (the certificate that expires first `+
 			`among those that vouch for the leaf) or "caBundle" (the certificate in the bundle that expires last). `+
 			`"leaf" and "chain" have no series until this process has connected to the extension.`,
@@ -74,7 +74,7 @@ func newStatusCollector(d *definer) *statusCollector {
 			"without such Clusters has no series. `hookgate get holds` names the Clusters.",
 		"hook", "handler")
 	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
-		"Time at which the Cluster that has waited longest for a handler began to wait, in seconds since the epoch. A "+
+		"Time, in seconds since the epoch, at which the Cluster that has waited longest for a handler began to wait. A "+
 			"handler for which no Cluster waits has no series.",
 		"hook", "handler")
 	for _, k := range allkinds.Own() {

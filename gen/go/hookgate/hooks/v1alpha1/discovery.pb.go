@@ -150,7 +150,7 @@ type ExtensionHandler struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// request_hook is the hook that the handler implements.
 	RequestHook *GroupVersionHook `protobuf:"bytes,2,opt,name=request_hook,json=requestHook,proto3" json:"request_hook,omitempty"`
-	// timeout_seconds bounds one call, from 0 to 30. Absent means 10.
+	// timeout_seconds is how long one call may take, in seconds, from 0 to 30. Absent means 10.
 	TimeoutSeconds *int32 `protobuf:"varint,3,opt,name=timeout_seconds,json=timeoutSeconds,proto3,oneof" json:"timeout_seconds,omitempty"`
 	// failure_policy defaults to FAILURE_POLICY_FAIL.
 	FailurePolicy FailurePolicy `protobuf:"varint,4,opt,name=failure_policy,json=failurePolicy,proto3,enum=hookgate.hooks.v1alpha1.FailurePolicy" json:"failure_policy,omitempty"`

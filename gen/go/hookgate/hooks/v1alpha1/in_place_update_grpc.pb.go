@@ -38,8 +38,8 @@ type InPlaceUpdateHooksServiceClient interface {
 	CanUpdateMachine(ctx context.Context, in *CanUpdateMachineRequest, opts ...grpc.CallOption) (*CanUpdateMachineResponse, error)
 	// CanUpdateMachineSet is called like CanUpdateMachine, but for a MachineSet and its templates.
 	CanUpdateMachineSet(ctx context.Context, in *CanUpdateMachineSetRequest, opts ...grpc.CallOption) (*CanUpdateMachineSetResponse, error)
-	// UpdateMachine is called to make the change. It is called again while its response has retryAfterSeconds, and must
-	// be idempotent.
+	// UpdateMachine is called to change a machine in place. It is called again while its response has retryAfterSeconds,
+	// and must be idempotent.
 	UpdateMachine(ctx context.Context, in *UpdateMachineRequest, opts ...grpc.CallOption) (*UpdateMachineResponse, error)
 }
 
@@ -92,8 +92,8 @@ type InPlaceUpdateHooksServiceServer interface {
 	CanUpdateMachine(context.Context, *CanUpdateMachineRequest) (*CanUpdateMachineResponse, error)
 	// CanUpdateMachineSet is called like CanUpdateMachine, but for a MachineSet and its templates.
 	CanUpdateMachineSet(context.Context, *CanUpdateMachineSetRequest) (*CanUpdateMachineSetResponse, error)
-	// UpdateMachine is called to make the change. It is called again while its response has retryAfterSeconds, and must
-	// be idempotent.
+	// UpdateMachine is called to change a machine in place. It is called again while its response has retryAfterSeconds,
+	// and must be idempotent.
 	UpdateMachine(context.Context, *UpdateMachineRequest) (*UpdateMachineResponse, error)
 	mustEmbedUnimplementedInPlaceUpdateHooksServiceServer()
 }

@@ -630,7 +630,7 @@ type DiscoverVariablesResponse struct {
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
 	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// variables are the definitions.
+	// variables are the definitions of the variables.
 	Variables []*ClusterClassVariable `protobuf:"bytes,3,rep,name=variables,proto3" json:"variables,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -858,7 +858,7 @@ type ClusterClassVariable struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// required says whether a Cluster must set the variable.
 	Required *bool `protobuf:"varint,2,opt,name=required,proto3,oneof" json:"required,omitempty"`
-	// deprecated_v1_beta1_metadata is what v1beta1 called metadata.
+	// deprecated_v1_beta1_metadata is the field that is called metadata in v1beta1.
 	DeprecatedV1Beta1Metadata *ClusterClassVariableMetadata `protobuf:"bytes,3,opt,name=deprecated_v1_beta1_metadata,json=deprecatedV1Beta1Metadata,proto3" json:"deprecated_v1_beta1_metadata,omitempty"`
 	// schema of the value.
 	Schema *VariableSchema `protobuf:"bytes,4,opt,name=schema,proto3" json:"schema,omitempty"`
@@ -938,7 +938,7 @@ type ClusterClassVariableMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// labels by which tools can select variables.
 	Labels map[string]string `protobuf:"bytes,1,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// annotations, by which variables cannot be selected.
+	// annotations of the variable. Tools cannot select variables by annotations.
 	Annotations map[string]string `protobuf:"bytes,2,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

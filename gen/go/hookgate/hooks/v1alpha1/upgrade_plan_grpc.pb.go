@@ -31,7 +31,8 @@ const (
 //
 // UpgradePlanHooksService plans upgrades over several Kubernetes versions. One handler is allowed.
 type UpgradePlanHooksServiceClient interface {
-	// GenerateUpgradePlan is called when a Cluster is to be upgraded. It answers with the versions on the way.
+	// GenerateUpgradePlan is called when a Cluster is to be upgraded. The answer lists the versions on the way to the
+	// target version.
 	GenerateUpgradePlan(ctx context.Context, in *GenerateUpgradePlanRequest, opts ...grpc.CallOption) (*GenerateUpgradePlanResponse, error)
 }
 
@@ -59,7 +60,8 @@ func (c *upgradePlanHooksServiceClient) GenerateUpgradePlan(ctx context.Context,
 //
 // UpgradePlanHooksService plans upgrades over several Kubernetes versions. One handler is allowed.
 type UpgradePlanHooksServiceServer interface {
-	// GenerateUpgradePlan is called when a Cluster is to be upgraded. It answers with the versions on the way.
+	// GenerateUpgradePlan is called when a Cluster is to be upgraded. The answer lists the versions on the way to the
+	// target version.
 	GenerateUpgradePlan(context.Context, *GenerateUpgradePlanRequest) (*GenerateUpgradePlanResponse, error)
 	mustEmbedUnimplementedUpgradePlanHooksServiceServer()
 }

@@ -120,7 +120,7 @@ type ReconcileClusterResponse struct {
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// retry_after_seconds asks for the next call after that many seconds. If it is zero, the provider chooses the time.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// phase is how far the infrastructure is. It is required if status is Success.
+	// phase is the state of the infrastructure. It is required if status is Success.
 	Phase Phase `protobuf:"varint,4,opt,name=phase,proto3,enum=hookgate.infrastructure.v1alpha1.Phase" json:"phase,omitempty"`
 	// reason is a word in CamelCase for programs, such as "QuotaExceeded". It is required if phase is Failed.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`

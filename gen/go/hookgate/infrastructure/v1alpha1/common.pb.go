@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Phase is how far infrastructure is.
+// Phase is the state of infrastructure.
 type Phase int32
 
 const (
@@ -83,7 +83,7 @@ func (Phase) EnumDescriptor() ([]byte, []int) {
 	return file_hookgate_infrastructure_v1alpha1_common_proto_rawDescGZIP(), []int{0}
 }
 
-// DeletionState is how far a deletion is.
+// DeletionState is the state of a deletion.
 type DeletionState int32
 
 const (
@@ -143,8 +143,8 @@ type Subject struct {
 	// and is never used for anything else. This also holds after the Cluster was moved to another management cluster, or
 	// restored from a backup, although both change the UIDs of objects. It is a DNS-1123 label of at most 63 characters.
 	ExternalId string `protobuf:"bytes,1,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`
-	// cluster_external_id is the external_id of the cluster that a machine or pool belongs to. For clusters, it is
-	// external_id.
+	// cluster_external_id is the external_id of the cluster that a machine or pool belongs to. For a cluster,
+	// cluster_external_id equals external_id.
 	ClusterExternalId string `protobuf:"bytes,2,opt,name=cluster_external_id,json=clusterExternalId,proto3" json:"cluster_external_id,omitempty"`
 	// namespace is the namespace of the object.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -160,8 +160,8 @@ type Subject struct {
 	Credentials map[string]string `protobuf:"bytes,7,rep,name=credentials,proto3" json:"credentials,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// cluster_outputs are the outputs that ReconcileCluster returned last, for machines and pools of the cluster.
 	ClusterOutputs *v1alpha1.JSON `protobuf:"bytes,8,opt,name=cluster_outputs,json=clusterOutputs,proto3" json:"cluster_outputs,omitempty"`
-	// cluster is the Cluster (cluster.x-k8s.io), as the handler understands it. It is absent if the Cluster no longer
-	// exists.
+	// cluster is the Cluster (cluster.x-k8s.io), in the version that the handler understands. It is absent if the Cluster
+	// no longer exists.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,9,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// machine is the Machine (cluster.x-k8s.io) that owns a machine. It is absent if the Machine no longer exists.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,10,opt,name=machine,proto3" json:"machine,omitempty"`

@@ -112,9 +112,9 @@ type DiscoverInfrastructureResponse struct {
 	MachineParameters *v1alpha1.JSON `protobuf:"bytes,6,opt,name=machine_parameters,json=machineParameters,proto3" json:"machine_parameters,omitempty"`
 	// machine_pool_parameters is the JSON schema of the parameters of pools.
 	MachinePoolParameters *v1alpha1.JSON `protobuf:"bytes,7,opt,name=machine_pool_parameters,json=machinePoolParameters,proto3" json:"machine_pool_parameters,omitempty"`
-	// machine_capacities lists the capacities of machines, by the parameters of the machines: at most 500, with 256 KiB
-	// together. An autoscaler needs the list to scale a group that has no machines. The first capacity that matches the
-	// parameters of a machine counts.
+	// machine_capacities lists the capacities of machines, by the parameters of the machines: at most 500 entries, and at
+	// most 256 KiB in total. An autoscaler needs the list to scale a group that has no machines. The first capacity that
+	// matches the parameters of a machine counts.
 	MachineCapacities []*MachineCapacity `protobuf:"bytes,8,rep,name=machine_capacities,json=machineCapacities,proto3" json:"machine_capacities,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

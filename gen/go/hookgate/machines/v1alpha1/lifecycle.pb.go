@@ -34,7 +34,7 @@ type BeforeMachineCreateRequest struct {
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
+	// machine is the Machine (cluster.x-k8s.io), in the version that the handler understands. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -221,7 +221,7 @@ type AfterMachineProvisionedRequest struct {
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
+	// machine is the Machine (cluster.x-k8s.io), in the version that the handler understands. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -369,7 +369,7 @@ type BeforeMachineDrainRequest struct {
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
+	// machine is the Machine (cluster.x-k8s.io), in the version that the handler understands. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -527,7 +527,7 @@ type BeforeMachineTerminateRequest struct {
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
+	// machine is the Machine (cluster.x-k8s.io), in the version that the handler understands. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -685,7 +685,7 @@ type BeforeMachineRemediationRequest struct {
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
+	// machine is the Machine (cluster.x-k8s.io), in the version that the handler understands. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -853,9 +853,9 @@ type AfterClusterDeleteRequest struct {
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) as it was last seen, as the handler understands it. The metadata
-	// has only the name, the namespace, the UID, the creation time and the labels. The spec has only the class and the
-	// version of the topology, if the Cluster had a topology. The field is required.
+	// cluster is the Cluster (cluster.x-k8s.io) as it was last seen, in the version that the handler understands. The
+	// metadata has only the name, the namespace, the UID, the creation time and the labels. The spec has only the class
+	// and the version of the topology, if the Cluster had a topology. The field is required.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// namespace_labels are the labels of the namespace of the Cluster as they were last seen. They select handlers once the
 	// namespace is gone.

@@ -34,7 +34,7 @@ type RemediateMachineRequest struct {
 	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; settings of the
 	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// machine is the Machine (cluster.x-k8s.io), as the handler understands it. It is required.
+	// machine is the Machine (cluster.x-k8s.io), in the version that the handler understands. It is required.
 	Machine *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	// cluster is the Cluster (cluster.x-k8s.io) of the Machine. It is absent if the Cluster does not exist.
 	Cluster *v1alpha1.RawExtension `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
