@@ -173,8 +173,8 @@ func (o *clusterOptions) check() error {
 		return cmdline.Usagef("--kube-api-qps and --kube-api-burst: want more than 0, got %g and %d", o.qps, o.burst)
 	}
 	if o.readOnly && o.leaderElection.enabled {
-		return cmdline.Usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave " +
-			"one of them out")
+		return cmdline.Usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; give " +
+			"only one of these flags")
 	}
 	return o.hookJobs.check(o.readOnly)
 }
@@ -322,18 +322,18 @@ func (o *serveOptions) checkSource() error {
 			"in the status of ExtensionConfigs, and with --sidecar, the gateway waits for its extension; leave the flag out")
 	case o.sidecar != "" && o.extensionConfigs != "":
 		return cmdline.Usagef("--sidecar and --extension-configs: a gateway serves the extension beside it or the " +
-			"extensions of a directory; leave one of them out")
+			"extensions of a directory; give only one of these flags")
 	case o.sidecar != "" && o.cluster.kubeconfig != "":
-		return cmdline.Usagef("--sidecar and --kubeconfig: a gateway serves the extension beside it or the " +
-			"extensions of a cluster; leave one of them out")
+		return cmdline.Usagef("--sidecar and --kubeconfig: a gateway serves the extension beside it or the extensions of a " +
+			"cluster; give only one of these flags")
 	case o.sidecar != "":
 		if err := sidecar.CheckURL(o.sidecar); err != nil {
 			return cmdline.Usagef("--sidecar: %w", err)
 		}
 		return nil
 	case o.extensionConfigs != "" && o.cluster.kubeconfig != "":
-		return cmdline.Usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory " +
-			"or from a cluster; leave one of them out")
+		return cmdline.Usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from a " +
+			"cluster; give only one of these flags")
 	case o.dev.enabled:
 		return nil
 	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !target.InCluster():

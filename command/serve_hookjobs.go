@@ -33,7 +33,8 @@ func (o *hookJobOptions) addFlags(f *pflag.FlagSet) {
 // check returns an error of usage unless the flags are right.
 func (o *hookJobOptions) check(readOnly bool) error {
 	if readOnly && len(o.namespaces) > 0 {
-		return cmdline.Usagef("--read-only and --hook-jobs-namespace: Jobs are written to the cluster; leave one flag out")
+		return cmdline.Usagef("--read-only and --hook-jobs-namespace: Jobs are written to the cluster; give only one of " +
+			"these flags")
 	}
 	for _, namespace := range o.namespaces {
 		if err := hookjob.CheckNamespace(namespace); err != nil {

@@ -56,8 +56,8 @@ func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
 	mib := func(bytes int64) string { return fmt.Sprintf("%dMi", bytes>>20) }
 	if o.bytes > 0 {
 		if available := memory.Available(); o.bytes > available/100*limits.LargestBudgetShare {
-			logger.Warn("--memory-budget is most of the memory that the process may use, so calls may exceed the limit: "+
-				"lower --memory-budget, or raise the limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
+			logger.Warn("--memory-budget is most of the memory that the process may use, so calls may exceed the memory "+
+				"limit: lower --memory-budget, or raise the memory limit", "memoryBudget", mib(o.bytes), "memory", mib(available))
 		}
 		return budget.New(o.bytes)
 	}

@@ -198,7 +198,7 @@ func (p *rulePlaces) write(ctx context.Context, rule, lock string, step func() (
 			return recordsFail(rule, err)
 		}
 	}
-	return recordsFail(rule, cmp.Or(err, errors.New("other writers change the ClusterRecords all the time")))
+	return recordsFail(rule, cmp.Or(err, errors.New("other writers keep changing the ClusterRecords")))
 }
 
 // recordsFail returns the error of a call, which is err if that says itself what is wrong.

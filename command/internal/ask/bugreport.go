@@ -59,7 +59,7 @@ func NewBugReportCommand() *cobra.Command {
 			"and rollouts. The file contains names of Clusters, namespaces and hosts.\n\n" +
 			"Secrets are removed: tokens, keys, credentials in URLs and headers, the values of settings,\n" +
 			"and the values in which two versions of a rollout differ. Secrets in other forms cannot be\n" +
-			"recognized: the command lists the files, so look through them before you share them.",
+			"recognized: look through the files that the command lists before you share the report.",
 		Example: "  hookgate bug-report\n  hookgate bug-report --context management -f report.zip",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

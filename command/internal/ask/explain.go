@@ -51,8 +51,8 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
-			"The exit status is 0 if handlers would be called, or if no handler matches a hook that goes to all\n" +
-			"matching handlers. The exit status is 1 if the call would fail before it reaches a handler or, with\n" +
+			"The exit status is 0 if handlers would be called. It is also 0 if no handler matches, and the hook\n" +
+			"goes to all matching handlers. It is 1 if the call would fail before it reaches a handler or, with\n" +
 			"--call, if the call fails.",
 		Example: "  hookgate explain BeforeClusterUpgrade -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate explain GeneratePatches -f request.yaml --extension-configs manifests/ --call\n" +

@@ -109,8 +109,8 @@ func (o *holdsOptions) print(
 	for i := range g.Rules {
 		r := &g.Rules[i]
 		if r.MissedPlaces > 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "More places are taken: the gateway had no room to list "+
-				"%d places of HookRule %s.\n", r.MissedPlaces, r.Name)
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The list is incomplete: the gateway had no room for %d more places of "+
+				"HookRule %s.\n", r.MissedPlaces, r.Name)
 		}
 		r.Places = slices.DeleteFunc(r.Places, func(p status.Place) bool { return !o.means(p.Namespace, p.Cluster) })
 	}

@@ -46,7 +46,7 @@ func TestGetPlaces(t *testing.T) {
 		{"n", "a", "BeforeClusterUpgrade", "rule.two", "60s", "north"},
 		{"m", "b", "BeforeClusterUpgrade", "rule.two", "60m", "south"},
 	}
-	const more = "More places are taken: the gateway had no room to list 3 places of HookRule two.\n"
+	const more = "The list is incomplete: the gateway had no room for 3 more places of HookRule two.\n"
 	for name, tt := range map[string]struct {
 		holds  []status.Hold
 		args   []string

@@ -49,7 +49,7 @@ func rolloutsStatus() *status.Gateway {
 		MissedClusters: 7,
 	}, {
 		Name: "stopped", Stable: "s", Candidate: "c", Reason: "MemberMissing", Message: "c is not known", Paused: true,
-		Aborted: "more than 5 % of the last calls of c have failed",
+		Aborted: "more than 5 % of the last calls to c have failed",
 	}}
 	g.MissedRollouts = 2
 	return g
@@ -61,7 +61,7 @@ func TestGetRollouts(t *testing.T) {
 	columnsOf := []string{"NAME", "STABLE", "CANDIDATE", "READY", "EQUAL", "DIFFERENT", "MOVED", "FAILING", "MESSAGE"}
 	stopped := []string{
 		"stopped", "s", "c", "False", "0", "0", "0", "0", "c is not known; aborted, no more Clusters move: more than 5 % " +
-			"of the last calls of c have failed; paused, no more Clusters move",
+			"of the last calls to c have failed; paused, no more Clusters move",
 	}
 	first := []string{"patches", "acme", "acme-v7", "True", "30", "2", "1", "1", "the candidate cannot be promoted, because variables differ"}
 	for format, want := range map[string][][]string{
@@ -86,7 +86,7 @@ func TestDescribeRollout(t *testing.T) {
 		{"Ready:", "True, Ready"},
 		{"Message:", "the candidate cannot be promoted, because variables differ"},
 		{"Clusters:", "30 equal, 2 different, 1 moved"},
-		{"Failing:", "the last call of acme-v7 failed for 1 Cluster"},
+		{"Failing:", "the last call to acme-v7 failed for 1 Cluster"},
 		nil,
 		{"HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99"},
 		{"gate.patches", "BeforeClusterUpgrade", "Up", "10s", "Fail", "5", "as sent", "-", "0", "0", "-", "-"},

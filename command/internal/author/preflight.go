@@ -131,7 +131,7 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 	switch {
 	case o.extensionConfigs != "" && (o.kube != target.KubeOptions{}):
 		return t, cmdline.Usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a " +
-			"directory or from a cluster; leave one of them out")
+			"directory or from a cluster; give only one of these flags")
 	case o.record && (o.extensionConfigs != "" || o.group != "" || o.watchFilter != ""):
 		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster; leave out " +
 			"--extension-configs, --extension-config-group and --watch-filter")

@@ -223,7 +223,7 @@ func TestPreflightMistakes(t *testing.T) {
 		"FromWhat":      {directory("--for", target, "--from", "v1.12.0"), cmdline.ExitUsage, `--from "v1.12.0": want cluster-api=VERSION`},
 		"FromUnknown":   {directory("--for", target, "--from", "cluster-api=v1.2.0"), cmdline.ExitUsage, "--from: release v1.2.0 of Cluster API is not known here"},
 		"NoSource":      {[]string{"--for", target}, cmdline.ExitUsage, "there is no cluster to connect to: want --kubeconfig FILE, or $KUBECONFIG, or ~/.kube/config"},
-		"TwoSources":    {directory("--for", target, "--kubeconfig", "x"), cmdline.ExitUsage, "leave one of them out"},
+		"TwoSources":    {directory("--for", target, "--kubeconfig", "x"), cmdline.ExitUsage, "give only one of these flags"},
 		"RecordPart":    {[]string{"--for", target, "--kubeconfig", "x", "--record", "--watch-filter", "a"}, cmdline.ExitUsage, "--record: a verdict is about all registrations of a cluster"},
 		"RecordFiles":   {directory("--for", target, "--record"), cmdline.ExitUsage, "--record: a verdict is about all registrations of a cluster"},
 		"RecordAhead":   {[]string{"--for", "cluster-api=v1.15.0", "--kubeconfig", "x", "--record"}, cmdline.ExitUsage, "--record: this hookgate knows Cluster API v1.15 only from announcements"},

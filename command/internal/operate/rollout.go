@@ -95,7 +95,7 @@ func (o *rolloutOptions) inDirectory(
 	switch {
 	case cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context"):
 		return cmdline.Usagef("--kubeconfig or --context, and --extension-configs: the ExtensionRollout is in a cluster or " +
-			"in a directory; leave one of them out")
+			"in a directory; give only one of these flags")
 	case o.dir == "" && o.dryRun:
 		return cmdline.Usagef("--dry-run is for --extension-configs: in a cluster, the command shows the changes, " +
 			"and asks for confirmation")

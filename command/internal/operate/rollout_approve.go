@@ -32,8 +32,8 @@ func newRolloutApproveCommand() *cobra.Command {
 		Short: "Let Clusters move although the versions answer differently for them",
 		Long: "Show what differs for Clusters, ask for confirmation, and add the Clusters to spec.approved:\n" +
 			"they move to the candidate regardless of spec.candidateFor. --variables approves differences in the\n" +
-			"answers to calls that do not concern a Cluster, such as DiscoverVariables: until they are\n" +
-			"approved, the candidate cannot be promoted.",
+			"answers to calls that do not concern a Cluster, such as DiscoverVariables: until these\n" +
+			"differences are approved, the candidate cannot be promoted.",
 		Example: "  hookgate rollout approve acme --cluster team-a/prod-1 --context management\n" +
 			"  hookgate rollout approve acme --variables --yes\n" +
 			"  hookgate rollout approve acme --cluster team-a/prod-1 --extension-configs manifests --state-dir state",

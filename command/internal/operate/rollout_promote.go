@@ -25,9 +25,9 @@ func newRolloutPromoteCommand() *cobra.Command {
 		Short: "Make the candidate stable, for all Clusters",
 		Long: "Show how many Clusters change versions, ask for confirmation, and make the candidate the\n" +
 			"stable version: from then on, this version answers the calls for all Clusters. spec.candidate,\n" +
-			"candidateFor, approved and paused are cleared. The command refuses if there is a Cluster that\n" +
-			"differs or has not been compared, and that has neither moved nor been approved. The command also\n" +
-			"refuses if differences in variables are not approved.",
+			"candidateFor, approved and paused are cleared. The command refuses if a Cluster has not\n" +
+			"moved, is not approved, and either differs or has not been compared. The command also refuses if\n" +
+			"differences in variables are not approved.",
 		Example: "  hookgate rollout promote acme --context management\n" +
 			"  hookgate rollout promote acme --extension-configs manifests --state-dir state",
 	}, func(ctx context.Context, r *rolloutWork) error { return r.promote(ctx, force) })))

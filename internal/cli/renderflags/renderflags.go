@@ -84,9 +84,9 @@ func Add(f *pflag.FlagSet, to Targets) {
 	f.StringArrayVar(to.AgainstFiles, "against-filename", nil,
 		"file or directory with the objects of the second render, instead of the objects of -f")
 	f.StringVar(to.AgainstServer, "against-server", "", "server of the second render; default: the server "+
-		"of the first")
+		"of the first render")
 	f.StringVar(to.AgainstExtensionConfigs, "against-extension-configs", "",
-		"directory of ExtensionConfigs of the second render; default: the directory of the first")
+		"directory of ExtensionConfigs of the second render; default: the directory of the first render")
 	f.StringArrayVar(to.AgainstSet, "against-set", nil, "like --set, but for the second render")
 	f.StringVarP(to.Output, "output", "o", "", "yaml, json or table; default: yaml, or table with --diff")
 	f.StringVar(to.FeatureGates, "feature-gates", "",

@@ -38,8 +38,8 @@ type gatewayOptions struct {
 func (o *gatewayOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Name, "gateway", "",
 		"gateway in a cluster, as NAMESPACE or NAMESPACE/POD: connect to the gateway's Pod through the API server, as "+
-			"kubectl port-forward does; default with --context or --kubeconfig: "+DefaultGateway+". A "+
-			"connection through the API server uses only the scheme and the port of an address such as --diagnostics")
+			"kubectl port-forward does; default with --context or --kubeconfig: "+DefaultGateway+". A flag with an address, "+
+			"such as --diagnostics, then sets only the scheme and the port")
 	o.Kube.AddFlags(f)
 	f.Lookup("context").Usage = "context of the kubeconfig: connect to the gateway in the context's cluster. Without " +
 		"--context, --kubeconfig and --gateway, the command connects to a gateway on this machine"

@@ -69,7 +69,7 @@ func (r *Rollout) record(
 // abortedRecord returns the record that says that no more Clusters move.
 func (r *Rollout) abortedRecord() *v1alpha1.ExtensionRolloutRecord {
 	return r.newRecord(AbortedName(r.name), v1alpha1.RolloutStateAborted, fmt.Sprintf(
-		"more than %d %% of the last calls of %s have failed", *r.spec.Abort.ErrorPercent, r.candidate))
+		"more than %d %% of the last calls to %s have failed", *r.spec.Abort.ErrorPercent, r.candidate))
 }
 
 func (r *Rollout) newRecord(name string, s v1alpha1.RolloutState, message string) *v1alpha1.ExtensionRolloutRecord {

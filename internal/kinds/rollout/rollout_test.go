@@ -393,13 +393,13 @@ func TestAbort(t *testing.T) {
 		f.call("bad", "patch", unreachable) // 5 % of 20 calls
 		f.wantStored()
 		f.call("bad", "patch", unreachable)
-		f.wantStored("/ Aborted: more than 5 % of the last calls of v7 have failed")
-		if got := f.Aborted("acme"); got != "more than 5 % of the last calls of v7 have failed" {
+		f.wantStored("/ Aborted: more than 5 % of the last calls to v7 have failed")
+		if got := f.Aborted("acme"); got != "more than 5 % of the last calls to v7 have failed" {
 			t.Errorf("aborted: %q", got)
 		}
 		f.call("c1", "patch", equal)
 		time.Sleep(wait)
-		f.wantStored("/ Aborted: more than 5 % of the last calls of v7 have failed", "ns/c1 Equal: the answers are equal")
+		f.wantStored("/ Aborted: more than 5 % of the last calls to v7 have failed", "ns/c1 Equal: the answers are equal")
 		f.Remove(f.store.records[AbortedName("acme")]) // resumed
 		if got := f.Aborted("acme"); got != "" {
 			t.Errorf("resumed, and aborted: %q", got)
@@ -429,7 +429,7 @@ func TestAbortOfTheNextCandidate(t *testing.T) {
 			for range limits.RolloutLeastCalls {
 				f.call("bad", "patch", unreachable)
 			}
-			want := "more than 5 % of the last calls of " + candidate + " have failed"
+			want := "more than 5 % of the last calls to " + candidate + " have failed"
 			if got := f.Aborted("acme"); got != want {
 				t.Errorf("%s: aborted %q, want %q", candidate, got, want)
 			}

@@ -66,7 +66,7 @@ func describe(w io.Writer, g *status.Gateway) error {
 	if r.Candidate != "" {
 		t.Row("Clusters:", fmt.Sprintf("%d equal, %d different, %d moved", r.Equal, r.Different, r.Moved))
 		if r.Failing > 0 {
-			t.Row("Failing:", fmt.Sprintf("the last call of %s failed for %s", r.Candidate, text.Plural(r.Failing, "Cluster")))
+			t.Row("Failing:", fmt.Sprintf("the last call to %s failed for %s", r.Candidate, text.Plural(r.Failing, "Cluster")))
 		}
 	}
 	if err := t.Flush(); err != nil {

@@ -36,7 +36,8 @@ func newWatch(dir string, logger *slog.Logger) *watch {
 	w := &watch{dir: filepath.Clean(dir), logger: logger, changes: notify.NewSignal()}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		logger.Warn("directory is not watched, only read from time to time", "dir", dir, "error", err)
+		logger.Warn("changes of the directory are not watched; the directory is read from time to "+
+			"time", "dir", dir, "error", err)
 		return w
 	}
 	w.watcher = watcher
@@ -53,7 +54,8 @@ func (w *watch) renew() bool {
 	}
 	err := w.watcher.Add(w.dir)
 	if err != nil && !w.failed {
-		w.logger.Warn("directory is not watched, only read from time to time", "dir", w.dir, "error", err)
+		w.logger.Warn("changes of the directory are not watched; the directory is read from time to "+
+			"time", "dir", w.dir, "error", err)
 	}
 	w.failed = err != nil
 	return !w.failed
