@@ -67,15 +67,15 @@ func (o *observation) setAvailable(want *runtimev1.ExtensionConfig) {
 	// The texts have no times and no counts. The time of the condition's last transition says since when.
 	switch open := a.status.State != circuit.Closed; {
 	case open && a.handler != "":
-		set(metav1.ConditionFalse, handlerCircuitOpen, fmt.Sprintf("Calls to the handler %q fail with %s. They "+
-			"are refused, except for one call at a time, which probes whether the handler works again. Other handlers "+
-			"are called", a.handler, a.status.Kind))
+		set(metav1.ConditionFalse, handlerCircuitOpen, fmt.Sprintf("Calls to the handler %q fail with %s. The gateway "+
+			"refuses these calls, except for one call at a time, which probes whether the handler works again. Calls to other "+
+			"handlers are sent", a.handler, a.status.Kind))
 	case open && (o.problem != "" || !a.idle):
-		set(metav1.ConditionFalse, circuitOpen, fmt.Sprintf("Calls to the extension fail with %s. They are "+
-			"refused, except for one call at a time, which probes whether the extension works again", a.status.Kind))
+		set(metav1.ConditionFalse, circuitOpen, fmt.Sprintf("Calls to the extension fail with %s. The gateway refuses "+
+			"these calls, except for one call at a time, which probes whether the extension works again", a.status.Kind))
 	case open:
-		set(metav1.ConditionUnknown, circuitHalfOpen, fmt.Sprintf("Calls to the extension failed with %s. "+
-			"The extension answers Discovery, and the next call probes whether it works again", a.status.Kind))
+		set(metav1.ConditionUnknown, circuitHalfOpen, fmt.Sprintf("Calls to the extension failed with %s. The extension "+
+			"answers Discovery, and the next call probes whether the extension works again", a.status.Kind))
 	case o.found != nil:
 		set(metav1.ConditionTrue, circuitClosed, "")
 	case o.problem != "":

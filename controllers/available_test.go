@@ -36,10 +36,10 @@ func TestAvailable(t *testing.T) {
 	halfOpen := open(time.Hour, time.Second)
 	halfOpen.State = circuit.HalfOpen
 	const (
-		isOpen      = "False CircuitOpen Calls to the extension fail with Timeout. They are refused"
+		isOpen      = "False CircuitOpen Calls to the extension fail with Timeout. The gateway refuses these calls"
 		isClosed    = "True CircuitClosed"
 		isIdle      = "Unknown CircuitHalfOpen Calls to the extension failed with Timeout. The extension answers"
-		isOfHandler = `False HandlerCircuitOpen Calls to the handler "v.a" fail with Timeout. They are refused`
+		isOfHandler = `False HandlerCircuitOpen Calls to the handler "v.a" fail with Timeout. The gateway refuses these calls`
 		isLost      = "Unknown NotDiscovered The extension does not answer"
 	)
 	found := func(o *observation) { o.found = &extension.Discovered{} }

@@ -69,7 +69,7 @@ func TestLeaderWritesCircuits(t *testing.T) {
 	await(metav1.ConditionTrue, "CircuitClosed")
 	expectWrites(t, api, marked, "PATCH acme/status 200", "PATCH acme/status 200")
 	for _, want := range []string{
-		"Warning CircuitOpen: Calls to the extension fail with Timeout. They are refused, except for one call at a time, which probes whether the extension works again",
+		"Warning CircuitOpen: Calls to the extension fail with Timeout. The gateway refuses these calls, except for one call at a time, which probes whether the extension works again",
 		"Normal CircuitClosed: calls to the extension succeed again",
 	} {
 		eventually(t, want, func() (string, bool) { return "", slices.Contains(api.events(), want) })

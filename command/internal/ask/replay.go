@@ -70,8 +70,8 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 		"replay only the calls of this handler: its registered name, such as patch.acme; the name of a version in a "+
 			"rollout, such as patch.acme-v7; or the extension's own name for the handler")
 	f.StringVar(&o.as, "as", "",
-		"name of the handler to call instead; needs --handler; default: for a gateway, the name that callers know; for "+
-			"an extension, its own name for the handler")
+		"name of the handler to call instead; needs --handler; default: the name that callers know, if the server is a "+
+			"gateway; the extension's own name for the handler, if the server is an extension")
 	f.StringVar(&o.hook, "hook", "", "replay only the calls of this hook")
 	f.StringArrayVar(&o.ignore, "ignore", nil,
 		"JSON pointer to a value that may differ, such as /message or /retryAfterSeconds, in answers and in the "+
