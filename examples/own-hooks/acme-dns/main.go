@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	dnsv1alpha1 "github.com/hookgate/hookgate/examples/own-hooks/gen/acme/dns/v1alpha1"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -45,6 +47,7 @@ func main() {
 	e := &extension{records: map[string][]string{}}
 	dnsv1alpha1.RegisterDiscoveryServiceServer(server, e)
 	dnsv1alpha1.RegisterRecordHooksServiceServer(server, e)
+	healthv1.RegisterHealthServer(server, health.NewServer())
 	fmt.Println("listening on", listener.Addr())
 	log.Fatal(server.Serve(listener))
 }
