@@ -1,7 +1,7 @@
 # Copyright The Hookgate Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""Holds a Machine before it is terminated until its volumes are detached: main.py [HOST:PORT | unix:///PATH].
+"""Holds a Machine before it is terminated until its volumes are detached: main.py HOST:PORT CERT_DIR.
 
 Cluster API waits for the volumes that Kubernetes knows. Those that a storage system has attached by itself, it does not
 know: the storage API at VOLUMES_URL does, which answers GET /attachments?node=NAME with a JSON list of names.
@@ -34,4 +34,6 @@ def volumes_detached(request: machines.BeforeMachineTerminateRequest) -> Answer:
 
 
 if __name__ == "__main__":
-    extension.serve(sys.argv[1] if len(sys.argv) > 1 else None)
+    if len(sys.argv) != 3 or "VOLUMES_URL" not in os.environ:
+        sys.exit("usage: VOLUMES_URL=http://HOST:PORT python main.py ADDRESS CERT_DIR")
+    extension.serve(sys.argv[1], tls_cert=sys.argv[2] + "/tls.crt", tls_key=sys.argv[2] + "/tls.key")

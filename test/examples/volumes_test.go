@@ -14,8 +14,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc/credentials"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	machinesv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/machines/v1alpha1"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -31,12 +34,12 @@ func TestVolumes(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(append([]string{}, attachments[r.URL.Query().Get("node")]...))
 	}))
 	defer storage.Close()
-	address := freeAddress(t)
-	cmd := exec.Command(filepath.Join(folder, "python", "build", "venv", "bin", "python"), filepath.Join(folder, "volumes", "main.py"), address)
+	address, certs := freeAddress(t), t.TempDir()
+	pair := certificates.In(t, certs)
+	cmd := exec.Command(filepath.Join(folder, "python", "build", "venv", "bin", "python"), filepath.Join(folder, "volumes", "main.py"), address, certs)
 	cmd.Env = append(os.Environ(), "VOLUMES_URL="+storage.URL)
-	x := &example{Process: process.Run(t, "volumes", cmd), address: address}
-	x.Expect(t, `listening on ([^"\n]*)["\n]`)
-	client := machinesv1alpha1.NewLifecycleHooksServiceClient(x.dial(t))
+	process.Run(t, "volumes", cmd).Expect(t, `listening on ([^"\n]*)["\n]`)
+	client := machinesv1alpha1.NewLifecycleHooksServiceClient(dial(t, address, credentials.NewTLS(pair.ClientTLS())))
 	ask := func(status string) *machinesv1alpha1.BeforeMachineTerminateResponse {
 		t.Helper()
 		answer, err := client.BeforeMachineTerminate(t.Context(), &machinesv1alpha1.BeforeMachineTerminateRequest{
