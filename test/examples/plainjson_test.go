@@ -31,9 +31,6 @@ func TestPlainJSON(t *testing.T) {
 	if len(expected) != 3 {
 		t.Fatalf("the page shows %d outputs, want 3", len(expected))
 	}
-	for n, text := range expected { // parts of lines
-		expected[n] = strings.TrimSpace(text)
-	}
 	https, extension := freeAddress(t), freeAddress(t)
 	ports := strings.NewReplacer("9441", port(t, extension))
 	dir, _ := beside(t)
