@@ -317,6 +317,14 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestExampleOfARequest asks for an example of a hook that has none.
+func TestExampleOfARequest(t *testing.T) {
+	out, err := own(t, "call", "EnsureRecord", "--example").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "examples only for the hooks of Cluster API, infrastructure and Machines") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // TestPage runs the `sh` blocks of the guide in one shell. The output has the `text` blocks, in which … stands for any
 // text, and blocks of code are in the example.
 func TestPage(t *testing.T) {

@@ -164,7 +164,7 @@ func (o *callOptions) printExample(cmd *cobra.Command, h *catalog.Hook) error {
 	example := requests.Example(h.GroupVersionHook)
 	if example == nil {
 		return fmt.Errorf("there is no example of a request of %s: hookgate has examples only for the hooks of "+
-			"Cluster API and of infrastructure", h.Hook)
+			"Cluster API, infrastructure and Machines", h.Hook)
 	}
 	if o.output != cmdline.FormatJSON { // YAML, with comments
 		printer = func(w io.Writer, body []byte, _ func(io.Writer) error) error {
