@@ -26,8 +26,9 @@ type Extension struct {
 	// Groups names the group of hooks of each proto package, such as "dns.acme.example" of "acme.dns.v1alpha1", for hooks
 	// that are not of the project's own protos. The version is the last element of the package.
 	Groups map[string]string
-	// Logger gets a line about each call: Debug for a successful one, Info for a failed one, and Error with the stack for
-	// one whose handler panicked. It never gets requests or settings. Nil means JSON on standard error, from Info on.
+	// Logger gets a line about each call: Debug for a successful one and for the discovery of a group that the extension
+	// does not have, Info for a failed one, and Error with the stack for one whose handler panicked. It never gets
+	// requests or settings. Nil means JSON on standard error, from Info on.
 	Logger *slog.Logger
 
 	services map[string]*service // by full name

@@ -37,7 +37,8 @@ type problem struct {
 	kind  string
 	code  codes.Code // with which the call ends, if it has no answer
 	text  string
-	stack []byte // of a panic
+	level slog.Level // Info if it is not set; kindInternal is always Error
+	stack []byte     // of a panic
 }
 
 // ended returns the problem of a call that ends with a status.
@@ -86,7 +87,7 @@ func (x *Extension) logCall(ctx context.Context, hook, handler string, start tim
 		attrs = append(attrs, slog.String("call_id", id))
 	}
 	if p != nil {
-		level, text = slog.LevelInfo, "call failed"
+		level, text = p.level, "call failed"
 		if p.kind == kindInternal {
 			level = slog.LevelError
 		}

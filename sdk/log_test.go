@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	hooks "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructure "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/sdk"
 )
 
@@ -80,7 +81,9 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, logged(), sdk.Config{Address: "127.0.0.1:0"})
-	client := hooks.NewLifecycleHooksServiceClient(dial(t, s.address, insecure.NewCredentials()))
+	connection := dial(t, s.address, insecure.NewCredentials())
+	client := hooks.NewLifecycleHooksServiceClient(connection)
+	discovery := infrastructure.NewDiscoveryServiceClient(connection)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "hookgate-call-id", "c1")
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +93,8 @@ func TestLog(t *testing.T) {
 				before = 0
 			case "BeforeClusterDelete":
 				_, _ = client.BeforeClusterDelete(ctx, &hooks.BeforeClusterDeleteRequest{})
+			case "DiscoverInfrastructure":
+				_, _ = discovery.DiscoverInfrastructure(ctx, &infrastructure.DiscoverInfrastructureRequest{})
 			default:
 				_, _ = client.BeforeClusterCreate(ctx, &create{Handler: name})
 			}

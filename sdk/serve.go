@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -204,7 +205,11 @@ func (x *Extension) unknown(_ any, stream grpc.ServerStream) error {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	err := status.Errorf(codes.Unimplemented, "the extension has no handler of %.100s", name)
 	if !strings.HasPrefix(path, "/grpc.") {
-		x.logCall(stream.Context(), fmt.Sprintf("%.100s", name), "", time.Now(), ended(kindUnknownHook, err))
+		p := ended(kindUnknownHook, err)
+		if strings.HasSuffix(path, ".DiscoveryService/"+name) {
+			p.level = slog.LevelDebug // a gateway calls the discoveries of all groups
+		}
+		x.logCall(stream.Context(), fmt.Sprintf("%.100s", name), "", time.Now(), p)
 	}
 	return err
 }

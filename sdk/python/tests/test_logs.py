@@ -16,6 +16,8 @@ import pytest
 from hookgate import Answer, Extension, StatusError, done, fail
 from hookgate.hooks.v1alpha1 import BeforeClusterCreateRequest, BeforeClusterDeleteRequest
 from hookgate.hooks.v1alpha1.lifecycle_hooks_pb2_grpc import LifecycleHooksServiceStub
+from hookgate.infrastructure.v1alpha1 import DiscoverInfrastructureRequest
+from hookgate.infrastructure.v1alpha1.discovery_pb2_grpc import DiscoveryServiceStub
 from hookgate.logs import JSONFormatter
 
 
@@ -49,13 +51,16 @@ def test_lines(start: Callable[..., tuple[Any, grpc.Channel]], repository: Path,
     cases = json.loads((repository / "sdk/testdata/logs.json").read_text())
     caplog.set_level(logging.DEBUG, "hookgate")
     _, channel = start(logged())
-    stub, metadata = LifecycleHooksServiceStub(channel), (("hookgate-call-id", "c1"),)
+    stub, discovery = LifecycleHooksServiceStub(channel), DiscoveryServiceStub(channel)
+    metadata = (("hookgate-call-id", "c1"),)
     for name, case in cases.items():
         if name != "listening":
             caplog.clear()
             with contextlib.suppress(grpc.RpcError):
                 if name == "BeforeClusterDelete":
                     stub.BeforeClusterDelete(BeforeClusterDeleteRequest(), metadata=metadata, timeout=60)
+                elif name == "DiscoverInfrastructure":
+                    discovery.DiscoverInfrastructure(DiscoverInfrastructureRequest(), metadata=metadata, timeout=60)
                 else:
                     stub.BeforeClusterCreate(BeforeClusterCreateRequest(handler=name), metadata=metadata, timeout=60)
         (record,) = (record for record in caplog.records if record.name == "hookgate")

@@ -12,7 +12,11 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use hookgate::{Answer, Extension, Result, done, fail, hooks::v1alpha1::*};
+use hookgate::{
+    Answer, Extension, Result, done, fail,
+    hooks::v1alpha1::*,
+    infrastructure::v1alpha1::{DiscoverInfrastructureRequest, DiscoverInfrastructureResponse},
+};
 use prost::{Message, bytes::Bytes};
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -293,21 +297,28 @@ async fn lines_are_those_of_all_languages() {
         let mut program = Program::start_at(&address, [environment]);
         let listening = program.line("listening on");
         for (name, case) in &cases {
-            let text = match name.as_str() {
-                "listening" => listening.clone(),
-                "done" if environment.0 != SUBSCRIBED => continue, // of level debug
+            match name.as_str() {
+                "listening" => {}
                 "BeforeClusterDelete" => {
                     // The program has a handler of it, but none of BeforeClusterUpgrade.
                     let path = CREATE.replace("BeforeClusterCreate", "BeforeClusterUpgrade");
                     let request = BeforeClusterUpgradeRequest::default();
                     let _ = call::<BeforeClusterUpgradeResponse>(&folder.socket(), &path, request).await;
-                    program.line("\"call_id\":\"c1\"").replace("BeforeClusterUpgrade", "BeforeClusterDelete")
+                }
+                "DiscoverInfrastructure" => {
+                    let path = "/hookgate.infrastructure.v1alpha1.DiscoveryService/DiscoverInfrastructure";
+                    let request = DiscoverInfrastructureRequest::default();
+                    let _ = call::<DiscoverInfrastructureResponse>(&folder.socket(), path, request).await;
                 }
                 handler => {
                     let request = BeforeClusterCreateRequest { handler: handler.into(), ..Default::default() };
                     let _ = call::<BeforeClusterCreateResponse>(&folder.socket(), CREATE, request).await;
-                    program.line("\"call_id\":\"c1\"")
                 }
+            }
+            let text = match name.as_str() {
+                "listening" => listening.clone(),
+                _ if case["line"]["level"] == "DEBUG" && environment.0 != SUBSCRIBED => continue, // not written
+                _ => program.line("\"call_id\":\"c1\"").replace("BeforeClusterUpgrade", "BeforeClusterDelete"),
             };
             let mut line: Map<String, Value> = serde_json::from_str(&text).unwrap();
             for other in case["others"].as_array().unwrap().iter().chain([&json!("time")]) {

@@ -206,9 +206,10 @@ function discoverer(extension: Extension, method: DescMethodUnary, log: Logger):
 
 /** refuser refuses calls of a hook that the extension does not have. */
 function refuser(method: DescMethod, log: Logger): UntypedHandleCall {
+  const level = method.parent.name === "DiscoveryService" ? "debug" : "info"; // a gateway calls the discoveries of all groups
   return (call: ServerUnaryCall<any, any>, callback: sendUnaryData<unknown>) => {
     const error = `the extension has no handler of ${method.name}`;
-    log.info("call failed", { hook: method.name, ...idField(callIDOf(call.metadata)), kind: "UnknownHook", code: "UNIMPLEMENTED", error, took: 0 });
+    log[level]("call failed", { hook: method.name, ...idField(callIDOf(call.metadata)), kind: "UnknownHook", code: "UNIMPLEMENTED", error, took: 0 });
     callback({ code: Code.UNIMPLEMENTED, details: error });
   };
 }

@@ -8,9 +8,11 @@ import test from "node:test";
 import * as grpc from "@grpc/grpc-js";
 import { Code, done, Extension, fail, InvalidRequest, StatusError } from "@hookgate/sdk";
 import { LifecycleHooksService } from "@hookgate/sdk/hooks/v1alpha1";
+import { DiscoveryService } from "@hookgate/sdk/infrastructure/v1alpha1";
 import { Lines, read } from "./shared.js";
 
 const { beforeClusterCreate, beforeClusterDelete } = LifecycleHooksService.method;
+const without = [beforeClusterDelete, DiscoveryService.method.discoverInfrastructure];
 
 function raising(error: Error) {
   return () => {
@@ -33,9 +35,9 @@ test("lines", async (t) => {
   const metadata = new grpc.Metadata();
   metadata.set("hookgate-call-id", "c1");
   const call = (name: string) => {
-    const method = name === "BeforeClusterDelete" ? beforeClusterDelete : beforeClusterCreate;
+    const method = without.find((other) => other.name === name) ?? beforeClusterCreate;
     // Requests by hand: handler, a string, is the field 1.
-    const request = method === beforeClusterDelete ? Buffer.alloc(0) : Buffer.from([(handlerField << 3) | 2, name.length, ...Buffer.from(name)]);
+    const request = method === beforeClusterCreate ? Buffer.from([(handlerField << 3) | 2, name.length, ...Buffer.from(name)]) : Buffer.alloc(0);
     return new Promise((resolve) =>
       client.makeUnaryRequest(`/${method.parent.typeName}/${method.name}`, (bytes: Buffer) => bytes, (bytes: Buffer) => bytes, request, metadata, resolve),
     );

@@ -44,12 +44,12 @@ class Call:
         fields = self._fields("call answered")
         write(logging.DEBUG, f"{self.hook} {self.handler}: answered", fields | self._took())
 
-    def failed(self, kind: str, error: str, *, code: str = "") -> None:
+    def failed(self, kind: str, error: str, *, code: str = "", level: int = logging.INFO) -> None:
         """Writes why the call has failed. kind is one of docs/extensions.md, and code that of the status, if it ends with one."""
         fields = self._fields("call failed") | {"kind": kind} | ({"code": code} if code else {}) | {"error": error}
         broken = kind == "Internal"
         text = f"{self.hook} {self.handler}: " if self.handler else f"{self.hook}: "
-        write(logging.ERROR if broken else logging.INFO, text + (error or kind), fields | self._took(), stack=broken)
+        write(logging.ERROR if broken else level, text + (error or kind), fields | self._took(), stack=broken)
 
     def _fields(self, msg: str) -> dict[str, Any]:
         handler = {"handler": self.handler} if self.handler else {}

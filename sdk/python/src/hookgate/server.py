@@ -165,11 +165,14 @@ class _Unknown(grpc.GenericRpcHandler):
         path = handler_call_details.method
         if path.startswith("/grpc."):
             return None
-        hook = path.rpartition("/")[2][:100]
+        service, _, name = path.rpartition("/")
+        hook = name[:100]
+        # A gateway calls the discoveries of all groups.
+        level = logging.DEBUG if service.endswith(".DiscoveryService") else logging.INFO
 
         def refuse(request: bytes, context: grpc.ServicerContext) -> NoReturn:
             text = f"the extension has no handler of {hook}"
-            logs.Call(hook, "", _metadata(context)[1]).failed("UnknownHook", text, code="UNIMPLEMENTED")
+            logs.Call(hook, "", _metadata(context)[1]).failed("UnknownHook", text, code="UNIMPLEMENTED", level=level)
             context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
 
         return grpc.unary_unary_rpc_method_handler(refuse)

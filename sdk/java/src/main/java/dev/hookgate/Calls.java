@@ -29,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.logging.Level;
 
 /** The services of the hooks that have handlers, made from their descriptors. */
 final class Calls {
@@ -78,7 +79,7 @@ final class Calls {
     return (call, headers) -> {
       if (!inFlight.tryAcquire()) {
         Status status = Status.RESOURCE_EXHAUSTED.withDescription("too many calls are in flight; try again later");
-        return refuse(call, headers, hook.getName(), "Overloaded", status);
+        return refuse(call, headers, hook.getName(), Level.INFO, "Overloaded", status);
       }
       var released = new AtomicBoolean();
       Runnable release = () -> {
@@ -110,8 +111,8 @@ final class Calls {
 
   /** Ends a call before its request is read, and logs it. */
   private static <Q, R> ServerCall.Listener<Q> refuse(
-      ServerCall<Q, R> call, Metadata headers, String hook, String kind, Status status) {
-    new Log.Call(hook, "", idOf(headers)).ended(kind, status);
+      ServerCall<Q, R> call, Metadata headers, String hook, Level level, String kind, Status status) {
+    new Log.Call(hook, "", idOf(headers)).ended(level, kind, status);
     call.close(status, new Metadata());
     return new ServerCall.Listener<>() {};
   }
@@ -126,6 +127,8 @@ final class Calls {
         }
         String name = path.substring(path.lastIndexOf('/') + 1);
         String hook = name.substring(0, Math.min(name.length(), 100));
+        // A gateway calls the discoveries of all groups.
+        Level level = path.endsWith(".DiscoveryService/" + name) ? Level.FINE : Level.INFO;
         Status status = Status.UNIMPLEMENTED.withDescription("the extension has no handler of " + hook);
         var method = io.grpc.MethodDescriptor.<InputStream, InputStream>newBuilder()
             .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
@@ -134,7 +137,7 @@ final class Calls {
             .setResponseMarshaller(Bytes.MARSHALLER)
             .build();
         return ServerMethodDefinition.create(
-            method, (call, headers) -> refuse(call, headers, hook, "UnknownHook", status));
+            method, (call, headers) -> refuse(call, headers, hook, level, "UnknownHook", status));
       }
     };
   }

@@ -38,8 +38,13 @@ final class Log {
 
     /** Logs that a call has ended with a status. */
     void ended(String kind, Status status) {
+      ended(Level.INFO, kind, status);
+    }
+
+    /** Logs, at a level, that a call has ended with a status. */
+    void ended(Level level, String kind, Status status) {
       String error = status.getDescription() == null ? "" : status.getDescription();
-      write(Level.INFO, "call failed", problem(kind, status.getCode(), error), null);
+      write(level, "call failed", problem(kind, status.getCode(), error), null);
     }
 
     /** Logs what a handler has thrown. */

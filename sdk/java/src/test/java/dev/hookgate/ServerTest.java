@@ -12,6 +12,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.protobuf.ByteString;
 import dev.hookgate.hooks.v1alpha1.*;
+import dev.hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest;
+import dev.hookgate.infrastructure.v1alpha1.DiscoveryServiceGrpc;
 import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.Status;
@@ -186,6 +188,9 @@ class ServerTest {
     try {
       if (name.equals("BeforeClusterDelete")) {
         stub.beforeClusterDelete(BeforeClusterDeleteRequest.getDefaultInstance());
+      } else if (name.equals("DiscoverInfrastructure")) {
+        DiscoveryServiceGrpc.newBlockingStub(stub.getChannel())
+            .discoverInfrastructure(DiscoverInfrastructureRequest.getDefaultInstance());
       } else {
         stub.beforeClusterCreate(BeforeClusterCreateRequest.newBuilder().setHandler(name).build());
       }
