@@ -56,11 +56,11 @@ func (r *Report) Count(level Level, status Status) int {
 }
 
 // Conforms reports whether the extension keeps every rule of the level Must and, if strict, of the level Should. A
-// check that could not be carried out counts as a broken rule.
+// check that could not be carried out counts as a broken rule. If no check applies, Conforms returns false.
 func (r *Report) Conforms(strict bool) bool {
 	level := Must
 	if strict {
 		level = ""
 	}
-	return r.Count(level, Fail)+r.Count(level, Error) == 0
+	return r.Count(level, Fail)+r.Count(level, Error) == 0 && r.Count("", Skip) < len(r.Results)
 }

@@ -42,8 +42,13 @@ type checkOptions struct {
 	watches    bool
 }
 
-// errNotConforming is the error of a check that has found something.
-var errNotConforming = errors.New("the extension does not conform to the contract")
+var (
+	// errNotConforming is the error of a check that has found something, and errNothingChecked of one that had nothing
+	// to look at.
+	errNotConforming  = errors.New("the extension does not conform to the contract")
+	errNothingChecked = errors.New("nothing was checked: none of the selected checks applies to the extension; -v " +
+		"prints the reasons")
+)
 
 // NewCheckCommand returns the command hookgate check.
 func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
@@ -60,7 +65,8 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"checks also make a cluster, a machine, and a pool of two machines in the real backend, and delete\n" +
 			"them at the end. --watch repeats the checks whenever the extension restarts, and\n" +
 			"prints what has changed.\n\n" +
-			"The exit status is 0 if no MUST rule is broken, 1 if a MUST rule is broken, and 2 for wrong usage.\n" +
+			"The exit status is 0 if no MUST rule is broken, 1 if a MUST rule is broken or nothing was checked,\n" +
+			"and 2 for wrong usage.\n" +
 			"After Ctrl-C, the command prints the results so far and the checks that were not run; the exit status is 1.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
@@ -146,10 +152,14 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 		defer cancel()
 		progress.show("waiting for the answer to Discovery")
 		defer progress.show("")
-		return conformance.Run(ctx, target, conformance.Options{
+		report, err := conformance.Run(ctx, target, conformance.Options{
 			Catalog: hooks, Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects,
 			Infrastructure: infrastructure, Starting: progress.starting,
 		})
+		if err == nil && len(report.Results) == 0 {
+			err = cmdline.Usagef("--only and --skip select no check; see hookgate check --list")
+		}
+		return report, err
 	}
 	if o.watches {
 		o.Server = url
@@ -165,10 +175,18 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	if err != nil {
 		return err
 	}
-	if !report.Conforms(o.strict) {
-		return errNotConforming
+	return o.verdict(&report)
+}
+
+// verdict returns the error of a whole run, which decides the exit status.
+func (o *checkOptions) verdict(report *conformance.Report) error {
+	switch {
+	case report.Conforms(o.strict):
+		return nil
+	case report.Count("", conformance.Skip) == len(report.Results):
+		return errNothingChecked
 	}
-	return nil
+	return errNotConforming
 }
 
 // checkError separates mistakes in the command line from failures.

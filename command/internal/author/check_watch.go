@@ -66,13 +66,10 @@ func (o *checkOptions) watch(
 
 // lastOf returns the error of the last results.
 func (o *checkOptions) lastOf(report *conformance.Report) error {
-	switch {
-	case report == nil:
+	if report == nil {
 		return errors.New("the extension was not checked: interrupted before there was a result")
-	case !report.Conforms(o.strict):
-		return errNotConforming
 	}
-	return nil
+	return o.verdict(report)
 }
 
 // printRun prints the results of a run, and what has changed since the one before, which is nil for the first run.
