@@ -81,15 +81,17 @@ func (o *serveOptions) checkDev() error {
 	}
 	switch {
 	case o.cluster.kubeconfig != "":
-		return cmdline.Usagef("--dev and --kubeconfig: a gateway for development has no cluster; leave one of them out")
+		return cmdline.Usagef("--dev and --kubeconfig: a gateway for development has no cluster; give only one of these " +
+			"flags")
 	case len(o.dev.extensions) > 0 && (o.sidecar != "" || o.extensionConfigs != ""):
-		return cmdline.Usagef("--extension takes the place of --extension-configs and --sidecar: leave one of them out")
+		return cmdline.Usagef("--extension takes the place of --extension-configs and --sidecar; give only one of these " +
+			"flags")
 	case len(o.dev.extensions) == 0 && o.sidecar == "" && o.extensionConfigs == "":
 		return cmdline.Usagef("--dev needs an extension: give --extension URL, --extension-configs for the " +
 			"extensions of a directory, or --sidecar")
 	case o.diagnostics.insecure:
 		return cmdline.Usagef("--dev and --insecure-diagnostics: a gateway for development listens on loopback only; " +
-			"leave one of them out")
+			"give only one of these flags")
 	case o.certDir == "":
 		return cmdline.Usagef("--cert-dir is required: the user has no cache directory, in which --dev would keep its " +
 			"certificates")

@@ -47,7 +47,7 @@ func (o *serveOptions) checkSelfCertificates() error {
 			"certificate; use --self-certificates=%s,%s", selfCallers, selfServers, selfCallers)
 	case o.dev.enabled:
 		return cmdline.Usagef("--dev and --self-certificates: a gateway for development makes certificates without a " +
-			"cluster; leave one of them out")
+			"cluster; give only one of these flags")
 	case o.cluster.kubeconfig == "" && !target.InCluster():
 		return cmdline.Usagef("--self-certificates: the certificates are in Secrets of a cluster; give --kubeconfig")
 	}

@@ -98,7 +98,7 @@ func (o *extensionsOptions) run(cmd *cobra.Command) error {
 	switch {
 	case o.Gateway.OfCluster() && o.Gateway.Name == "" && changed("diagnostics"):
 		return cmdline.Usagef("--kubeconfig or --context, and --diagnostics: extensions are listed from a cluster or " +
-			"from a gateway; leave one of them out, or use --gateway")
+			"from a gateway; give only one of these flags, or use --gateway")
 	case o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup:
 		return cmdline.Usagef("--extension-config-group: want %s or %s, got %q",
 			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)

@@ -74,7 +74,7 @@ func (o *handlersOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error 
 	changed := cmd.Flags().Changed
 	if changed("server") && changed("diagnostics") {
 		return cmdline.Usagef("--server and --diagnostics: handlers are listed from a server or from a diagnostics " +
-			"address; leave one of them out")
+			"address; give only one of these flags")
 	}
 	if asksServer(changed, o.Gateway.Selected(changed, "diagnostics")) {
 		return o.discover(cmd, hooks)

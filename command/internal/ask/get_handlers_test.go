@@ -105,7 +105,7 @@ func TestGetHandlersAsksOne(t *testing.T) {
 	}{
 		{[]string{"--ca", ca, "--diagnostics", "https://127.0.0.1:1"}, cmdline.ExitFailed, "gateway https://127.0.0.1:1"},
 		{[]string{"--server", "https://127.0.0.1:1"}, cmdline.ExitFailed, "https://127.0.0.1:1"},
-		{[]string{"--server", "https://127.0.0.1:1", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitUsage, "handlers are listed from a server or from a diagnostics address; leave one of them out"},
+		{[]string{"--server", "https://127.0.0.1:1", "--diagnostics", "http://127.0.0.1:1"}, cmdline.ExitUsage, "handlers are listed from a server or from a diagnostics address; give only one of these flags"},
 		{[]string{"--server", "https://127.0.0.1:1", "-o", "wide"}, cmdline.ExitFailed, "https://127.0.0.1:1"},
 		{[]string{"-o", "xml"}, cmdline.ExitUsage, "want table, wide, name, yaml or json"},
 		{[]string{"--timeout", "0s"}, cmdline.ExitUsage, "--timeout: want more than 0"},

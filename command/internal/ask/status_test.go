@@ -247,7 +247,7 @@ func TestStatusErrors(t *testing.T) {
 		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, cmdline.ExitUsage, "need TLS"},
 		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, cmdline.ExitFailed, "HTTP 403: who are you\nUse --token-file"},
 		"Format":       {[]string{"get", "extensions", "--diagnostics", s.URL, "-o", "xml"}, cmdline.ExitUsage, `--output "xml": want table, wide, name, yaml or json`},
-		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, cmdline.ExitUsage, "leave one of them out"},
+		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, cmdline.ExitUsage, "give only one of these flags, or use --gateway"},
 		"WatchCluster": {[]string{"get", "extensions", "--kubeconfig", "x", "--watch"}, cmdline.ExitUsage, "use kubectl get"},
 		"TwoClusters":  {[]string{"get", "holds", "a", "b"}, cmdline.ExitUsage, "got 2 names"},
 	} {
