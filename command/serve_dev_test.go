@@ -58,6 +58,9 @@ func TestServeDev(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strings.Contains(g.Output(), "no memory limit") {
+		t.Errorf("asks for a limit on a machine for development:\n%s", g.Output())
+	}
 	printed := regexp.MustCompile(`(?m)^  .*$`).FindAllString(g.Output(), -1)
 	if len(printed) != 3 {
 		t.Fatalf("printed %q", printed)
@@ -192,9 +195,9 @@ func TestServeDevRefuses(t *testing.T) {
 	}{
 		"ExtensionAlone":    {[]string{"--extension", "grpc://127.0.0.1:1"}, "--extension is for development, and needs --dev"},
 		"NoExtension":       {[]string{"--dev"}, "--dev needs an extension: give --extension URL"},
-		"Cluster":           {append(dev, "--kubeconfig", "x"), "--dev and --kubeconfig: "},
-		"Directory":         {append(dev, "--extension-configs", configs), "--extension takes the place of --extension-configs and --sidecar"},
-		"Sidecar":           {append(dev, "--sidecar", "grpc://127.0.0.1:1"), "--extension takes the place of --extension-configs and --sidecar"},
+		"Cluster":           {append(dev, "--kubeconfig", "x"), "--dev and --kubeconfig: a gateway for development has no cluster; give only one of these flags"},
+		"Directory":         {append(dev, "--extension-configs", configs), "--extension takes the place of --extension-configs and --sidecar; give only one of these flags"},
+		"Sidecar":           {append(dev, "--sidecar", "grpc://127.0.0.1:1"), "--extension takes the place of --extension-configs and --sidecar; give only one of these flags"},
 		"Everywhere":        {append(dev, "--http-address", ":9443"), "--dev and --http-address :9443: a gateway for development listens on loopback only"},
 		"GRPC":              {append(dev, "--grpc-address", "0.0.0.0:9090"), "--dev and --grpc-address 0.0.0.0:9090: "},
 		"Diagnostics":       {append(dev, "--diagnostics-address", "192.0.2.1:1"), "--dev and --diagnostics-address 192.0.2.1:1: "},

@@ -51,8 +51,9 @@ func idleConnections(calls int64) int {
 	return int(min(max(calls/4/limits.IdleConnectionBytes, limits.LeastIdleConnections), limits.IdleConnections))
 }
 
-// budget returns the budget of all calls. It logs its size if the process has no limit of memory, or too little.
-func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
+// budget returns the budget of all calls. It logs its size if the process has no limit of memory, or too little. For
+// development, a process without a limit is usual.
+func (o *memoryOptions) budget(logger *slog.Logger, dev bool) *budget.Budget {
 	mib := func(bytes int64) string { return fmt.Sprintf("%dMi", bytes>>20) }
 	if o.bytes > 0 {
 		if available := memory.Available(); o.bytes > available/100*limits.LargestBudgetShare {
@@ -68,7 +69,7 @@ func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
 			"container, or GOMEMLIMIT", "memoryBudget", mib(bytes), "memory", mib(memory.Available()),
 			"wanted", mib(budget.MinLimit*100/limits.BudgetShare))
 	}
-	if !limited {
+	if !limited && !dev {
 		logger.Info("The process has no memory limit, so calls get only a small part of the machine's memory: set a limit, "+
 			"GOMEMLIMIT or --memory-budget", "memoryBudget", fmt.Sprintf("%dMi", b.Usage().Limit>>20))
 	}

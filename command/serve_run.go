@@ -78,7 +78,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	metrics := observe.NewMetrics(prometheusRegistry, reg, hooks, cmdline.CurrentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := observe.NewObserver(metrics, in.tracer, logger, losses)
-	calls := o.memory.budget(logger)
+	calls := o.memory.budget(logger, o.dev.enabled)
 	metrics.ObserveMemory(calls)
 	endpoints := controllers.NewEndpoints()
 	self := o.ownID(in.cluster)
