@@ -31,7 +31,7 @@ spec:
   - if: request.toKubernetesVersion == "v9"
     message: '"v9 is not allowed"'
   hold:
-  - unless: request.cluster.metadata.?annotations["approved"].orValue("") == request.toKubernetesVersion
+  - unless: request.cluster.metadata.?annotations["approved"].orValue("none") == request.toKubernetesVersion
     message: '"waits for the approval of " + request.toKubernetesVersion'
     retryAfterSeconds: 1
 `

@@ -64,7 +64,7 @@ func upgrade(to string) *hooksv1alpha1.BeforeClusterUpgradeRequest {
 const approved = `
 hook: BeforeClusterUpgrade
 hold:
-- unless: request.cluster.metadata.?annotations["acme.example/approved"].orValue("") == request.toKubernetesVersion
+- unless: request.cluster.metadata.?annotations["acme.example/approved"].orValue("none") == request.toKubernetesVersion
   message: '"waits for approval of " + request.toKubernetesVersion'
   retryAfterSeconds: 60
 fail:
