@@ -53,10 +53,10 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 		"acme":          "DiscoverInfrastructure of acme",
 		"ACME":          "DiscoverInfrastructure of acme",
 		"create.acme":   "UnknownHandler: handler \"create.acme\" serves the hook BeforeClusterCreate, not DiscoverInfrastructure",
-		"plain": "UnknownHandler: no ExtensionConfig \"plain\" with handlers of infrastructure.hookgate.dev, and no " +
-			"handler \"plain\"",
-		"nowhere": "UnknownHandler: no ExtensionConfig \"nowhere\" with handlers of infrastructure.hookgate.dev, and no " +
-			"handler \"nowhere\"",
+		"plain": "UnknownHandler: no handler of the group infrastructure.hookgate.dev is named \"plain\" or " +
+			"belongs to ExtensionConfig \"plain\"",
+		"nowhere": "UnknownHandler: no handler of the group infrastructure.hookgate.dev is named \"nowhere\" or " +
+			"belongs to ExtensionConfig \"nowhere\"",
 	} {
 		called, wanted = "", ""
 		_, err := d.Dispatch(t.Context(), Request{

@@ -31,8 +31,8 @@ func Named(ctx context.Context, s *registry.Snapshot, r Request, m *Matcher) (Ta
 			if awaited := s.AwaitedConfig(r.Handler); awaited != "" {
 				return Target{}, notKnown(r.Handler, awaited)
 			}
-			return Target{}, hook.Errorf(hook.UnknownHandler, "no ExtensionConfig %q with handlers of %s, and no handler "+
-				"%[1]q", r.Handler, r.Hook.Group)
+			return Target{}, hook.Errorf(hook.UnknownHandler, "no handler of the group %s is named %q or belongs to "+
+				"ExtensionConfig %[2]q", r.Hook.Group, r.Handler)
 		}
 	}
 	if !ok {
