@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 	"github.com/spf13/cobra"
@@ -17,6 +18,12 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/base/text"
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
+	"github.com/hookgate/hookgate/internal/kinds/extensionconfig"
+	"github.com/hookgate/hookgate/internal/kinds/extensionpolicy"
+	"github.com/hookgate/hookgate/internal/kinds/handlerchain"
+	"github.com/hookgate/hookgate/internal/kinds/hookjob"
+	"github.com/hookgate/hookgate/internal/kinds/hookrule"
+	"github.com/hookgate/hookgate/internal/kinds/rollout"
 	"github.com/hookgate/hookgate/internal/sources/manifest"
 )
 
@@ -132,15 +139,32 @@ func (p *lintProblem) text() string {
 	return p.Object + ": " + p.Message
 }
 
+// kindPages are the pages about the kinds of manifests.
+var kindPages = map[string]string{
+	extensionconfig.Kind: "cluster.md", extensionpolicy.Kind: "extension-policy.md",
+	handlerchain.Kind: "handler-chains.md", handlerchain.TestKind: "handler-chains.md",
+	hookrule.Kind: "rules.md", hookrule.TestKind: "rules.md", hookjob.Kind: "jobs.md", rollout.Kind: "rollouts.md",
+}
+
+// sarifRule returns the identifier of the rule that a problem breaks, and the page about the kind of its object.
+func (p *lintProblem) sarifRule() (id, page string) {
+	kind, _, _ := strings.Cut(p.Object, " ")
+	if page, ok := kindPages[kind]; ok {
+		return kind, page
+	}
+	return "manifest", "mistakes.md"
+}
+
 func (l linted) writeSARIF(w io.Writer) error {
-	const rule, help = "manifest", "https://github.com/hookgate/hookgate/blob/main/docs/extension-policy.md"
-	run := sarif.NewRunWithInformationURI("hookgate lint", help)
+	const docs = "https://github.com/hookgate/hookgate/blob/main/docs/"
+	run := sarif.NewRunWithInformationURI("hookgate lint", docs+"README.md")
 	run.Tool.Driver.WithVersion(cmdline.CurrentBuild().Version)
-	run.AddRule(rule).WithHelpURI(help).
-		WithShortDescription(sarif.NewMultiformatMessageString().
-			WithText("A manifest that a gateway would not use as intended."))
 	for i := range l {
 		p := &l[i]
+		rule, page := p.sarifRule()
+		run.AddRule(rule).WithHelpURI(docs + page).
+			WithShortDescription(sarif.NewMultiformatMessageString().
+				WithText("A manifest that a gateway would not use as intended."))
 		place := sarif.NewPhysicalLocation().WithArtifactLocation(
 			sarif.NewArtifactLocation().WithURI((&url.URL{Path: filepath.ToSlash(p.File)}).String()))
 		if p.Line > 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,38 @@ func TestLint(t *testing.T) {
 	}
 	if err := log.Validate(); err != nil || len(log.Runs[0].Results) != 1 {
 		t.Errorf("%v: %s", err, got.Out)
+	}
+}
+
+// Each result of SARIF leads to the page about the kind of the object.
+func TestLintPages(t *testing.T) {
+	rule := "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: r}\nspec: {hook: BeforeCoffee}\n"
+	docs, err := filepath.Abs("../../../docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lintFiles(t, map[string]string{
+		"a.yaml": lintPolicy("p", "{name: other}", "request.x ==") + "---\n" + rule + "---\n" +
+			strings.Replace(rule, "name: r", "name: s", 1) + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+	})
+	got := commandtest.Hookgate(t, "", "lint", "a.yaml", "-o", "sarif")
+	log, err := sarif.FromBytes([]byte(got.Out), sarif.WithStrictValidation())
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, got.Out)
+	}
+	pages := map[string]string{}
+	for _, r := range log.Runs[0].Tool.Driver.Rules {
+		pages[*r.ID] = strings.TrimPrefix(*r.HelpURI, "https://github.com/hookgate/hookgate/blob/main/docs/")
+		if _, err := os.Stat(filepath.Join(docs, pages[*r.ID])); err != nil {
+			t.Error(err)
+		}
+	}
+	var to []string
+	for _, r := range log.Runs[0].Results {
+		to = append(to, pages[*r.RuleID])
+	}
+	if want := []string{"extension-policy.md", "rules.md", "rules.md", "mistakes.md"}; !slices.Equal(to, want) {
+		t.Errorf("the pages are %s, want %s:\n%s", to, want, got.Out)
 	}
 }
 
