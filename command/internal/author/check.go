@@ -40,7 +40,11 @@ type checkOptions struct {
 	strict     bool
 	verbose    bool
 	watches    bool
+	wait       time.Duration
 }
+
+// maxWait is the longest time of --wait.
+const maxWait = 10 * time.Minute
 
 var (
 	// errNotConforming is the error of a check that has found something, and errNothingChecked of one that had nothing
@@ -107,6 +111,8 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.BoolVar(&o.watches, "watch", false,
 		"check again whenever the extension restarts or its answer to Discovery changes, until Ctrl-C; the last results "+
 			"decide the exit status")
+	f.DurationVar(&o.wait, "wait", 0,
+		"how long to wait for an extension that is just starting and cannot be reached yet, at most 10m")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long one run of all checks may take")
 	cmdline.CompleteFlags(cmd, map[string]cmdline.Completion{"only": completeChecks(), "skip": completeChecks()})
 	return cmd
@@ -128,6 +134,9 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	}
 	if o.Timeout <= 0 {
 		return cmdline.Usagef("--timeout: want more than 0, got %s", o.Timeout)
+	}
+	if o.wait < 0 || o.wait > maxWait {
+		return cmdline.Usagef("--wait: want 0 to %s, got %s", maxWait, o.wait)
 	}
 	target := conformance.Target{URL: url}
 	var err error
@@ -161,8 +170,13 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 		}
 		return report, err
 	}
+	if o.Server = url; o.wait > 0 {
+		progress.show("waiting for the extension")
+		if err := o.await(cmd.Context(), hooks); err != nil {
+			return err
+		}
+	}
 	if o.watches {
-		o.Server = url
 		return o.watch(cmd, hooks, progress, run)
 	}
 	report, err := run(cmd.Context())
@@ -176,6 +190,17 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 		return err
 	}
 	return o.verdict(&report)
+}
+
+// await waits for an extension that is just starting. If it does not come, the checks say why.
+func (o *checkOptions) await(ctx context.Context, hooks *catalog.Catalog) error {
+	r, err := o.newRestarts(hooks)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	r.await(ctx, o.wait)
+	return nil
 }
 
 // verdict returns the error of a whole run, which decides the exit status.

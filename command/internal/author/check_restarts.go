@@ -104,15 +104,43 @@ func (r *restarts) wait(ctx context.Context) (why string) {
 	}
 }
 
+// await returns once the extension answers, or fails in another way than one that is just starting, or after patience.
+func (r *restarts) await(ctx context.Context, patience time.Duration) {
+	if e := r.config.Endpoint; !e.HasTLS() && !e.IsLocal() {
+		return // checks refuse to call it
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		r.connect() // the client would wait before it dials again
+		if x := r.discover(ctx); x == nil || x.Failure == nil || !x.Failure.Temporary {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(seekEvery):
+		}
+	}
+}
+
 // ask returns the answer to Discovery, whatever it is, and whether there is one.
 func (r *restarts) ask(ctx context.Context) (answer string, ok bool) {
-	if r.client == nil {
+	x := r.discover(ctx)
+	if x == nil {
 		return "", false
+	}
+	return x.Status + string(x.Body), x.Failure == nil
+}
+
+// discover calls Discovery; without a client, it returns nil.
+func (r *restarts) discover(ctx context.Context) *client.Response {
+	if r.client == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 	defer cancel()
-	x := r.client.Call(ctx, r.discovery, "", r.request)
-	return x.Status + string(x.Body), x.Failure == nil
+	return r.client.Call(ctx, r.discovery, "", r.request)
 }
 
 // hasEnded reports whether the connection has ended, or another one before it.

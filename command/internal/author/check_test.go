@@ -167,6 +167,9 @@ func TestCheckUsage(t *testing.T) {
 		"NoFile":    {[]string{"https://127.0.0.1:1", "--infrastructure", "none.yaml"}, cmdline.ExitFailed, "none.yaml"},
 		"Unknown":   {[]string{"https://127.0.0.1:1", "--infrastructure", unknownMember}, cmdline.ExitUsage, `unknown field "machines"`},
 		"NoObject":  {[]string{"https://127.0.0.1:1", "--infrastructure", noObject}, cmdline.ExitUsage, "machine: want an object"},
+		"LongWait":  {[]string{"https://127.0.0.1:1", "--wait", "11m"}, cmdline.ExitUsage, "--wait: want 0 to 10m0s, got 11m0s"},
+		"Waited":    {[]string{"https://127.0.0.1:1", "--wait", "1ms"}, cmdline.ExitFailed, "connection refused\nDoes it run, and is the port right?"},
+		"WaitNoTLS": {[]string{"grpc://192.0.2.1:9090", "--wait", "10m"}, cmdline.ExitUsage, "use grpcs://192.0.2.1:9090"},
 		"NoCA":      {[]string{"https://127.0.0.1:1", "--ca", "none.crt"}, cmdline.ExitFailed, "read --ca: open none.crt"},
 		"Refused":   {[]string{"https://127.0.0.1:1"}, cmdline.ExitFailed, "connection refused\nDoes it run, and is the port right?"},
 	} {

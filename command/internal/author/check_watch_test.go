@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -90,6 +91,26 @@ func TestCheckWatch(t *testing.T) {
 	}
 	if code := p.ExitCode(t); code != cmdline.ExitDone {
 		t.Errorf("exit status %d, want that of the last results\n%s", code, p.Output())
+	}
+}
+
+// TestCheckWait starts an extension after its check has begun. The check does not wait for one that it cannot trust.
+func TestCheckWait(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "x.sock")
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		time.Sleep(3 * author.SeekEvery)
+		(&restarted{name: "gate"}).start(t, socket)
+	}()
+	code, out, errOut := execute(t, "check", "unix://"+socket, "--wait", "1m", "--only", "answers.retry")
+	if code != cmdline.ExitDone || !strings.Contains(out, " 1 passed, 0 failed") {
+		t.Errorf("exit status %d: %s%s", code, out, errOut)
+	}
+	<-started
+	url, _ := checked(t, goodAnswer)
+	if code, _, errOut := execute(t, "check", url, "--wait", "10m"); code != cmdline.ExitFailed || !strings.Contains(errOut, "signed by an unknown authority") {
+		t.Errorf("exit status %d: %s", code, errOut)
 	}
 }
 

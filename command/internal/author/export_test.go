@@ -10,7 +10,10 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/target"
 )
 
-const RenderProgram = renderProgram
+const (
+	RenderProgram = renderProgram
+	SeekEvery     = seekEvery
+)
 
 var (
 	Changes = changes
