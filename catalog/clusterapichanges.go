@@ -143,7 +143,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 	},
 	{
 		Release: "v1.15", Hooks: canUpdate, Kind: AnswerCounts, Announced: true,
-		Text: "affectsAvailability: false in the answer lets an update start without a surge machine",
+		Text: "if the answer has affectsAvailability: false, an update can start without a surge machine",
 	},
 	{
 		Release: "v1.15", Hooks: withCluster, Kind: RequestGains, Announced: true,
@@ -157,7 +157,7 @@ var clusterAPIChanges = []ClusterAPIChange{
 		Release: "v1.15", Hooks: []string{
 			"AfterClusterUpgrade", "AfterWorkersUpgrade", "BeforeClusterUpgrade", "BeforeWorkersUpgrade",
 		}, Kind: CallDiffers, Announced: true,
-		Text: "workers that are pinned to a version (alpha) are upgraded on their own, without a call of this hook",
+		Text: "workers with a version of their own (an alpha feature) are upgraded separately, without a call of this hook",
 	},
 }
 

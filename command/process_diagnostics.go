@@ -61,7 +61,8 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 // addPageFlags adds the flags of a process whose diagnostics have the page about the extensions.
 func (o *diagnosticsOptions) addPageFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.ui, "ui", true,
-		"serve a page about the extensions, at / of --diagnostics-address, to clients that may read the metrics")
+		"serve a page about the extensions to clients that may read the metrics, at the path / of "+
+			"--diagnostics-address")
 	f.StringVar(&o.uiLink, "ui-dashboard", "",
 		"URL of a dashboard of the metrics, for example in Grafana; the page of --ui links to it")
 }

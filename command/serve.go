@@ -107,7 +107,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 			"the certificates of callers; without \""+selfCallers+"\", you put the CA of callers into the Secret "+
 			"hookgate-callers-ca")
 	f.DurationVar(&o.resync, "resync", time.Minute,
-		"how often the handlers of extensions are discovered again; default with --sidecar: 5s")
+		"how often to ask each extension for its handlers again; with --sidecar, the default is 5s")
 	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.DurationVar(&o.callerAge, "caller-connection-max-age", limits.DefaultCallerConnectionAge,

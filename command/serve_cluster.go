@@ -318,8 +318,8 @@ func (o *serveOptions) checkSource() error {
 		return cmdline.Usagef("--hook-jobs-namespace: this gateway has no cluster to run Jobs in; leave the " +
 			"flag out, or give --kubeconfig")
 	case o.stateDir != "" && o.extensionConfigs == "":
-		return cmdline.Usagef("--state-dir is for --extension-configs: with a cluster, the gateway keeps its state " +
-			"in the status of ExtensionConfigs, and with --sidecar, the gateway waits for its extension; leave the flag out")
+		return cmdline.Usagef("--state-dir is for --extension-configs: leave it out with a cluster, where the status of " +
+			"ExtensionConfigs holds the state, and with --sidecar, where the gateway waits for its extension")
 	case o.sidecar != "" && o.extensionConfigs != "":
 		return cmdline.Usagef("--sidecar and --extension-configs: a gateway serves the extension beside it or the " +
 			"extensions of a directory; give only one of these flags")

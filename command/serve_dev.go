@@ -47,11 +47,10 @@ func (o *devOptions) addFlags(f *pflag.FlagSet) {
 			"start uses them again; --dev also changes defaults: --grpc-address is "+devGRPCAddress+", and --resync is "+
 			devResync.String())
 	f.StringArrayVar(&o.extensions, "extension", nil,
-		"URL of an extension to serve with --dev, instead of a directory: https://HOST:PORT for REST; "+
-			"grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or unix:///PATH for gRPC; NAME=URL also names the "+
-			"extension, as an ExtensionConfig would; with TLS, "+
-			"the extension's certificate must be signed by "+devcert.CAFile+
-			" in --cert-dir; may be given several times")
+		"URL of an extension to serve with --dev, instead of a directory; may be given several times. For REST: "+
+			"https://HOST:PORT. For gRPC: grpcs://HOST:PORT, grpc://HOST:PORT (loopback only) or unix:///PATH. NAME=URL also "+
+			"names the extension, as an ExtensionConfig would. With TLS, the extension's certificate must be signed by "+
+			devcert.CAFile+" in --cert-dir")
 }
 
 // setDefaults changes the defaults of unset flags where --dev needs other ones.

@@ -43,11 +43,11 @@ func (o *serveOptions) checkSelfCertificates() error {
 	case len(o.selfCertificates) == 0:
 		return nil
 	case !wants(selfServers):
-		return cmdline.Usagef("--self-certificates=%s: the CA of callers is in the directory with the gateway's own "+
-			"certificate; use --self-certificates=%s,%s", selfCallers, selfServers, selfCallers)
+		return cmdline.Usagef("--self-certificates=%s is not enough: the CA of callers is stored with the gateway's "+
+			"own certificate; use --self-certificates=%s,%s", selfCallers, selfServers, selfCallers)
 	case o.dev.enabled:
-		return cmdline.Usagef("--dev and --self-certificates: a gateway for development makes certificates without a " +
-			"cluster; give only one of these flags")
+		return cmdline.Usagef("--dev and --self-certificates: --dev makes certificates without a cluster, and " +
+			"--self-certificates makes them in a cluster; give only one of these flags")
 	case o.cluster.kubeconfig == "" && !target.InCluster():
 		return cmdline.Usagef("--self-certificates: the certificates are in Secrets of a cluster; give --kubeconfig")
 	}

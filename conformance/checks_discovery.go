@@ -42,7 +42,7 @@ var discoveryChecks = []Check{
 	},
 	{
 		ID: "discovery.some", Level: Must,
-		Rule:   "Discovery announces at least one handler, unless DiscoverInfrastructure announces one.",
+		Rule:   "Discovery or DiscoverInfrastructure announces at least one handler.",
 		Source: contract + "discovery.proto",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if s.discovered(v) && len(s.announced) == 0 && len(s.provider.handlers) == 0 {

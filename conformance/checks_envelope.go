@@ -14,9 +14,9 @@ import (
 var envelopeChecks = []Check{
 	{
 		ID: "envelope.settings", Level: Must,
-		Rule: "A handler answers requests without settings and requests with unknown settings, or refuses these requests " +
-			"as the caller's mistake (HTTP 4xx, INVALID_ARGUMENT). A handler that needs other settings may answer with " +
-			"Failure.",
+		Rule: "If a request has no settings, or has unknown settings, the handler answers the request, or refuses the " +
+			"request as the caller's mistake (HTTP 4xx, INVALID_ARGUMENT). A handler that needs other settings may answer " +
+			"with Failure.",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unusual := map[string]string{

@@ -143,8 +143,9 @@ var infrastructureChecks = []Check{
 	},
 	{
 		ID: "infrastructure.capacity-parameters", Level: Should,
-		Rule: "Each announced capacity can match a machine: the schema of machines allows the parameters of the " +
-			"capacity. No two capacities have the same parameters, and only the last capacity may be without parameters.",
+		Rule: "The schema of machines allows the parameters of each announced capacity, so that machines with these " +
+			"parameters can exist. No two capacities have the same parameters, and only the last capacity may be without " +
+			"parameters.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			ofProvider(func(p *provider, v *verdict) {
@@ -167,13 +168,14 @@ var infrastructureChecks = []Check{
 		"InternalIP, ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
 	ofTrial(checkLists, "Lists of instances are complete: instanceCount is the number of instances, and each name "+
 		"and each provider ID occurs once.", "machine_pool.proto"),
-	ofTrial(checkRemove, "The machines named in remove are deleted, and no other machines.", "machine_pool.proto"),
+	ofTrial(checkRemove, "The machines that the request's member \"remove\" lists are deleted, and no other machines.",
+		"machine_pool.proto"),
 	ofTrial(checkSecrets, "Answers contain no credentials, for example in messages, conditions or outputs.",
 		"common.proto, Subject"),
 	ofTrial(checkAgain, "If a machine is gone after its provider ID was recorded, the answer has the phase Failed and "+
 		"the reason InstanceGone, and the machine is not made again.", "machine.proto"),
-	ofTrial(checkDeleted, "A deleted object becomes Gone, stays Gone, and no longer exists.",
-		"common.proto, DeletionState"),
+	ofTrial(checkDeleted, "After a request to delete an object, the state becomes Gone and stays Gone: the object no "+
+		"longer exists.", "common.proto, DeletionState"),
 }
 
 // providerIDPrefix is what the provider takes for a prefix.

@@ -77,8 +77,8 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.update-failure", Level: Should,
-		Rule: "An answer of UpdateMachine with status Failure has no retryAfterSeconds: the update either has failed " +
-			"or goes on.",
+		Rule: "If UpdateMachine answers with status Failure, the answer has no retryAfterSeconds: Failure means that the " +
+			"update has failed, and retryAfterSeconds means that the update goes on.",
 		Source: inPlaceBook + "UpdateMachine",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "UpdateMachine") {

@@ -41,8 +41,8 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.over", Level: Should,
-		Rule: "A request of more than 20 MiB is refused, with Failure or as the caller's mistake, and is " +
-			"not read into memory.",
+		Rule: "The extension does not read a request of more than 20 MiB into memory. The extension refuses the request, " +
+			"either with the status Failure or as the caller's mistake.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, 0) {

@@ -41,8 +41,9 @@ var repeatChecks = []Check{
 	},
 	{
 		ID: "determinism.answers", Level: Must,
-		Rule: "The same request of GeneratePatches, ValidateTopology or DiscoverVariables has the same effect: the same " +
-			"patched templates, the same variables, the same status, and the same message of a Failure.",
+		Rule: "If a request of GeneratePatches, ValidateTopology or DiscoverVariables is repeated, the answer has the same " +
+			"effect: the same patched templates, the same variables, the same status and, if the status is Failure, the " +
+			"same message.",
 		Source: topologyBook + "Patch extension guidelines: Deterministic results",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches", "ValidateTopology", "DiscoverVariables") {
@@ -96,8 +97,8 @@ var repeatChecks = []Check{
 	},
 	{
 		ID: "determinism.messages", Level: Should,
-		Rule: "The same request of a hook that may hold Clusters gets the same message each time, except for " +
-			"progress such as \"3 of 10\": callers put the message into conditions, and write a condition " +
+		Rule: "If a request of a hook that may hold Clusters is repeated, the message of the answer stays the same, " +
+			"except for progress such as \"3 of 10\". Callers put the message into a condition, and write the condition " +
 			"again for each new text.",
 		Source: guidelines + "Error messages",
 		run: func(ctx context.Context, s *session, v *verdict) {

@@ -122,7 +122,7 @@ var groupChecks = []Check{
 	},
 	{
 		ID: "groups.content", Level: Must,
-		Rule:   "The discovery of an additional group of hooks always announces the same handlers.",
+		Rule:   "For each additional group of hooks, every answer of the group's discovery announces the same handlers.",
 		Source: guidelines + "Deterministic result",
 		run: eachAdded(func(ctx context.Context, s *session, v *verdict, g *addedGroup) {
 			if !g.answers() {

@@ -77,7 +77,7 @@ func (t *clientTransport) received(x *exchange, r *client.Response) {
 func (t *clientTransport) send(ctx context.Context, h *catalog.Hook, handler string, body []byte) *exchange {
 	sent := fmt.Sprintf("POST %s, %s: %s", h.Path(url.PathEscape(handler)), size(len(body)), excerpt(body))
 	if t.grpc {
-		sent = fmt.Sprintf("%s, a body of %s that is not a message: %q", h.Method, size(len(body)), body[:min(len(body), 40)])
+		sent = fmt.Sprintf("%s, a raw body of %s: %q", h.Method, size(len(body)), body[:min(len(body), 40)])
 	}
 	x := &exchange{handler: handler, sent: sent}
 	start := t.now()

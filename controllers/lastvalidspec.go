@@ -69,7 +69,7 @@ func (f *follower) restore(item kinds.Object, r *appsv1.ControllerRevision) (any
 		}
 		err = errs.ToAggregate()
 	}
-	f.logger.Warn("object has a mistake, and its last valid spec is not valid for this version of the gateway",
+	f.logger.Warn("object has a mistake, and this version of the gateway rejects the spec that was last recorded as valid",
 		"kind", f.Name, "name", item.GetName(), "record", r.Name, "error", err)
 	return nil, false
 }

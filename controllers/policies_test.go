@@ -138,7 +138,7 @@ func TestPolicyLiftsHoldsOfItsHandlers(t *testing.T) {
 		s.LiftedHolds = []v1alpha1.LiftedHold{{Handler: "b.acme", Hook: "BeforeClusterCreate", Cluster: "n/c", UID: "u"}}
 	})
 	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason,
-		`In effect for ExtensionConfig "acme", except for spec.liftedHolds[0]: ExtensionConfig "acme" has no handler "b" of BeforeClusterCreate`)
+		`In effect for ExtensionConfig "acme", except for spec.liftedHolds[0]: ExtensionConfig "acme" has no handler "b" for the hook BeforeClusterCreate`)
 	if a, _ := r.registry.Snapshot().Handler("a.acme"); a.Handler.FailurePolicy != hook.Ignore {
 		t.Error("the rest of the policy is not in effect")
 	}

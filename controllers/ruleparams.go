@@ -119,7 +119,7 @@ func (p *ruleParams) problem(references []hookrule.Reference) string {
 }
 
 var tooManyWatches = fmt.Sprintf(
-	"HookRules need to read more than %d objects and lists; the gateway does not read the rest",
+	"all HookRules together refer to more than %d objects and lists; the gateway does not read the rest",
 	limits.RuleWatches)
 
 func (p *ruleParams) watch(of hookrule.Reference) *paramWatch {

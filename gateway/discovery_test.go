@@ -113,7 +113,7 @@ func TestDiscoverOffersOriginalNames(t *testing.T) {
 	want := map[string][2]string{
 		"p.acme": {"p", ""}, "gate.acme": {"beforeclustercreate", ""}, "beforeclusterdelete.acme": {
 			"beforeclusterdelete--acme", `handler "beforeclusterdelete.acme" is offered as "beforeclusterdelete--acme", ` +
-				`because "beforeclusterdelete" is also the gateway's own handler of BeforeClusterDelete`,
+				`because "beforeclusterdelete" is also the name of the gateway's own handler of BeforeClusterDelete`,
 		},
 	}
 	for i := range g.Extensions[0].Handlers {

@@ -115,7 +115,7 @@ func TestMembersHaveOneNameForTwoHooks(t *testing.T) {
 		registrationOf("v6", handlerOf("gate", "BeforeClusterUpgrade", hook.Fail)),
 		registrationOf("v7", handlerOf("gate", "BeforeClusterCreate", hook.Fail)))
 	for cluster, want := range map[string]string{"stays": "", "moved": `handler "gate.v7" cannot be called: in ` +
-		`ExtensionRollout "acme", ExtensionConfig "v6" has the name "gate" for the hook BeforeClusterUpgrade; rename one of the two`} {
+		`ExtensionRollout "acme", ExtensionConfig "v6" also has a handler named "gate", but for the hook BeforeClusterUpgrade; rename one of the two handlers`} {
 		object := &hooksv1alpha1.RawExtension{Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"ns"}}`, cluster)}
 		_, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "",
 			&hooksv1alpha1.BeforeClusterCreateRequest{Cluster: object})

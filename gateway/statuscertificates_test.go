@@ -98,7 +98,7 @@ func TestStatusOfCertificates(t *testing.T) {
 		return extension.Certificates{Leaf: ends("acme", 29), Bundle: []certs.Expiry{ends("old", -5), ends("new", 300)}}
 	}
 	one, _ := f.Extension("acme")
-	if err := printers.Extension(&text, one); err != nil || !strings.Contains(text.String(), "; the last of 2 certificates to expire; expired: CN=old") {
+	if err := printers.Extension(&text, one); err != nil || !strings.Contains(text.String(), "; of 2 certificates, this one expires last; expired: CN=old") {
 		t.Errorf("described as %s (%v)", &text, err)
 	}
 }

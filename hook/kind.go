@@ -100,8 +100,8 @@ var kinds = [...]struct {
 			"(gRPC: the google.rpc.RetryInfo in the status details)."},
 	Loop: {"Loop", false, http.StatusLoopDetected, codes.FailedPrecondition,
 		"The call has come back to a gateway that it has already passed, or has passed more than 8 gateways. " +
-			"The text names the handlers that the call has passed. If the call has come back, the ExtensionConfig of one " +
-			"of these handlers has a URL that leads back to the gateway."},
+			"The text names the handlers that the call has gone through. If the call has come back, the ExtensionConfig of " +
+			"one of these handlers has a URL that leads back to the gateway."},
 }
 
 // Kinds returns all kinds, for tables and documentation.

@@ -208,7 +208,7 @@ func (v lifetime) checkSuccessor(versions []lifetime, table map[string]release) 
 	}
 	if missing != "" {
 		return fmt.Errorf(
-			"rule #3: deprecated in %s, but in that release, the hook %s was in no newer version that was at least as stable",
+			"rule #3: deprecated in %s, but in that release, no newer version of at least the same stability had the hook %s",
 			v.Deprecated, missing)
 	}
 	return fmt.Errorf(

@@ -190,8 +190,8 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H", "Lost"),
 				versionOf("v1alpha2", first, "H"),
 			},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, the hook Lost " +
-				"was in no newer version that was at least as stable",
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, no newer version " +
+				"of at least the same stability had the hook Lost",
 		},
 		"Rule3AnotherGroup": {
 			reason: "another group is no replacement",
@@ -268,8 +268,8 @@ func TestCheckLifetimes(t *testing.T) {
 				versionOf("v1beta1", first, "H"),
 				versionOf("v1", first, "I"),
 			},
-			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, the hook H " +
-				"was in no newer version that was at least as stable",
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, but in that release, no newer version " +
+				"of at least the same stability had the hook H",
 		},
 		"Rule3SameTrack": {
 			reason: "a beta replaces a beta, and a GA version a GA version",

@@ -156,7 +156,7 @@ func (s *Snapshot) OfferedOf(gh hook.GroupHook) []string {
 // whoever may only register an extension cannot turn it off.
 func (s *Snapshot) Taken(c *Chain) string {
 	if merged, ok := s.merged[c.Name]; ok {
-		return "the gateway's own handler of " + merged.Hook
+		return "the name of the gateway's own handler of " + merged.Hook
 	}
 	if of := s.memberOf[c.Name]; of != nil && of.Name == c.Name {
 		return of.taken(c.Name)
@@ -179,7 +179,7 @@ func (s *Snapshot) TakenName(name string) string {
 // meaning says what a name means, besides a chain and the own name of a handler; nothing if it means nothing.
 func (s *Snapshot) meaning(name string) string {
 	if merged, ok := s.merged[name]; ok {
-		return "the gateway's own handler of " + merged.Hook
+		return "the name of the gateway's own handler of " + merged.Hook
 	}
 	if of := s.memberOf[name]; of != nil {
 		return of.taken(name)

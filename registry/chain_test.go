@@ -36,7 +36,7 @@ func TestStepsOf(t *testing.T) {
 		"the name of an ExtensionConfig":   {registry.Chain{Name: "one"}, ""},
 		"the name of one not known yet":    {registry.Chain{Name: "late"}, ""},
 		"the label of a handler":           {registry.Chain{Name: "a--one"}, ""},
-		"the name of a handler for a hook": {registry.Chain{Name: "beforeclustercreate"}, `its name is also the gateway's own handler of BeforeClusterCreate: rename the chain`},
+		"the name of a handler for a hook": {registry.Chain{Name: "beforeclustercreate"}, `its name is also the name of the gateway's own handler of BeforeClusterCreate: rename the chain`},
 	} {
 		r := registry.New(hook.GroupHook{Group: hook.Group, Hook: "BeforeClusterCreate"})
 		handler := func(name, h string, p hook.FailurePolicy) registry.Handler {

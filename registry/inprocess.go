@@ -148,10 +148,11 @@ func (s *Snapshot) TakenNameOfLocal(kind, name, handler string) string {
 	}
 	label := Label(handler + "." + name)
 	if c, ok := s.Chain(label); ok {
-		return fmt.Sprintf("already in use: its label %q is the name of a %s", c.Name, ChainKind)
+		return fmt.Sprintf("already in use: the offered name of its handler, %q, is the name of a %s", c.Name, ChainKind)
 	}
 	if e, ok := s.byOwnName[label]; ok {
-		return fmt.Sprintf("already in use: its label %q is the name under which handler %q is offered", label, e.Name)
+		return fmt.Sprintf("already in use: the offered name of its handler, %q, is also the offered name of "+
+			"handler %q", label, e.Name)
 	}
 	return ""
 }

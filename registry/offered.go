@@ -77,7 +77,7 @@ func (e *Entry) isLocal() bool { return e.Registration.InProcess != nil && e.Var
 // otherMeaning says what else the own name of claims[i] means, for a message; nothing if it means that alone.
 func (s *Snapshot) otherMeaning(name string, claims []*Entry, i int) string {
 	if merged, ok := s.merged[name]; ok {
-		return "the gateway's own handler of " + merged.Hook
+		return "the name of the gateway's own handler of " + merged.Hook
 	}
 	if e, ok := s.byLabel(name); ok {
 		return fmt.Sprintf("the label of handler %q", e.Name)

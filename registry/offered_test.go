@@ -164,7 +164,7 @@ func TestTheGatewaysOwnNamesAreNotGiven(t *testing.T) {
 	if diff := cmp.Diff(want, offered(r)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	const why = `because "beforeclusterdelete" is also the gateway's own handler of BeforeClusterDelete`
+	const why = `because "beforeclusterdelete" is also the name of the gateway's own handler of BeforeClusterDelete`
 	if got := r.Snapshot().Collisions("acme"); len(got) != 1 || !strings.Contains(got[0], why) {
 		t.Errorf("Collisions = %q, want %s", got, why)
 	}

@@ -304,7 +304,7 @@ type TargetReference struct {
 	// own, the policy for all handlers supplies the fields that the handler's own policy omits.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label; leave out the name of the ExtensionConfig"
 	// +optional
 	Handler string `json:"handler,omitempty"`
 }

@@ -74,10 +74,10 @@ everything that schemas cannot express. Further [limits](limits.md) apply.
 Where the documents of the contract and the code of Cluster API v1.14 differ, the kinds follow the code:
 
 - For a pool, Cluster API reads ` + "`status.ready`" + `, not ` + "`status.initialization.provisioned`" + `. Both are set.
-- No kind has ` + "`status.failureReason`" + ` and ` + "`status.failureMessage`" + `: Cluster API's controller panics if a pool has these fields.
+- The kinds have neither ` + "`status.failureReason`" + ` nor ` + "`status.failureMessage`" + `: Cluster API's controller panics if a pool has these fields.
 - ` + "`status.failureDomains`" + ` is a list, as in v1beta2, and not a map, as in v1beta1.
 - ` + "`spec.controlPlaneEndpoint`" + ` may be absent and may change: users and hosted control planes also set it.
-- In a template, ` + "`spec.template.spec`" + ` is immutable, but ` + "`spec.template.metadata`" + ` is not, as in Cluster API's own providers.
+- As in Cluster API's own providers, ` + "`spec.template.spec`" + ` of a template is immutable, but ` + "`spec.template.metadata`" + ` can be changed.
 `
 
 // page is the page that is being written.
@@ -125,14 +125,14 @@ func (p *page) writeFields(path string, s *apiextensionsv1.JSONSchemaProps) erro
 		}
 		describe := typeOf(&below)
 		if first != "" {
-			describe += " like " + first
+			describe += " with the fields of " + first
 		}
 		if slices.Contains(s.Required, name) {
-			describe += ", required"
+			describe += "; required"
 		}
 		if len(below.Properties) == 0 {
 			for _, rule := range below.XValidations {
-				describe += ", " + cell(rule.Message)
+				describe += "; " + cell(rule.Message)
 			}
 		}
 		fmt.Fprintf(p, "| `%s` | %s | %s |\n", at, describe, cell(meaning(name, below.Description)))

@@ -78,10 +78,10 @@ func newGet(kind listed, formats Formats) *cobra.Command {
 		Use:     kind.plural,
 		Aliases: []string{kind.singular, kind.kind},
 		Short:   "List the " + kind.kind + "s, what each waits for, and which call fails",
-		Long: "List the " + kind.kind + "s of a management cluster: their state and since when, what each waits\n" +
-			"for, and the hook whose last call failed. INSTANCES shows how many instances exist according\n" +
-			"to the extension's last answers and, after the slash, how many there are according to the\n" +
-			"objects in the cluster. For a pool, the desired number of instances follows in\n" +
+		Long: "List the " + kind.kind + "s of a management cluster. For each object, show the state and\n" +
+			"its age, what the object waits for, and the hook whose last call failed. INSTANCES shows how many\n" +
+			"instances exist according to the extension's last answers and, after the slash, how many there are\n" +
+			"according to the objects in the cluster. For a pool, the desired number of instances follows in\n" +
 			"parentheses, if it differs from the number of objects.",
 		Example: "  hookgate get " + kind.plural + "\n" +
 			"  hookgate get " + kind.plural + " -n team-a --cluster my-cluster --failing -o wide",

@@ -72,7 +72,7 @@ type HookgateClusterSpec struct {
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 
 	// identityRef names the HookgateClusterIdentity that the extension uses. The credentials of the identity are sent
-	// instead of the Secrets that credentialsRef and the InfrastructureClass name.
+	// instead of those in the Secret of credentialsRef or of the InfrastructureClass.
 	// +optional
 	IdentityRef *IdentityReference `json:"identityRef,omitempty"`
 

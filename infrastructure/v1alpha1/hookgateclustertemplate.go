@@ -50,7 +50,7 @@ type HookgateClusterTemplateResource struct {
 
 // HookgateClusterTemplateResourceSpec is the spec of HookgateClusters, without the fields that the controller writes.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || !has(self.credentialsRef.namespace)",message="credentialsRef.namespace must be left out: the Secret is in the namespace of each HookgateCluster"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || !has(self.credentialsRef.namespace)",message="credentialsRef.namespace must be left out: each HookgateCluster uses the Secret in its own namespace"
 // +kubebuilder:validation:XValidation:rule="!has(self.identityRef) || !has(self.credentialsRef)",message="only one of identityRef and credentialsRef can be set: both name credentials"
 type HookgateClusterTemplateResourceSpec struct {
 	// infrastructureClassName is the name of the InfrastructureClass.

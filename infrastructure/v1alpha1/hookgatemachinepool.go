@@ -164,7 +164,7 @@ type MachinePoolInstance struct {
 	// +required
 	InstanceName string `json:"instanceName,omitempty"`
 
-	// providerID is the provider ID of the instance and its Node.
+	// providerID is the provider ID that the instance and its Node share.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

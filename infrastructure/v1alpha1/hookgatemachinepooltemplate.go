@@ -56,7 +56,7 @@ type HookgateMachinePoolTemplateResourceSpec struct {
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// instanceManagement decides how Cluster API sees the instances: as Machines, the default, or as a Group.
+	// instanceManagement decides how Cluster API sees the instances: as Machines (the default) or as a Group.
 	// +optional
 	InstanceManagement InstanceManagement `json:"instanceManagement,omitempty"`
 }

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InfrastructureClass is a kind of infrastructure for Clusters: the extension that provides the infrastructure, the
-// namespaces that may use the class, and default parameters and credentials for the extension. Like a StorageClass or
-// a GatewayClass, an InfrastructureClass belongs to the administrators of a management cluster, and is not moved with
-// Clusters.
+// InfrastructureClass describes infrastructure that Clusters can use. The class names the extension that provides the
+// infrastructure, selects the namespaces that may use the class, and sets default parameters and default credentials
+// for the extension. Like a StorageClass or a GatewayClass, an InfrastructureClass belongs to the administrators of a
+// management cluster, and is not moved with Clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=infrastructureclasses,scope=Cluster,shortName=infraclass,categories=cluster-api
@@ -87,7 +87,7 @@ type ExtensionReference struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label; leave out the name of the ExtensionConfig"
 type HandlerName string
 
 // Handlers are the handlers of an extension for the hooks of infrastructure.
@@ -110,8 +110,8 @@ type Handlers struct {
 	// +optional
 	DeleteMachine HandlerName `json:"deleteMachine,omitempty"`
 
-	// reconcileMachinePool is the handler of the hook ReconcileMachinePool. Without this handler, a pool is made of
-	// machines.
+	// reconcileMachinePool is the handler of the hook ReconcileMachinePool. Without this handler, the controller calls
+	// ReconcileMachine for each machine of a pool.
 	// +optional
 	ReconcileMachinePool HandlerName `json:"reconcileMachinePool,omitempty"`
 
@@ -187,9 +187,9 @@ type InfrastructureClassStatus struct {
 	// +optional
 	Schemas ParameterSchemas `json:"schemas,omitzero"`
 
-	// machineCapacities holds the capacities of machines, by the parameters of the machines. The first element that
-	// matches counts: the controller writes its capacity to the status of HookgateMachineTemplates, for an autoscaler that
-	// scales from zero.
+	// machineCapacities holds the capacity of machines for each set of parameters. The controller uses the first element
+	// that matches, and writes its capacity to the status of HookgateMachineTemplates and HookgateMachinePools, for an
+	// autoscaler that scales from zero.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500
 	// +optional
@@ -198,8 +198,8 @@ type InfrastructureClassStatus struct {
 
 // MachineCapacity is the capacity (CPU, memory and so on) of machines with certain parameters.
 type MachineCapacity struct {
-	// parameters selects machines whose parameters have these members with these values. If parameters has no members, all
-	// machines match.
+	// parameters selects machines: the parameters of a machine must contain all these members, with the same values. If
+	// parameters has no members, all machines match.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional

@@ -81,7 +81,7 @@ func TestRules(t *testing.T) {
   status: {conditions: [` + elements(32, condition) + `], providerIDPrefix: "acme://", handlers: {reconcileCluster: a}, schemas: {cluster: {type: object}, machine: {}, machinePool: {}}}}`, ""},
 		{"an ExtensionConfig is named as a label", "InfrastructureClass", "", "spec: {extensionRef: {name: a.b}}", "spec.extensionRef.name: Invalid value"},
 		{"that is short", "InfrastructureClass", "", "spec: {extensionRef: {name: " + quoted(64) + "}}", "spec.extensionRef.name: Too long"},
-		{"a handler's name is the one of discovery", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, handlers: {deleteMachine: a.b}}", "without the name of the ExtensionConfig"},
+		{"a handler's name is the one of discovery", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, handlers: {deleteMachine: a.b}}", "leave out the name of the ExtensionConfig"},
 		{"no handlers say nothing", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, handlers: {}}", "spec.handlers"},
 		{"no namespaces say nothing", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, allowedNamespaces: {}}", "spec.allowedNamespaces"},
 		{"nor does an empty list", "InfrastructureClass", "", "spec: {extensionRef: {name: a}, allowedNamespaces: {names: []}}", "spec.allowedNamespaces.names"},

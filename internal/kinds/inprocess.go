@@ -66,7 +66,7 @@ func NoHook(path *field.Path, name, can string, known []string) *field.Error {
 	case name == "":
 		return field.Required(path, "must be the name of a hook")
 	case meant != "":
-		return field.Invalid(path, quoted, fmt.Sprintf("no hook that %s has this name: did you mean %q?", can, meant))
+		return field.Invalid(path, quoted, fmt.Sprintf("not a hook that %s: did you mean %q?", can, meant))
 	}
 	return field.NotSupported(path, quoted, known)
 }

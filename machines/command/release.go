@@ -53,9 +53,9 @@ func NewRelease() *cobra.Command {
 		Long: "Remove from Machines the annotations that make Cluster API wait for the gateway, so that no Machine\n" +
 			"waits for a gateway that is gone. Run the command before you remove the gateway, and before clusterctl moves\n" +
 			"Clusters to a management cluster without a gateway.\n\n" +
-			"A running gateway would annotate the Machines again. Stop the gateway with --scale-down, or keep the\n" +
-			"annotations off with --hold-off, which marks the Clusters with an annotation until you run the\n" +
-			"command with --resume.",
+			"A running gateway would annotate the Machines again. To prevent this, stop the gateway with --scale-down, or\n" +
+			"use --hold-off. --hold-off adds an annotation to the Clusters, so that gateways do not annotate the\n" +
+			"Machines of these Clusters until you run the command with --resume.",
 		Example: "  hookgate machines release --scale-down hookgate\n" +
 			"  hookgate machines release -n production --hold-off",
 		Args: cmdline.NoArgs,
@@ -71,8 +71,8 @@ func NewRelease() *cobra.Command {
 	f.BoolVar(&o.holdOff, "hold-off", false,
 		"annotate the Clusters, too, so that gateways hold none of their Machines until you run the command "+
 			"with --resume")
-	f.BoolVar(&o.resume, "resume", false, "remove the annotation of --hold-off from the Clusters, and do "+
-		"nothing else")
+	f.BoolVar(&o.resume, "resume", false, "only remove from the Clusters the annotation that --hold-off "+
+		"added")
 	cmdline.WrapHelp(cmd, nil) // it has no groups
 	return cmd
 }

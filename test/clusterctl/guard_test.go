@@ -48,7 +48,7 @@ func TestUpgradeGuard(t *testing.T) {
 	}
 	g.runs(t, "v1.12.4", 1)
 
-	if out, ok := g.preflight(t); ok || !strings.Contains(out, "The verdict is recorded at Deployment capi-system/capi-controller-manager.\n") {
+	if out, ok := g.preflight(t); ok || !strings.Contains(out, "The command recorded the verdict in annotations of Deployment capi-system/capi-controller-manager.\n") {
 		t.Errorf("preflight of an upgrade that breaks: %t\n%s", ok, out)
 	}
 	const broken = "cluster-api=v1.14: 1 finding of level break: gate.acme. Run"

@@ -204,8 +204,8 @@ spec:
 		`[{"op": "replace", "path": "/spec/template/spec/containers/1/args/1", "value": "--runtime-extension-client-cert-file=/mine/tls.crt"}]`); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	want(older+"hookgate: patch Deployment capi-system/capi-controller-manager: it has --runtime-extension-client-cert-file=/mine/tls.crt already: "+
-		"add the CA of its client certificate to the gateway's CAs of callers, or remove the flag, and try again\n", true)
+	want(older+"hookgate: patch Deployment capi-system/capi-controller-manager: it already has --runtime-extension-client-cert-file=/mine/tls.crt: "+
+		"either add the CA of that client certificate to the gateway's CAs of callers, or remove the flag and try again\n", true)
 }
 
 // manager returns the Deployment of a manager.

@@ -459,7 +459,7 @@ hookgate_registered_deprecated_handlers{group="hooks.test.hookgate.dev",handler=
 	w.call(t, registry.GRPC, w.hook(t, "v1", BeforeNodeDrain), requestOf("v1", BeforeNodeDrain, "drain.rest-v1alpha1"))
 	w.call(t, registry.GRPC, w.hook(t, "v1", PlanDrains), requestOf("v1", PlanDrains, "plan.rest-v1"))
 	const called = `
-# HELP hookgate_deprecated_calls_total Total number of calls that use a deprecated version of a hook. The label side is "caller" (the caller uses that version; the label handler is empty) or "handler" (the handler implements that version).
+# HELP hookgate_deprecated_calls_total Total number of calls that use a deprecated version of a hook. The label side is "caller" (the caller uses the deprecated version; the label handler is empty) or "handler" (the handler implements the deprecated version).
 # TYPE hookgate_deprecated_calls_total counter
 hookgate_deprecated_calls_total{group="hooks.test.hookgate.dev",handler="",hook="BeforeNodeDrain",side="caller",version="v1alpha1"} 1
 hookgate_deprecated_calls_total{group="hooks.test.hookgate.dev",handler="drain.grpc-v1alpha1",hook="BeforeNodeDrain",side="handler",version="v1alpha1"} 1

@@ -162,9 +162,9 @@ func (s *webhookServer) testChains(t *testing.T) {
 		"allow where nothing is updated":    {"refused", "hook: GeneratePatches, steps: [{handler: a.acme, allow: [/machine]}]", "spec: Invalid value: allow is for steps of the hooks CanUpdateMachine and CanUpdateMachineSet"},
 		"Block where nothing is updated":    {"refused", "hook: UpdateMachine, onPartialCoverage: Block, " + step, "spec: Invalid value: onPartialCoverage is for the hooks CanUpdateMachine and CanUpdateMachineSet"},
 		"onHold where nothing holds":        {"refused", "hook: GeneratePatches, steps: [{handler: a.acme, onHold: Stop}]", "spec: Invalid value: onHold is for steps of lifecycle hooks that can hold; a chain of UpdateMachine always stops at a step that is not done"},
-		"a hook that is none":               {"refused", "hook: GeneratePatch, " + step, `spec.hook: Invalid value: "GeneratePatch": no hook that can have a chain has this name: did you mean "GeneratePatches"?`},
+		"a hook that is none":               {"refused", "hook: GeneratePatch, " + step, `spec.hook: Invalid value: "GeneratePatch": not a hook that can have a chain: did you mean "GeneratePatches"?`},
 		"the name of an ExtensionConfig":    {"taken", "hook: GeneratePatches, " + step, `metadata.name: Invalid value: "taken": is the name of ExtensionConfig "taken": choose another name`},
-		"the name of the gateway's handler": {"beforeclustercreate", "hook: GeneratePatches, " + step, `metadata.name: Invalid value: "beforeclustercreate": is the gateway's own handler of BeforeClusterCreate: choose another name`},
+		"the name of the gateway's handler": {"beforeclustercreate", "hook: GeneratePatches, " + step, `metadata.name: Invalid value: "beforeclustercreate": is the name of the gateway's own handler of BeforeClusterCreate: choose another name`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			eventually(t, "it is refused", func() (string, bool) { // once the gateway knows what is registered

@@ -111,7 +111,7 @@ func (s *webhookServer) testRules(t *testing.T) {
 		"if and unless":                  {"refused", spec + "fail: [{if: 'true', unless: 'true', " + message + "}]", "spec.fail[0]: Invalid value: must have one of if and unless"},
 		"neither":                        {"refused", spec + "hold: [{" + message + "}]", "spec.hold[0]: Invalid value: must have one of if and unless"},
 		"65 entries":                     {"refused", spec + "hold: [" + strings.Repeat("{if: 'true', "+message+"}, ", 65) + "]", "spec.hold: Too many: 65: must have at most 64 items"},
-		"a hook that is none":            {"refused", "hook: BeforeClusterUpgrades, fail: [{if: 'true', " + message + "}]", `spec.hook: Invalid value: "BeforeClusterUpgrades": no hook that a rule can answer has this name: did you mean "BeforeClusterUpgrade"?`},
+		"a hook that is none":            {"refused", "hook: BeforeClusterUpgrades, fail: [{if: 'true', " + message + "}]", `spec.hook: Invalid value: "BeforeClusterUpgrades": not a hook that a rule can answer: did you mean "BeforeClusterUpgrade"?`},
 		"an unknown member":              {"refused", spec + "fail: [{if: request.clusters == null, " + message + "}]", "spec.fail[0].if: Invalid value: line 1, column 8: undefined field 'clusters'"},
 		"a message that is no text":      {"refused", spec + "fail: [{if: 'true', message: '1'}]", "spec.fail[0].message: Invalid value: must be a text, but is of type int"},
 		"two kinds of patches":           {"refused", patches + "{selector: {kind: A}, mergePatch: '{}', jsonPatches: [{op: remove, path: /spec/a}]}]", "spec.patches[0]: Invalid value: must have one of jsonPatches and mergePatch"},

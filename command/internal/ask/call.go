@@ -42,7 +42,7 @@ func NewCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
 			"FILE is the request in YAML or JSON, or \"-\" for standard input. The request may omit apiVersion and kind.\n" +
-			"--example prints a request to start from, with -o json as JSON. For lifecycle hooks,\n" +
+			"--example prints an example request, as YAML or, with -o json, as JSON. For lifecycle hooks, and for\n" +
 			"GenerateUpgradePlan, GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the\n" +
 			"command makes a request.\n" +
 			"Without --handler, a lifecycle hook goes to every handler that matches; any other hook needs exactly\n" +
@@ -117,7 +117,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 			return err
 		}
 		if ofCluster {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The command made the request from the Cluster in %s alone; "+
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The command built the request only from the Cluster in %s; "+
 				"--example prints a complete request.\n", target.InputName(o.file))
 		}
 	}

@@ -298,7 +298,7 @@ func TestCallWithACluster(t *testing.T) {
 		got := commandtest.Hookgate(t, cluster, append([]string{"call", "BeforeClusterCreate", "-f", "-"}, server...)...)
 		_, _, body := f.Asked()
 		if got.Code != cmdline.ExitDone || !strings.Contains(body, `"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"team-a"}}`) ||
-			!strings.Contains(got.ErrOut, "The command made the request from the Cluster in standard input alone") {
+			!strings.Contains(got.ErrOut, "The command built the request only from the Cluster in standard input;") {
 			t.Errorf("%s: %+v\n%s", transport, got, body)
 		}
 		got = commandtest.Hookgate(t, cluster, append([]string{"call", "UpdateMachine", "-f", "-"}, server...)...)

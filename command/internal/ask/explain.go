@@ -45,15 +45,15 @@ func NewExplainCommand(hooks *catalog.Catalog, versions *hookversion.Converter) 
 			"timeout, failure policy and versions; and, for every other handler of the hook, which selector,\n" +
 			"condition or policy excludes it. The command needs the same rights as a call of the hook, and\n" +
 			"calls handlers only with --call.\n\n" +
-			"FILE is a request, as for \"hookgate call\". For lifecycle hooks, GenerateUpgradePlan,\n" +
-			"GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the command makes a\n" +
-			"request. A request that is built from a Cluster has only the members that selectors need, so\n" +
+			"FILE is a request, as for \"hookgate call\". For lifecycle hooks, and for\n" +
+			"GenerateUpgradePlan, GeneratePatches and ValidateTopology, FILE may be just a Cluster, from which the\n" +
+			"command makes a request. A request that is built from a Cluster has only the members that selectors need, so\n" +
 			"conditions about other members fail.\n\n" +
 			"With --extension-configs, no gateway is needed: the handlers come from the status of the\n" +
 			"ExtensionConfigs in the directory or, with --call, from the extensions themselves.\n\n" +
-			"The exit status is 0 if handlers would be called. It is also 0 if no handler matches, and the hook\n" +
-			"goes to all matching handlers. It is 1 if the call would fail before it reaches a handler or, with\n" +
-			"--call, if the call fails.",
+			"The exit status is 0 if handlers would be called. For a hook that goes to all matching handlers, the\n" +
+			"exit status is also 0 if no handler matches. The exit status is 1 if the call would fail before it\n" +
+			"reaches a handler or, with --call, if the call fails.",
 		Example: "  hookgate explain BeforeClusterUpgrade -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate explain GeneratePatches -f request.yaml --extension-configs manifests/ --call\n" +
 			"  hookgate explain CanUpdateMachine -f request.yaml --context management -o json",

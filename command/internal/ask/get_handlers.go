@@ -37,10 +37,10 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"\"hookgate call --handler\" takes both. For each lifecycle hook, Cluster API sees one handler, which\n" +
 			"stands for all handlers with the same value of OFFERED AS, and has a timeout of 30s. STATE is\n" +
 			"Unknown until the gateway has called the handler.\n\n" +
-			"With --server, or if you give only flags for credentials, list what a gateway or an extension\n" +
-			"offers: its answer to Discovery, which Cluster API reads. CALLER TIMEOUT is how long a caller\n" +
-			"should wait. A gateway adds at most one second to TIMEOUT (10s becomes 11s), so that the gateway\n" +
-			"can end a call, and answer, before the caller gives up.",
+			"With --server, list the handlers that a gateway or an extension announces to callers such as Cluster\n" +
+			"API, in the answer to Discovery. Flags for credentials have the same effect if no flag names a\n" +
+			"gateway. CALLER TIMEOUT is how long a caller should wait. A gateway adds at most one second to TIMEOUT\n" +
+			"(10s becomes 11s), so that the gateway can end a call, and answer, before the caller gives up.",
 		Example: "  hookgate get handlers\n" +
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +

@@ -29,7 +29,7 @@ func addDecodePatches(f *pflag.FlagSet, decode *bool) {
 // checkDecodePatches returns an error unless a format has patches to decode.
 func checkDecodePatches(decode bool, format string) error {
 	if decode && format == cmdline.FormatTable {
-		return cmdline.Usagef("--decode-patches is for -o json and -o yaml: the table shows patches decoded anyway")
+		return cmdline.Usagef("--decode-patches is for -o json and -o yaml: the table always shows decoded patches")
 	}
 	return nil
 }

@@ -48,12 +48,12 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 		Long: "Send the calls of a recording (\"hookgate serve --record\") to an extension or a gateway,\n" +
 			"one after the other, and show which answers differ from the recorded ones. Patches are\n" +
 			"compared by the objects that they produce, not by their text. \"-\" is standard input.\n\n" +
-			"Without --all-hooks, replay leaves out calls that have side effects: UpdateMachine; hooks whose\n" +
-			"names begin with After; infrastructure hooks and hooks of other groups; and all calls that\n" +
-			"HookJobs have answered. If a gateway has made a call only to compare two versions of a rollout,\n" +
-			"replay leaves out the call unless --handler names a handler of one of the two versions. The\n" +
-			"exit status is 0 if no answer differs, 1 if an answer differs, and 2 for wrong usage or if a\n" +
-			"call could not be replayed.",
+			"Without --all-hooks, replay leaves out calls that have side effects. These are the calls of\n" +
+			"UpdateMachine, of hooks whose names begin with \"After\", of infrastructure hooks, and of hooks of\n" +
+			"other groups, and also all calls that HookJobs have answered. If a gateway has made a call only\n" +
+			"to compare two versions of a rollout, replay leaves out the call unless --handler names a handler\n" +
+			"of one of the two versions. The exit status is 0 if no answer differs, 1 if an answer differs, and\n" +
+			"2 for wrong usage or if a call could not be replayed.",
 		Example: "  hookgate replay recording/*.jsonl --server https://127.0.0.1:9443 --ca dev-ca.crt\n" +
 			"  hookgate replay calls.jsonl --server grpcs://acme-v7.example:9090 --handler patch.acme-v6 --as patch \\\n" +
 			"    --ignore /message --ignore /spec/template/metadata/annotations",
@@ -70,8 +70,8 @@ func NewReplayCommand(hooks *catalog.Catalog) *cobra.Command {
 		"replay only the calls of this handler: its registered name, such as patch.acme; the name of a version in a "+
 			"rollout, such as patch.acme-v7; or the extension's own name for the handler")
 	f.StringVar(&o.as, "as", "",
-		"name of the handler to call instead; needs --handler; default: the name that callers know, if the server is a "+
-			"gateway; the extension's own name for the handler, if the server is an extension")
+		"call this handler instead of the one in --handler, which is required; by default, a gateway is called with the "+
+			"name that callers know, and an extension with the extension's own name for the handler")
 	f.StringVar(&o.hook, "hook", "", "replay only the calls of this hook")
 	f.StringArrayVar(&o.ignore, "ignore", nil,
 		"JSON pointer to a value that may differ, such as /message or /retryAfterSeconds, in answers and in the "+

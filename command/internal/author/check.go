@@ -64,10 +64,10 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"requests, and check the answers against the rules of the Runtime SDK. --list lists the checks.\n\n" +
 			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
 			"unix:///PATH for gRPC.\n\n" +
-			"Every handler, including those of UpdateMachine and BeforeClusterDelete, is called several times\n" +
-			"with made-up objects: check an instance that takes no real action. With --infrastructure, the\n" +
-			"checks also make a cluster, a machine, and a pool of two machines in the real backend, and delete\n" +
-			"them at the end. --watch repeats the checks whenever the extension restarts, and\n" +
+			"The command calls every handler several times with made-up objects, including the handlers of\n" +
+			"UpdateMachine and BeforeClusterDelete. Check an instance that takes no real action. With\n" +
+			"--infrastructure, the checks also make a cluster, a machine, and a pool of two machines in the real\n" +
+			"backend, and delete them at the end. --watch repeats the checks whenever the extension restarts, and\n" +
 			"prints what has changed.\n\n" +
 			"The exit status is 0 if no MUST rule is broken, 1 if a MUST rule is broken or nothing was checked,\n" +
 			"and 2 for wrong usage.\n" +

@@ -31,9 +31,9 @@ func NewInitCommand() *cobra.Command {
 		Use:   "init {" + strings.Join(kinds, " | ") + "} NAME",
 		Short: "Make a project: a rule, a job, or an extension",
 		Long: "Make a project in a new folder: a handler with its test, CI for GitHub, and manifests.\n" +
-			"Projects of the kinds rule and job need no server. Every other kind is a programming language:\n" +
-			"the project is an extension that uses Hookgate's package for that language, with a Deployment\n" +
-			"that runs a gateway beside the extension.\n\n" +
+			"Projects of the kinds rule and job need no server. Every other kind is the name of a\n" +
+			"programming language. Such a project is an extension that uses Hookgate's package for the language.\n" +
+			"The Deployment of the project runs the extension and, beside it, a gateway.\n\n" +
 			"NAME is the name of the project and of its objects. Nothing is overwritten.",
 		Example: "  hookgate init rule approve-upgrade\n" +
 			"  hookgate init go acme --module github.com/acme/acme",
@@ -91,7 +91,8 @@ func initProject(out io.Writer, program, kind, name, dir, module string) error {
 	first := append(inPath(program, self), "cd "+cmdline.ShellWord(dir))
 	if steps := values.Steps(kind); len(steps) > 0 {
 		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is not a release, so no registry has its packages. The project\n"+
-			"uses those of a clone of Hookgate, at %s from the project's folder.\n", values.Clone)
+			"uses the packages in a clone of Hookgate. Relative to the project's folder, the path of the\n"+
+			"clone is %s.\n", values.Clone)
 		if clone == "" {
 			first = append(first, gitClone(values.Clone, values.Ref))
 		}

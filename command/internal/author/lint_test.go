@@ -136,7 +136,7 @@ func TestLintLiftedHolds(t *testing.T) {
 		"b.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec:\n  targetRef: {name: acme}\n  liftedHolds:\n" +
 			"  - {handler: gate.acme, hook: BeforeClusterDelete, cluster: a/b, uid: u}\n  - {handler: gat.acme, hook: BeforeClusterDelete, cluster: a/b, uid: u}\n",
 	})
-	const want = `ExtensionPolicy "p": In effect for ExtensionConfig "acme", except for spec.liftedHolds[1]: ExtensionConfig "acme" has no handler "gat" of BeforeClusterDelete`
+	const want = `ExtensionPolicy "p": In effect for ExtensionConfig "acme", except for spec.liftedHolds[1]: ExtensionConfig "acme" has no handler "gat" for the hook BeforeClusterDelete`
 	if got := commandtest.Hookgate(t, "", "lint", "."); got.Code != cmdline.ExitFailed || !strings.HasPrefix(got.Out, "b.yaml:1: error: "+want) || strings.Count(got.Out, "\n") != 1 {
 		t.Errorf("exit status %d: %s%s", got.Code, got.Out, got.ErrOut)
 	}
@@ -344,7 +344,7 @@ func TestLintRules(t *testing.T) {
 		},
 		"a policy that means nothing to it": {
 			[]string{commandtest.LintRule("r", "BeforeClusterUpgrade", `"no"`), policy("cache: {ttlSeconds: 5}")},
-			[]string{`1.yaml:1: error: ExtensionPolicy "p": In effect for HookRule "r", except for spec.cache: these apply only to an extension with a server`},
+			[]string{`1.yaml:1: error: ExtensionPolicy "p": In effect for HookRule "r", except for fields that apply only to an extension with a server: spec.cache`},
 		},
 	} {
 		expectLint(t, reason, tt.files, tt.want)

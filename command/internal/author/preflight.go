@@ -130,11 +130,11 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 	}
 	switch {
 	case o.extensionConfigs != "" && (o.kube != target.KubeOptions{}):
-		return t, cmdline.Usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a " +
-			"directory or from a cluster; give only one of these flags")
+		return t, cmdline.Usagef("--extension-configs cannot be used with --kubeconfig or --context: " +
+			"ExtensionConfigs come either from a directory or from a cluster")
 	case o.record && (o.extensionConfigs != "" || o.group != "" || o.watchFilter != ""):
-		return t, cmdline.Usagef("--record: a verdict is about all registrations of a cluster; leave out " +
-			"--extension-configs, --extension-config-group and --watch-filter")
+		return t, cmdline.Usagef("--record needs all registrations of a cluster: leave out --extension-configs, " +
+			"--extension-config-group and --watch-filter")
 	case o.record && t.ClusterAPI != nil && t.ClusterAPI.Announced:
 		return t, cmdline.Usagef("--record: this hookgate knows Cluster API %s only from announcements: use a "+
 			"hookgate that is newer than that release", t.ClusterAPI.Name)
@@ -223,7 +223,7 @@ func recordVerdicts(ctx context.Context, c *survey.Cluster, verdicts []survey.Ve
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(notes, "The verdict is recorded at Deployment %s.\n", deployment)
+		_, _ = fmt.Fprintf(notes, "The command recorded the verdict in annotations of Deployment %s.\n", deployment)
 	}
 	return nil
 }

@@ -207,8 +207,8 @@ func addCertificate(pod *corev1.PodSpec, container *corev1.Container) (added []s
 		})
 		switch {
 		case i >= 0 && container.Args[i] != name+"="+value:
-			return nil, fmt.Errorf("it has %s already: add the CA of its client certificate to the gateway's CAs of "+
-				"callers, or remove the flag, and try again", container.Args[i])
+			return nil, fmt.Errorf("it already has %s: either add the CA of that client certificate to the gateway's CAs "+
+				"of callers, or remove the flag and try again", container.Args[i])
 		case i < 0:
 			added = append(added, name+"="+value)
 		}

@@ -46,8 +46,8 @@ func NewLiftCommand(hooks *catalog.Catalog) *cobra.Command {
 		Long: "Let one Cluster go on although a handler holds it; \"hookgate get holds\" lists the holds. The\n" +
 			"command shows what it will change, and asks for confirmation. For the handler of an extension, the command\n" +
 			"adds an entry to spec.liftedHolds of the ExtensionPolicy that applies, or of a new ExtensionPolicy. The entry\n" +
-			"is valid for one upgrade, creation or deletion. For a HookRule, named rule.NAME, the command adds an\n" +
-			"annotation to the Cluster; the annotation also lifts later holds of the rule.",
+			"is valid for one upgrade, creation or deletion. If HANDLER is rule.NAME, for the HookRule NAME,\n" +
+			"the command adds an annotation to the Cluster. The annotation also lifts later holds of the rule.",
 		Example: "  hookgate lift before-delete.volumes --hook BeforeClusterDelete --cluster team-a/prod-1\n" +
 			"  hookgate lift rule.business-hours --cluster team-a/prod-1 --context management",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -94,8 +94,8 @@ func (o *rolloutOptions) inDirectory(
 ) error {
 	switch {
 	case cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context"):
-		return cmdline.Usagef("--kubeconfig or --context, and --extension-configs: the ExtensionRollout is in a cluster or " +
-			"in a directory; give only one of these flags")
+		return cmdline.Usagef("--extension-configs cannot be used with --kubeconfig or --context: the " +
+			"ExtensionRollout is either in a directory or in a cluster")
 	case o.dir == "" && o.dryRun:
 		return cmdline.Usagef("--dry-run is for --extension-configs: in a cluster, the command shows the changes, " +
 			"and asks for confirmation")

@@ -43,7 +43,8 @@ func newRolloutApproveCommand() *cobra.Command {
 	f.BoolVar(&a.all, "all", false, "approve all Clusters, including those not compared yet")
 	f.BoolVar(&a.variables, "variables", false, "approve the answers to calls that do not concern a Cluster, "+
 		"such as DiscoverVariables")
-	f.BoolVar(&a.force, "force", false, "approve Clusters of --cluster even if they have not been compared")
+	f.BoolVar(&a.force, "force", false,
+		"approve the Clusters in --cluster even if the versions have not been compared for these Clusters")
 	return cmd
 }
 

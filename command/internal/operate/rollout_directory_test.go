@@ -181,7 +181,7 @@ func TestRolloutInADirectoryRefuses(t *testing.T) {
 		"no candidate": {strings.Replace(rolloutManifestText, "  candidate: acme-v7\n", "", 1), "promote acme", "has no candidate"},
 		"not compared": {rolloutManifestText, "approve acme --yes --cluster team-a/none", "Cluster team-a/none has not been compared with acme-v7: wait until Cluster API"},
 		"no compare":   {strings.Replace(rolloutManifestText, "  compare: true\n", "", 1), "approve acme --yes --cluster team-a/none", "acme-v7: set spec.compare, and wait until Cluster API"},
-		"cluster too":  {rolloutManifestText, "pause acme --context management", "give only one of these flags"},
+		"cluster too":  {rolloutManifestText, "pause acme --context management", "--extension-configs cannot be used with --kubeconfig or --context"},
 	} {
 		d := newRolloutDir(t, tt.text)
 		if got := d.run("", tt.command); !strings.Contains(got, tt.want) {

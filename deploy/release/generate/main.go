@@ -271,7 +271,7 @@ func (o *options) render(directory string) (_ []byte, err error) {
 		return nil, fmt.Errorf("kustomize build %s: %s", directory, strings.TrimSpace(stderr.String()))
 	}
 	if image := "image: " + o.image + ":" + o.version + "\n"; !bytes.Contains(out, []byte(image)) {
-		return nil, fmt.Errorf("%s: no container has the image %s: use this image, and the release sets its tag", directory,
+		return nil, fmt.Errorf("%s: no container has the image %s: the release sets the tag of this image only", directory,
 			manifestImage)
 	}
 	return out, nil

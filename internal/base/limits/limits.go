@@ -233,8 +233,8 @@ const (
 	// CertificateFileBytes is the size of the largest file with certificates or a key. A chain has less than 20 KiB, and
 	// the bundle of all authorities that Mozilla trusts 250 KiB.
 	CertificateFileBytes = 1 << 20
-	// ShownCertificates is how many certificates are remembered that the servers of one extension have shown, and
-	// ShownCertificateTime for how long one counts after another was shown.
+	// ShownCertificates is the number of remembered certificates that the servers of one extension have shown.
+	// ShownCertificateTime is how long each but the last counts after it was shown.
 	ShownCertificates    = 4
 	ShownCertificateTime = 15 * time.Minute
 	// Problems is the number of problems of an object that are reported, and ProblemBytes the length to which the texts of

@@ -81,8 +81,8 @@ const (
 const (
 	// FileTimeout bounds the time to read a file or a directory.
 	FileTimeout = 5 * time.Second
-	// ManifestTags is the number of %TAG directives of a document, and ManifestMerged that of the members that its merge
-	// keys add, and of the mappings that have them.
+	// ManifestTags is the number of %TAG directives of a document. ManifestMerged is the number of mappings that its
+	// merge keys add, plus the number of members of these mappings.
 	ManifestTags   = 100
 	ManifestMerged = 100_000
 	// LocatedLines and LocatedBytes bound the documents of a file whose errors are located.

@@ -67,7 +67,7 @@ func TestGRPCDiscover(t *testing.T) {
 		},
 		"other services": {
 			reason: "a server that is no extension", cc: newAuthor(t, ca, nil, notServingNothing),
-			want: "discover handlers: the extension has none of the hooks' services; it has grpc.health.v1.Health, grpc.reflection.v1.ServerReflection, grpc.reflection.v1alpha.ServerReflection",
+			want: "discover handlers: the extension has no gRPC service for any hook; it has grpc.health.v1.Health, grpc.reflection.v1.ServerReflection, grpc.reflection.v1alpha.ServerReflection",
 		},
 		"error": {
 			reason: "discovery is there, and fails", want: "discover handlers: answered Internal",

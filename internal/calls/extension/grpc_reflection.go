@@ -53,7 +53,7 @@ func (g *GRPC) reflect(
 	}
 	if len(d.Handlers) == 0 {
 		return Discovered{}, x.fail(hook.BadResponse,
-			fmt.Sprintf("the extension has none of the hooks' services; it has %s", listed(services)), nil)
+			fmt.Sprintf("the extension has no gRPC service for any hook; it has %s", listed(services)), nil)
 	}
 	return d, nil
 }

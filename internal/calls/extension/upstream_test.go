@@ -31,7 +31,7 @@ var refusals = []struct {
 }{
 	{
 		what: "another `kind`", text: "answer: kind: want BeforeClusterCreateResponse, got BeforeClusterDeleteResponse",
-		why:  "an answer for another hook: if accepted, members it lacks would count as consent",
+		why:  "members that an answer for another hook lacks would count as consent",
 		body: `{"kind":"BeforeClusterDeleteResponse","status":"Success"}`,
 	},
 	{

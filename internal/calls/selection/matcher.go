@@ -105,7 +105,7 @@ func (m *Matcher) check() error {
 	}
 	m.readNamespacesOf()
 	if len(m.namespaces) > limits.Namespaces {
-		return hook.Errorf(hook.TooLarge, "request has items of more than %d namespaces", limits.Namespaces)
+		return hook.Errorf(hook.TooLarge, "the items of the request belong to more than %d namespaces", limits.Namespaces)
 	}
 	return nil
 }

@@ -153,8 +153,9 @@ func (m *Matcher) unoffered(ctx context.Context, s *registry.Snapshot, h *catalo
 				continue // in another Rollout, which unregistered says, or called
 			}
 			if v := m.Judge(ctx, e); !v.Excluded() || v.By == ByUnknownNamespace {
-				return hook.Errorf(hook.NotReady, "handler %q cannot be called: in %s, ExtensionConfig %q has the name %q for "+
-					"the hook %s; rename one of the two", e.Name, of, of.Stable, e.Handler.Name, offered.Handler.Hook.Hook)
+				return hook.Errorf(hook.NotReady, "handler %q cannot be called: in %s, ExtensionConfig %q also has a handler "+
+					"named %q, but for the hook %s; rename one of the two handlers",
+					e.Name, of, of.Stable, e.Handler.Name, offered.Handler.Hook.Hook)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func policyOf(target string) string {
 func mistakes() []mistake {
 	return []mistake{
 		{extensionconfig.Kind, "a wrong field", "{clientConfig: {url: 'http://plain'}}", "BeforeClusterCreate AfterClusterUpgrade BeforeClusterCreate/x.object", "BeforeClusterCreate/rule.gate"},
-		{extensionconfig.Kind, "a wrong field, with a namespaceSelector that can be read", "{clientConfig: {url: 'http://plain'}, namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate/x.object BeforeClusterCreate@red", "BeforeClusterCreate"},
+		{extensionconfig.Kind, "a wrong field, but a readable namespaceSelector", "{clientConfig: {url: 'http://plain'}, namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate/x.object BeforeClusterCreate@red", "BeforeClusterCreate"},
 		{extensionconfig.Kind, "a misspelt kind", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfg\nmetadata: {name: object}\nspec: {clientConfig: {url: 'https://x'}}", "BeforeClusterCreate", "BeforeClusterCreate/rule.gate"},
 
 		{extensionpolicy.Kind, "a wrong field", "{targetRef: {name: gate}, order: first}", "BeforeClusterCreate BeforeClusterCreate/rule.gate", "BeforeClusterUpgrade AfterClusterUpgrade"},
@@ -90,7 +90,7 @@ func mistakes() []mistake {
 		{handlerchain.Kind, "a hook that cannot be read", "{hok: CanUpdateMachine, steps: [{handler: rule.inplace}]}", "BeforeClusterCreate CanUpdateMachine/rule.inplace", "AfterClusterUpgrade"},
 
 		{hookrule.Kind, "a wrong field", "{hook: BeforeClusterCreate, hold: [{if: 'nothing', message: '\"no\"'}]}", "BeforeClusterCreate BeforeClusterCreate/rule.object", "BeforeClusterUpgrade AfterClusterUpgrade BeforeClusterCreate/rule.gate"},
-		{hookrule.Kind, "a wrong field, with a namespaceSelector that can be read", "{hook: BeforeClusterCreate, hol: [], namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate@red", "BeforeClusterCreate"},
+		{hookrule.Kind, "a wrong field, but a readable namespaceSelector", "{hook: BeforeClusterCreate, hol: [], namespaceSelector: {matchLabels: {team: red}}}", "BeforeClusterCreate@red", "BeforeClusterCreate"},
 		{hookrule.Kind, "a namespaceSelector that cannot be read", "{hook: BeforeClusterCreate, namespaceSelector: {matchLabel: {team: red}}}", "BeforeClusterCreate BeforeClusterCreate@red", "BeforeClusterUpgrade"},
 		{hookrule.Kind, "a hook that cannot be read", "{hook: Upgrade, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate BeforeClusterUpgrade", "AfterClusterUpgrade"},
 		{hookrule.Kind, "a name that is not valid", "apiVersion: hookgate.dev/v1alpha1\nkind: HookRule\nmetadata: {name: Not_Valid}\nspec: {hook: BeforeClusterCreate, hold: [{if: 'true', message: '\"no\"'}]}", "BeforeClusterCreate", "BeforeClusterUpgrade"},

@@ -116,8 +116,8 @@ func warning() []Rule {
 			"Read the finding: for example, Cluster API may apply a patch that it dropped before."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook.",
 			"A later release of the gateway will remove the version: upgrade the extension in time."},
-		{ruleNotStated, Warn, "Nothing states which version of Cluster API objects the handler understands, or with which " +
-			"Cluster API release the handler works now.",
+		{ruleNotStated, Warn, "Nothing states which version of Cluster API objects the handler understands, and the " +
+			"running Cluster API release is unknown or does not call the handler.",
 			"Name the running release with --from. Or state the version that the handler understands: in an " +
 				"ExtensionPolicy or, for a HookRule, in spec.clusterAPIVersion."},
 		{ruleNeverSent, Warn,
@@ -127,7 +127,7 @@ func warning() []Rule {
 				"for all handlers."},
 		{ruleChainNotReady, Warn, "The HandlerChain cannot be called, with or without the upgrade.",
 			"A step has no handler, a step is of another hook, or the name of the chain is taken."},
-		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect.",
+		{rulePolicy, Warn, "An ExtensionPolicy sets the version of Cluster API objects for handlers, but is not in effect.",
 			"Its target is missing, another policy has the same target, or the policy has a mistake."},
 		{ruleReferences, Warn,
 			"The gateway converts Clusters for the handler, but it is not known whether the gateway can find out the " +

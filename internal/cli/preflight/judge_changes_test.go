@@ -76,12 +76,12 @@ func TestChanges(t *testing.T) {
 		},
 		"Announced": {
 			from: "v1.14", to: "v1.15", hook: "CanUpdateMachine",
-			want: []string{"warn effects-change: announced for v1.15: affectsAvailability: false in the answer"},
+			want: []string{"warn effects-change: announced for v1.15: if the answer has affectsAvailability: false"},
 		},
 		"AnnouncedMembers": { // which no policy takes out yet
 			from: "v1.14", to: "v1.15", hook: "AfterClusterUpgrade",
 			want: []string{
-				"warn effects-change: announced for v1.15: workers that are pinned",
+				"warn effects-change: announced for v1.15: workers with a version of their own",
 				"warn requests-change: announced for v1.15: MachineDeployments and MachinePools",
 			},
 		},

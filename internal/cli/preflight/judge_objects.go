@@ -57,14 +57,15 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	}
 	o.unstated = true
 	f := about(x, h, Break, ruleObjectsChange)
-	f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, Cluster API %s sends them as %s, and nothing states which "+
-		"version the handler understands: it would read members that are not there",
+	f.Problem = fmt.Sprintf("Cluster API %s sends %s as %s, but Cluster API %s sends them as %s; nothing states which "+
+		"version the handler understands, so it may read members that are not there",
 		t.From.Name, plural(now.Kind), now.ObjectVersion, t.ClusterAPI.Name, sent.ObjectVersion)
 	if sent.Kind == "ClusterClassVariable" {
 		f = about(x, h, Degrade, ruleVariables)
 		before, after := metadataMember(now.ObjectVersion), metadataMember(sent.ObjectVersion)
-		f.Problem = fmt.Sprintf("Cluster API %s reads the metadata of a variable from %s, and %s reads it from "+
-			"%s; nothing states which of the two the handler fills in", t.From.Name, before, t.ClusterAPI.Name, after)
+		f.Problem = fmt.Sprintf("Cluster API %s reads the metadata of a variable from the member %s, but Cluster "+
+			"API %s reads it from %s; nothing states which member the handler sets",
+			t.From.Name, before, t.ClusterAPI.Name, after)
 		f.Lost = []string{"variables[*]." + before}
 	}
 	o.findings = []Finding{f}

@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 			reason: "an extension of v1.12 would read members that are not there", targets: []string{"cluster-api=v1.14.0"}, from: "v1.12.4",
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("patch", "GeneratePatches")},
 			want:     []string{change + "create", "ok ok patch"},
-			problem:  "Cluster API v1.12 sends Clusters as v1beta1, Cluster API v1.14 sends them as v1beta2, and nothing states which version the handler understands: it would read members that are not there",
+			problem:  "Cluster API v1.12 sends Clusters as v1beta1, but Cluster API v1.14 sends them as v1beta2; nothing states which version the handler understands, so it may read members that are not there",
 			remedy:   "if the extension was built for v1beta1, apply ExtensionPolicy acme-cluster-api; if it understands v1beta2, state this version instead",
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
@@ -188,7 +188,7 @@ func TestJudge(t *testing.T) {
 		"Variables": {
 			reason: "of variables, only the metadata changes its place", targets: []string{"cluster-api=v1.14.0"}, from: "v1.12.0",
 			handlers: []Handler{handler("variables", "DiscoverVariables")}, want: []string{"degrade variables-metadata variables"},
-			problem:  "Cluster API v1.12 reads the metadata of a variable from metadata, and v1.14 reads it from deprecatedV1Beta1Metadata; nothing states which of the two the handler fills in",
+			problem:  "Cluster API v1.12 reads the metadata of a variable from the member metadata, but Cluster API v1.14 reads it from deprecatedV1Beta1Metadata; nothing states which member the handler sets",
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
 		"NotCalled": {

@@ -13,7 +13,8 @@ import (
 
 // Long is the description of the command.
 const Long = "Show the objects that Cluster API generates from a Cluster with a topology, including the patches of\n" +
-	"its ClusterClass and of the extensions, chains and rules that --server or --extension-configs names.\n" +
+	"its ClusterClass. External patches come from the server in --server, or from the extensions, chains\n" +
+	"and rules in the directory of --extension-configs.\n" +
 	"The Cluster, its ClusterClass and the templates come from -f, or from an\n" +
 	"API server, to which nothing is written. Lifecycle hooks are not called.\n\n" +
 	"With --diff, show what would change, which handler makes each change, and what the change does\n" +

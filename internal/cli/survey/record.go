@@ -80,7 +80,7 @@ func (c *Cluster) Record(ctx context.Context, v Verdict) (deployment string, err
 	}
 	if size := len(strings.Join(v.Registrations, ",")); size > maxRegistrations {
 		return "", fmt.Errorf("the names of %d registrations take up %d bytes in total, but an approval has room for "+
-			"only %d: annotate the Deployment with %s%s=any instead",
+			"only %d bytes: annotate the Deployment with %s%s=any instead",
 			len(v.Registrations), size, maxRegistrations, approvedAnnotation, v.Component)
 	}
 	list := &metav1.PartialObjectMetadataList{}

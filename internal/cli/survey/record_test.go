@@ -69,7 +69,7 @@ func TestRecord(t *testing.T) {
 		"Gateway": {deployments{names: []string{core}, list: 200, patch: 200}, Verdict{Component: preflight.Gateway, Release: "v0.1.0"},
 			`"hookgate.dev/approved-hookgate":"v0.1.0"`, ""},
 		"TooMany": {deployments{}, Verdict{Component: preflight.ClusterAPI, Registrations: slices.Repeat([]string{"runtime.hookgate.dev/acme@7"}, 10_000)},
-			"", "the names of 10000 registrations take up 279999 bytes in total, but an approval has room for only 204800: annotate the Deployment with hookgate.dev/approved-cluster-api=any instead"},
+			"", "the names of 10000 registrations take up 279999 bytes in total, but an approval has room for only 204800 bytes: annotate the Deployment with hookgate.dev/approved-cluster-api=any instead"},
 		"Refused": {deployments{names: []string{core}, list: 200, patch: 200}, refused("it breaks acme"),
 			`{"metadata":{"annotations":{"hookgate.dev/approved-cluster-api":null,"hookgate.dev/approved-registrations":null,"hookgate.dev/approved-until":null,"hookgate.dev/refused-cluster-api":"it breaks acme"}}}`, ""},
 		"Long":           {deployments{names: []string{core}, list: 200, patch: 200}, refused(long), `"hookgate.dev/refused-cluster-api":"handler.ext`, ""},

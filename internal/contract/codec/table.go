@@ -170,7 +170,7 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, sf reflect.StructField)
 		f.message = b.table(fd.Message(), sf.Type.Elem().Elem())
 	}
 	if f.always && (f.shape == shapeOptionalInt || f.shape == shapeOptionalBool) {
-		panic(fmt.Sprintf("codec: %s is optional and always written", fd.FullName()))
+		panic(fmt.Sprintf("codec: %s cannot be both optional and always written", fd.FullName()))
 	}
 	return f
 }

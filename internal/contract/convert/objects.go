@@ -145,7 +145,7 @@ func (o *Objects) RequestGuarded(g jsonpatch.Guard, req proto.Message, to string
 	}
 	if to != V1Beta1 && to != V1Beta2 {
 		return Converted{}, hook.Errorf(hook.Conversion,
-			"convert the request: the handler is said to understand version %q of %s, but only %s and %s exist",
+			"convert the request: version %q of %s, which is stated for the handler, does not exist; state %s or %s",
 			to, group, V1Beta1, V1Beta2)
 	}
 	var lost lossSet

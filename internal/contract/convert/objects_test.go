@@ -335,7 +335,7 @@ func TestObjectErrors(t *testing.T) {
 		"unknown version of the handler": {
 			reason: "policies are checked before, gRPC extensions say what they like",
 			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`, to: "v1", kind: hook.Conversion,
-			want: `convert the request: the handler is said to understand version "v1" of cluster.x-k8s.io, but only v1beta1 and v1beta2 exist`,
+			want: `convert the request: version "v1" of cluster.x-k8s.io, which is stated for the handler, does not exist; state v1beta1 or v1beta2`,
 		},
 		"no apiVersion": {
 			reason: "a kind without a version is nothing that Cluster API sends",

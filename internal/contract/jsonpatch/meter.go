@@ -64,7 +64,7 @@ func (m *Meter) Element(bytes int) error {
 // may be much longer together than its text.
 func (m *Meter) Pointer(bytes int) error {
 	if m.pointers += bytes; m.pointers > limits.ObjectPointers {
-		return hook.Errorf(hook.TooLarge, "the JSON pointers of its members have more than %d MiB",
+		return hook.Errorf(hook.TooLarge, "the JSON pointers to its members are larger than %d MiB in total",
 			limits.ObjectPointers>>20)
 	}
 	return m.add(bytes)

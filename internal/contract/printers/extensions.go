@@ -158,7 +158,7 @@ func CertificateText(c *status.Certificate, now time.Time) string {
 		s += ", in " + duration.HumanDuration(left)
 	}
 	if c.Certificates > 1 {
-		s += fmt.Sprintf("; the last of %d certificates to expire", c.Certificates)
+		s += fmt.Sprintf("; of %d certificates, this one expires last", c.Certificates)
 	}
 	if len(c.Expired) > 0 {
 		s += "; expired: " + text.Join(c.Expired, ", ", limits.Problems)

@@ -146,7 +146,7 @@ func TestPoliciesOfRules(t *testing.T) {
 		"its handler":           {"rule", v1alpha1.ExtensionPolicySpec{FailurePolicy: "Ignore"}, `Accepted: In effect for HookRule "r"`},
 		"another handler":       {"v", v1alpha1.ExtensionPolicySpec{FailurePolicy: "Ignore"}, `TargetNotFound: HookRule "r" has no handler "v"; the policy takes effect as soon as its target appears`},
 		"a condition":           {"", v1alpha1.ExtensionPolicySpec{MatchConditions: []v1alpha1.MatchCondition{{Name: "a", Expression: "request.items.size() > 0"}}}, `Invalid: In effect for HookRule "r", and calls fail if the policy applies to them: spec.matchConditions[0].expression: Invalid value: in a request of BeforeClusterUpgrade: line 1, column 8: undefined field 'items'`},
-		"what is of a server's": {"", v1alpha1.ExtensionPolicySpec{Protocol: "GRPC", Cache: &v1alpha1.Cache{TTLSeconds: 5}}, `Invalid: In effect for HookRule "r", except for spec.protocol, spec.cache: these apply only to an extension with a server`},
+		"what is of a server's": {"", v1alpha1.ExtensionPolicySpec{Protocol: "GRPC", Cache: &v1alpha1.Cache{TTLSeconds: 5}}, `Invalid: In effect for HookRule "r", except for fields that apply only to an extension with a server: spec.protocol, spec.cache`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newPolicyFixture()

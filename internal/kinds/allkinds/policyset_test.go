@@ -380,8 +380,8 @@ func TestVerdictsNameCollisions(t *testing.T) {
 	w.apply(t, "other", "p")
 	<-w.tracking.Changed() // so that verdicts are looked at again
 	verdicts := w.set.Verdicts()
-	const want = `In effect for ExtensionConfig "acme", except for names: handler "p.acme" is offered as "p--acme", ` +
-		`because "p" is also the name of handler "p.other"; rename one of the two, or set offerAs: Qualified`
+	const want = `In effect for ExtensionConfig "acme", except for spec.offerAs: handler "p.acme" is offered as "p--acme", ` +
+		`because "p" is also the name of handler "p.other"; to resolve a conflict, rename one of the two, or set offerAs: Qualified`
 	if v := verdicts["a"]; v.Reason != "NameCollision" || v.Message != want {
 		t.Errorf("verdict is %+v, want %s", v, want)
 	}

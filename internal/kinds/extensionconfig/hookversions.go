@@ -68,6 +68,6 @@ func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (re
 	}
 	return field.Forbidden(path,
 		fmt.Sprintf("the gateway can call none of the handlers: %s; upgrade the extension to a version that implements "+
-			"hooks of %s, and leave out the status of the old extension",
+			"hooks of %s, and remove the old status from the ExtensionConfig",
 			strings.Join(reasons, ", "), versions[0].Instead())), nil
 }

@@ -96,7 +96,7 @@ func (p *Policy) JudgeLifts(v kinds.Verdict, handlers map[string]hook.GroupHook)
 		l := &p.Compiled.Lifted.Of[i]
 		if want := (hook.GroupHook{Group: hook.Group, Hook: l.Hook}); handlers[l.Handler] != want {
 			return kinds.Verdictf(v1alpha1.TargetNotFoundReason,
-				"In effect for %s, except for spec.liftedHolds[%d]: ExtensionConfig %q has no handler %q of %s",
+				"In effect for %s, except for spec.liftedHolds[%d]: ExtensionConfig %q has no handler %q for the hook %s",
 				p.Target, i, p.Target.ExtensionConfig, l.Handler, l.Hook)
 		}
 	}

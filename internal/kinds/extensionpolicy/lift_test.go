@@ -95,7 +95,7 @@ func TestJudgeLifts(t *testing.T) {
 	fine := kinds.Verdict{Reason: v1alpha1.AcceptedReason, Message: "fine"}
 	missing := kinds.Verdict{
 		Reason:  v1alpha1.TargetNotFoundReason,
-		Message: `In effect for ExtensionConfig "acme", except for spec.liftedHolds[1]: ExtensionConfig "acme" has no handler "v" of BeforeClusterDelete`,
+		Message: `In effect for ExtensionConfig "acme", except for spec.liftedHolds[1]: ExtensionConfig "acme" has no handler "v" for the hook BeforeClusterDelete`,
 	}
 	for name, tc := range map[string]struct {
 		handlers map[string]hook.GroupHook

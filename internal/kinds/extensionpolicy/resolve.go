@@ -135,7 +135,8 @@ const maxCollisions = 8
 // their own names.
 func (p *Policy) JudgeNames(collisions []string) kinds.Verdict {
 	return kinds.Verdictf(v1alpha1.NameCollisionReason,
-		"In effect for %s, except for names: %s; rename one of the two, or set offerAs: Qualified",
+		"In effect for %s, except for spec.offerAs: %s; to resolve a conflict, rename one of the two, or set "+
+			"offerAs: Qualified",
 		p.Target, text.Join(collisions, "; ", maxCollisions))
 }
 
@@ -174,8 +175,8 @@ func (p *Policy) JudgeLocal(reg *registry.Registration) kinds.Verdict {
 		}
 	}
 	if len(idle) > 0 {
-		return kinds.Verdictf(v1alpha1.InvalidReason, "In effect for %s, except for %s: these apply only to an "+
-			"extension with a server", reg.Describe(), strings.Join(idle, ", "))
+		return kinds.Verdictf(v1alpha1.InvalidReason, "In effect for %s, except for fields that apply only to an "+
+			"extension with a server: %s", reg.Describe(), strings.Join(idle, ", "))
 	}
 	return kinds.Verdict{Reason: v1alpha1.AcceptedReason, Message: "In effect for " + reg.Describe()}
 }

@@ -103,7 +103,7 @@ func (p *Patches) Check() error {
 		before, after = before+len(original), after+len(p.objects[i].json())
 	}
 	if after > limits.BodyBytes && before <= limits.BodyBytes {
-		return fmt.Errorf("with the patches applied, the objects have more than %d MiB", limits.BodyBytes>>20)
+		return fmt.Errorf("with the patches applied, the objects are larger than %d MiB in total", limits.BodyBytes>>20)
 	}
 	return nil
 }

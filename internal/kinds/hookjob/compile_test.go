@@ -62,7 +62,7 @@ func TestMistakes(t *testing.T) {
 		"Account":       {"one that is allowed", jobs, pod(containers + ", serviceAccountName: backup"), ""},
 		"Off":           {"the operator has to turn it on", &hookjob.Allowed{}, valid, "spec: Forbidden: this gateway runs no Jobs: to run Jobs, it needs a cluster that it may write to, and --hook-jobs-namespace"},
 		"NoHook":        {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", `""`, 1), "spec.hook: Required value: must be the name of a hook"},
-		"Misspelt":      {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "BeforeClusterUpgrad", 1), `spec.hook: Invalid value: "BeforeClusterUpgrad": no hook that a Job can answer has this name: did you mean "BeforeClusterUpgrade"?`},
+		"Misspelt":      {"", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "BeforeClusterUpgrad", 1), `spec.hook: Invalid value: "BeforeClusterUpgrad": not a hook that a Job can answer: did you mean "BeforeClusterUpgrade"?`},
 		"OtherHook":     {"a Job makes no patches", jobs, strings.Replace(valid, "BeforeClusterUpgrade", "GeneratePatches", 1), `spec.hook: Unsupported value: "GeneratePatches": supported values: "`},
 		"Once":          {"once is a text", jobs, strings.Replace(valid, `request.cluster.metadata.uid + "/" + request.toKubernetesVersion`, "1 + 1", 1), "spec.once: Invalid value: must be a text, but is of type int"},
 		"UnknownMember": {"once is checked with the types of the hook", jobs, strings.Replace(valid, "toKubernetesVersion", "to", 1), "spec.once: Invalid value: "},

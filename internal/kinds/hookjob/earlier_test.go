@@ -221,7 +221,7 @@ func TestHookJobOfTheSameName(t *testing.T) {
 	}
 	want("the record is not collected yet", runs)
 	s.succeed()
-	want("the record is not collected yet", "one of the two is being deleted: try again")
+	want("the record is not collected yet", "one of the two HookJobs is being deleted: try again")
 	s.collect()
 	want("all is collected", runs)
 	s.succeed()

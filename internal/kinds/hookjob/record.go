@@ -141,8 +141,8 @@ func (c *Cluster) change(
 			return client.IgnoreNotFound(err)
 		}
 		if owner != nil && isOfEarlier(record, owner.UID) {
-			return hook.Errorf(hook.Unreachable, "the record of HookJob %q is of another HookJob of the name, and one of "+
-				"the two is being deleted: try again", hookJob)
+			return hook.Errorf(hook.Unreachable, "the record of HookJob %q belongs to another HookJob with the same name, "+
+				"and one of the two HookJobs is being deleted: try again", hookJob)
 		}
 		all := map[string]*success{}
 		for key, text := range record.Data {

@@ -57,7 +57,7 @@ func TestMistakesOnThePage(t *testing.T) {
 // The texts of other mistakes say by themselves what is wrong.
 func TestOtherMistakes(t *testing.T) {
 	for spec, want := range map[string]string{
-		"hook: BeforeClusterUpgrad\nhold: [{if: 'true', message: '\"a\"'}]":                                       `spec.hook: Invalid value: "BeforeClusterUpgrad": no hook that a rule can answer has this name: did you mean "BeforeClusterUpgrade"?`,
+		"hook: BeforeClusterUpgrad\nhold: [{if: 'true', message: '\"a\"'}]":                                       `spec.hook: Invalid value: "BeforeClusterUpgrad": not a hook that a rule can answer: did you mean "BeforeClusterUpgrade"?`,
 		"hook: BeforeClusterUpgrade":                                                                              `spec: Required value: must have one of hold, fail, windows and concurrency`,
 		"hook: CanUpdateMachine\nallow: [{path: /machine/spec}]\nhold: [{if: 'true', message: '\"a\"'}]":          `spec.hold: Forbidden: rules of CanUpdateMachine cannot have hold, fail, windows, concurrency`,
 		"hook: AfterClusterUpgrade\nconcurrency: {limit: 1}":                                                      `spec.concurrency: Forbidden: no hook that follows AfterClusterUpgrade frees a place`,

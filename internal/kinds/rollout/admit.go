@@ -51,7 +51,7 @@ func (a *admission) admit(before, now kinds.Object) (warnings []string, errs fie
 	warnings = a.missing(o)
 	if was != nil && was.Spec.Stable != o.Spec.Stable {
 		warnings = append(warnings, fmt.Sprintf("spec.stable: %s now answers for all Clusters that have not moved; "+
-			"use hookgate rollout promote to see the effects of such a change before you make it", o.Spec.Stable))
+			"to see the effects before you change spec.stable, use hookgate rollout promote", o.Spec.Stable))
 	}
 	return warnings, nil
 }
@@ -67,8 +67,8 @@ func (a *admission) keeps(object kinds.Object) error {
 		return errors.New(notRead)
 	}
 	if n, to := a.moved.Moved(o.Name)[o.Spec.Candidate], o.Spec.Candidate; n > 0 {
-		return fmt.Errorf("%s moved to %q, and without the ExtensionRollout, both of its ExtensionConfigs would "+
-			"be called for all Clusters: make %[2]q stable first (hookgate rollout promote %[3]s), or move the "+
+		return fmt.Errorf("%s moved to %q; without the ExtensionRollout, the gateway would call both of its "+
+			"ExtensionConfigs for all Clusters: first make %[2]q stable (hookgate rollout promote %[3]s), or move the "+
 			"Clusters back (hookgate rollout undo %[3]s)", clustersHave(n), to, o.Name)
 	}
 	return nil

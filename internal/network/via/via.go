@@ -66,7 +66,8 @@ func (w Way) Check(gateway string) error {
 		id, handler, ok := strings.Cut(strings.TrimSpace(entry), "/")
 		if !ok || !valid(id, maxID) || handler != "" && !valid(handler, maxHandler) {
 			return hook.Errorf(hook.InvalidRequest,
-				"header %s is not a list of <gateway>/<handler>: do not set it, or pass it on unchanged", Header)
+				"header %s is not a list of <gateway>/<handler>: leave the header out, or pass on the received header "+
+					"unchanged", Header)
 		}
 		if id == gateway && !found {
 			found, handlers = true, nil

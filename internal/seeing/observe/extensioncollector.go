@@ -35,7 +35,7 @@ func newExtensionCollector(d *definer, s registry.Snapshots) *extensionCollector
 			"call is a probe, or a probe is under way) or 2 (open: calls are refused). An extension that this process has "+
 			"never called has no series.", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
-		`Total number of times that the circuit of an extension's server has changed to a state. The label state is `+
+		`Total number of times that the circuit of an extension's server has changed to the state in the label state: `+
 			`"open" (calls are refused), "half_open" (the next call is a probe, or a probe is under way) or "closed" (calls `+
 			`are sent).`,
 		"extension", "state")

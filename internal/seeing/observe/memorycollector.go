@@ -33,9 +33,9 @@ func newMemoryCollector(d *definer) *memoryCollector {
 			`up), "caller" (the caller's share is used up), "extension" (the extension's share is used up) or "waiting" (too `+
 			`many calls wait for memory).`, "reason")
 	c.turns = d.described("counter", "hookgate_heavy_work_waits_total",
-		"Total number of times that work on a large body waited because work on other large bodies used the processors.")
+		"Total number of times that work on a large body waited for processors that were busy with other large bodies.")
 	c.turnsTime = d.described("counter", "hookgate_heavy_work_wait_seconds_total",
-		"Total time in seconds that work on large bodies waited because work on other large bodies used the processors.")
+		"Total time in seconds that work on large bodies waited for processors that were busy with other large bodies.")
 	d.registerer.MustRegister(c)
 	return c
 }

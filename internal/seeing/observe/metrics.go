@@ -145,14 +145,15 @@ func NewMetrics(
 		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total",
 			"Total number of bytes in the bodies of handlers' answers.", "hook", "handler"),
 		ignoredFailures: d.counter("hookgate_handler_ignored_failures_total",
-			"Total number of errors of handlers that the failure policy Ignore hid.", "hook", "handler", "kind"),
+			"Total number of handler errors that the gateway ignored because the failure policy is Ignore.",
+			"hook", "handler", "kind"),
 		lostMembers: d.counter("hookgate_conversion_lost_members_total",
 			"Total number of members that were lost when a request was converted for a handler, or when the handler's answer "+
 				"was converted for the caller. Each path of a lost member counts once for each call. The log lists these paths.",
 			"hook", "handler"),
 		deprecatedCalls: d.counter("hookgate_deprecated_calls_total",
 			`Total number of calls that use a deprecated version of a hook. The label side is "caller" (the caller uses `+
-				`that version; the label handler is empty) or "handler" (the handler implements that version).`,
+				`the deprecated version; the label handler is empty) or "handler" (the handler implements the deprecated version).`,
 			"group", "version", "hook", "handler", "side"),
 		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
 			"Total number of calls to handlers, answered or not, that took at least 80 % of the handler's timeout.",

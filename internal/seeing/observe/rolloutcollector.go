@@ -39,8 +39,8 @@ func newRolloutCollector(d *definer, status *statusCollector, snapshots registry
 	c.ready = d.described("gauge", "hookgate_rollout_ready",
 		"Whether an "+rollout.Kind+" is in effect (1) or not (0).", "rollout")
 	c.aborted = d.described("gauge", "hookgate_rollout_aborted",
-		"Whether an "+rollout.Kind+" moves no more Clusters because too many calls to the candidate failed (1) "+
-			"or not (0).", "rollout")
+		"1 if an "+rollout.Kind+" has stopped moving Clusters because too many calls to the candidate failed, "+
+			"otherwise 0.", "rollout")
 	d.registerer.MustRegister(c)
 	c.comparisons = d.counter("hookgate_rollout_comparisons_total",
 		"Total number of calls for which an "+rollout.Kind+" was to compare the answers of both versions. The label "+

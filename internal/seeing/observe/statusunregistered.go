@@ -98,7 +98,7 @@ func Closed(s *registry.Snapshot) status.Notice {
 		}
 	}
 	for _, name := range s.Shadowed() {
-		texts = append(texts, fmt.Sprintf("ExtensionConfig %q is not called: its name is also %s",
+		texts = append(texts, fmt.Sprintf("the gateway does not call ExtensionConfig %q: its name is also %s",
 			name, s.TakenByLocal(name)))
 	}
 	return status.Notice{Name: "objects", Text: text.Join(texts, "; ", limits.Problems)}

@@ -57,7 +57,7 @@ func newListener(l net.Listener, total, perHost int, logger *slog.Logger) *Liste
 func forFront(l net.Listener, protocol string, descriptors uint64, logger *slog.Logger) *Listener {
 	total := within(descriptors, limits.Descriptors, limits.Connections)
 	if total < limits.Connections {
-		logger.Warn("few connections are accepted, because the process may open few files: raise the limit of open files "+
+		logger.Warn("the process may open few files, so the gateway accepts few connections: raise the limit of open files "+
 			"(ulimit -n)",
 			"protocol", protocol, "files", descriptors, "connections", total)
 	}

@@ -134,7 +134,7 @@ func TestDeletionsAroundExtensionRollouts(t *testing.T) {
 	}{
 		"no Cluster has moved":          {movedTo{}, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), ""},
 		"all have the stable":           {movedTo{"acme": 2}, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), ""},
-		"one has moved":                 {movedTo{"other": 1}, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), `1 Cluster has moved to "other", and without the ExtensionRollout, both`},
+		"one has moved":                 {movedTo{"other": 1}, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), `1 Cluster has moved to "other"; without the ExtensionRollout, the gateway would call both`},
 		"nothing is known yet":          {nil, OwnPath(rollout.Kind), newRollout("roll", "acme", "other"), "have not been read: try again"},
 		"a member":                      {movedTo{}, ValidatePath(group), configWith(func(*runtimev1.ExtensionConfig) {}), `ExtensionRollout "roll" uses this ExtensionConfig`},
 		"an ExtensionConfig beside all": {movedTo{}, ValidatePath(group), configWith(func(c *runtimev1.ExtensionConfig) { c.Name = "free" }), ""},

@@ -72,7 +72,7 @@ func TestRefusalsOfHandlerChains(t *testing.T) {
 		"the own name of a handler":                    {nil, chain("p", "GeneratePatches", "a.acme"), refused("p", `metadata.name: Invalid value: "p": is the name under which handler "p.other" is offered`), nil},
 		"a name that came to be of an ExtensionConfig": {chain("acme", "GeneratePatches", "a.acme"), chain("acme", "GeneratePatches", "p.other"), "", nil},
 		"65 steps":                   {nil, chain("c", "GeneratePatches", many...), refused("c", "spec.steps: Too many: 65: must have at most 64 items"), nil},
-		"an update to a mistake":     {good, chain("c", "GeneratePatch", "a.acme"), refused("c", `spec.hook: Invalid value: "GeneratePatch": no hook that can have a chain has this name: did you mean "GeneratePatches"?`), nil},
+		"an update to a mistake":     {good, chain("c", "GeneratePatch", "a.acme"), refused("c", `spec.hook: Invalid value: "GeneratePatch": not a hook that can have a chain: did you mean "GeneratePatches"?`), nil},
 		"a mistake that stays":       {chain("c", "GeneratePatches", "a"), chain("c", "GeneratePatches", "a"), "", nil},
 		"a mistake in one that goes": {good, deleted, "", nil},
 	})

@@ -145,7 +145,7 @@ status: {conditions: [{type: Ready}]}
 	}
 	_, problems = decodeAll(t, strings.Replace(wrong, "{mode: 1}", "{mode: x}", 1))
 	if want := []string{
-		`configs/acme.yaml:6: HandlerChain "platform-patches": spec.hook: Invalid value: "GeneratePatchs": no hook that can have a chain has this name: did you mean "GeneratePatches"?`,
+		`configs/acme.yaml:6: HandlerChain "platform-patches": spec.hook: Invalid value: "GeneratePatchs": not a hook that can have a chain: did you mean "GeneratePatches"?`,
 		`configs/acme.yaml:9: HandlerChain "platform-patches": spec.steps[1].handler: Invalid value: "proxy": must be the registered name of a handler: <handler>.<ExtensionConfig>, two DNS-1123 labels; a chain has no chain as a step`,
 	}; !slices.Equal(problems, want) {
 		t.Errorf("got %q, want %q", problems, want)

@@ -15,7 +15,7 @@ import (
 
 const (
 	allRemoved = "status.handlers: Forbidden: the gateway can call none of the handlers: hooks of hooks.test.hookgate.dev/v0alpha1 were removed in release v0.3.0 of the gateway; " +
-		"upgrade the extension to a version that implements hooks of hooks.test.hookgate.dev/v1, and leave out the status of the old extension"
+		"upgrade the extension to a version that implements hooks of hooks.test.hookgate.dev/v1, and remove the old status from the ExtensionConfig"
 	oneDeprecated = "status.handlers: new.acme: hooks of hooks.test.hookgate.dev/v1alpha1 are deprecated since release v0.4.0 of the gateway: " +
 		"upgrade the extension to a version that implements hooks of hooks.test.hookgate.dev/v1"
 	oneRemoved = "status.handlers: old.acme: hooks of hooks.test.hookgate.dev/v0alpha1 were removed in release v0.3.0 of the gateway: " +
