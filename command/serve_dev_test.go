@@ -117,7 +117,8 @@ func TestDevCalls(t *testing.T) {
 	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9443}
 	for _, step := range []struct{ group, hook, want string }{
 		{"", "", ""},
-		{"dns.acme.example", "EnsureRecord", "  bin/hookgate call EnsureRecord -f request.json --handler h.acme --ca c/dev-ca.crt\n" +
+		{"dns.acme.example", "EnsureRecord", "  # with your request in the file request.json:\n" +
+			"  bin/hookgate call EnsureRecord -f request.json --handler h.acme --ca c/dev-ca.crt\n" +
 			"  curl --cacert c/dev-ca.crt https://127.0.0.1:9443/dns.acme.example/v1alpha1/ensurerecord/h.acme -H 'Content-Type: application/json' -d @request.json\n"},
 		{hook.Group, "GeneratePatches", "  bin/hookgate call GeneratePatches --example | bin/hookgate call GeneratePatches -f - --handler h.acme --ca c/dev-ca.crt\n" +
 			"  bin/hookgate call GeneratePatches --example -o json | curl --cacert c/dev-ca.crt https://127.0.0.1:9443/" +

@@ -130,8 +130,8 @@ func (d *devHints) calls(https net.Addr) string {
 		}
 		curl := d.curl(https, h.GroupVersionHook, handler)
 		if requests.Example(h.GroupVersionHook) == nil { // a hook of the program's own
-			own = cmp.Or(own, fmt.Sprintf("  %s call %s -f request.json%s\n  %s -d @request.json\n",
-				program, h.Hook, flags, curl))
+			own = cmp.Or(own, fmt.Sprintf("  # with your request in the file request.json:\n"+
+				"  %s call %s -f request.json%s\n  %s -d @request.json\n", program, h.Hook, flags, curl))
 			continue
 		}
 		example := fmt.Sprintf("%s call %s --example", program, h.Hook)
