@@ -42,16 +42,15 @@ func checkLoopback(ctx context.Context, address string) error {
 	return nil
 }
 
-// listen listens on host:port or unix:///path.
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// listen listens on host:port or unix:///path. choice says how to choose another port.
+func listen(ctx context.Context, address, choice string) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, unixScheme)
 	if isUnix {
 		return listenUnix(ctx, path)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on %s: the port is in use: stop the program that uses it, or choose another port",
-			address)
+		return nil, fmt.Errorf("listen on %s: the port is in use: stop the program that uses it, or %s", address, choice)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)

@@ -116,7 +116,11 @@ func (x *Extension) Serve(ctx context.Context, config Config) error {
 	}
 	healthv1.RegisterHealthServer(server, healthServer)
 	reflection.Register(server)
-	listener, err := listen(ctx, address)
+	choice := "choose another port"
+	if config.Address == "" {
+		choice += " with " + addressVariable
+	}
+	listener, err := listen(ctx, address, choice)
 	if err != nil {
 		return err
 	}

@@ -219,6 +219,11 @@ func TestListen(t *testing.T) {
 		})
 	}
 	x, _, _ := holding()
+	x.Logger = quiet
+	t.Setenv("EXTENSION_ADDRESS", taken.Addr().String())
+	if err := x.Serve(t.Context(), sdk.Config{}); err == nil || !strings.HasSuffix(err.Error(), "or choose another port with EXTENSION_ADDRESS") {
+		t.Errorf("got %v, want the variable that chooses the port", err)
+	}
 	t.Setenv("EXTENSION_ADDRESS", "unix://"+stale)
 	s := serve(t, x, sdk.Config{})
 	if s.address != "unix://"+stale {
