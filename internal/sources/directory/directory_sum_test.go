@@ -66,7 +66,7 @@ func TestDirectoryBeyondTheSumOfHandlers(t *testing.T) {
 		return extension.Discovered{Handlers: discoverytest.Handlers(names...)}, nil
 	})
 	writeFile(t, s.dir, "small.yaml", config("small", small, "  settings: {a: b}"))
-	s.eventuallyLogs(t, "extensionConfig=small", "too many handlers", "its 1 last known handlers are still served")
+	s.eventuallyLogs(t, "extensionConfig=small", "too many handlers", "its last known handlers are still served: 1")
 	has(full*limits.Handlers+1, "small")
 
 	for _, file := range []string{"e0.yaml", "small.yaml"} {

@@ -523,7 +523,7 @@ func TestDirectoryWithRealExtensions(t *testing.T) {
 	s.eventuallyServes(t, "v.acme "+server.URL, "w.acme "+server.URL, "x.untrusted "+stranger.URL)
 
 	server.names.Store(&[]string{"Scan", "scan"})
-	s.eventuallyLogs(t, "level=ERROR", "extensionConfig=acme", "its 2 last known handlers are still served")
+	s.eventuallyLogs(t, "level=ERROR", "extensionConfig=acme", "its last known handlers are still served: 2")
 	server.Close() // it goes away, and keeps its handlers
 	s.eventuallyLogs(t, "level=ERROR", "extensionConfig=acme", "refused")
 	s.Serves(t, "it keeps its handlers", "v.acme "+server.URL, "w.acme "+server.URL, "x.untrusted "+stranger.URL)

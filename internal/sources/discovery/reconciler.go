@@ -394,8 +394,8 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 	case s.applied == nil:
 		served += "; calls to all handlers of a hook are answered without it, unless its policy has onUndiscovered: Fail"
 	default:
-		served = strings.TrimSpace(fmt.Sprintf("its %d last known handlers are still served %s",
-			len(s.applied.Handlers), extensionconfig.PreviousClient(s.applied)))
+		where := strings.TrimSuffix(" "+extensionconfig.PreviousClient(s.applied), " ")
+		served = fmt.Sprintf("its last known handlers are still served%s: %d", where, len(s.applied.Handlers))
 	}
 	attributes := []any{"url", x.ClientConfig.URL, "error", err, "effect", served}
 	var e *hook.Error

@@ -45,7 +45,7 @@ func TestReconcileKeepsLastKnownHandlers(t *testing.T) {
 		}
 	}
 	b.Serves(t, "an extension that goes away keeps its handlers", "v.acme "+urlA)
-	if got := b.Logs.Lines("level=ERROR", "its 1 last known handlers are still served"); len(got) != 1 {
+	if got := b.Logs.Lines("level=ERROR", "its last known handlers are still served: 1"); len(got) != 1 {
 		t.Errorf("three equal failures are logged once, got %q", got)
 	}
 
@@ -149,7 +149,7 @@ func TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks(t *testing.T) {
 	if left := b.Extensions.Retained(); left != nil {
 		t.Errorf("the old and the new connections are in use, and all but %v were given up", left)
 	}
-	if got := b.Logs.Lines("its 1 last known handlers are still served at the previous URL " + urlA); len(got) != 1 {
+	if got := b.Logs.Lines("its last known handlers are still served at the previous URL " + urlA + ": 1"); len(got) != 1 {
 		t.Errorf("that is said once, got %q", got)
 	}
 
