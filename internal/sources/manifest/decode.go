@@ -149,16 +149,19 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 // empty if it is not known.
 func (d *document) misspelt(group string) (meant string, mistake *Problem) {
 	groups := []string{v1alpha1.GroupVersion.Group, runtimev1.GroupVersion.Group, extensionconfig.HookgateGroup}
-	like := slices.ContainsFunc(groups, func(of string) bool {
+	like := slices.IndexFunc(groups, func(of string) bool {
 		return text.EditDistance(strings.ToLower(text.Cut(group, limits.QuotedBytes)), of) <= 1
 	})
 	meant, named := allkinds.Named(d.kind)
-	if !like && !named || group == v1alpha1.GroupVersion.Group && d.kind == rollout.RecordKind {
+	if like < 0 && !named || group == v1alpha1.GroupVersion.Group && d.kind == rollout.RecordKind {
 		return "", nil
 	}
 	of := v1alpha1.GroupVersion.String()
 	if meant == extensionconfig.Kind {
 		of = runtimev1.GroupVersion.String()
+		if like >= 0 && groups[like] == extensionconfig.HookgateGroup {
+			of = extensionconfig.HookgateGroup + "/" + runtimev1.GroupVersion.Version
+		}
 	}
 	err := fmt.Errorf("no such kind: %s of %s", text.Cut(cmp.Or(d.kind, "no kind"), limits.QuotedBytes),
 		text.Cut(cmp.Or(d.apiVersion, "no apiVersion"), limits.QuotedBytes))
