@@ -104,7 +104,11 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 		}
 		handlers := printers.Registered(g)
 		if len(handlers) == 0 {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.Name())
+			why := "."
+			if len(g.Extensions) > 0 {
+				why = "; \"hookgate get extensions\" shows why."
+			}
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers%s\n", c.Name(), why)
 			if forPeople(o.output) {
 				return nil
 			}

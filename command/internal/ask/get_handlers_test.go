@@ -80,6 +80,16 @@ func TestGetHandlersOfAGatewayWithoutAny(t *testing.T) {
 	}
 }
 
+func TestGetHandlersOfAnExtensionThatIsDown(t *testing.T) {
+	s := commandtest.ServeStatus(t, func() *status.Gateway {
+		return &status.Gateway{Now: time.Now(), Extensions: []status.Extension{{Name: "acme"}}}
+	})
+	got := commandtest.Hookgate(t, "", "get", "handlers", "--diagnostics", s.URL)
+	if want := s.URL + " has no handlers; \"hookgate get extensions\" shows why.\n"; got.ErrOut != want || got.Code != cmdline.ExitDone {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
 func TestGetHandlersAsksServer(t *testing.T) {
 	for flags, want := range map[string]bool{
 		"": false, "output timeout": false, "diagnostics": false, "diagnostics ca token-file": false,
