@@ -106,8 +106,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.success", Level: Should,
-		Rule: "A realistic request is answered with Success, and without retryAfterSeconds, because " +
-			"retryAfterSeconds would make the caller wait.",
+		Rule:   "A realistic request is answered with Success. Answers of hooks that can block may have retryAfterSeconds.",
 		Source: guidelines + "Blocking Hooks",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure {
