@@ -77,7 +77,7 @@ func run(m *testing.M) int {
 func connect(t testing.TB) (*rest.Config, client.Client) {
 	t.Helper()
 	if apiServer == nil {
-		t.Skipf("%s is not set: run `make test`, which builds kube-apiserver and etcd and sets it", assetsVariable)
+		t.Skipf("%s is not set: run `make test-kubernetes`, which builds kube-apiserver and etcd and sets it", assetsVariable)
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{rbacv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, runtimev1.AddToScheme, v1alpha1.AddToScheme} {

@@ -22,9 +22,21 @@ func Program(t testing.TB, variable string) string {
 		if os.Getenv("HOOKGATE_COMPLETE") != "" {
 			report = t.Fatalf
 		}
-		report("%s is not set: `make test` and `make test-all` build what the tests need and set it", variable)
+		report("%s is not set: run %s, which builds what the tests need and sets it", variable, targets(variable))
 	}
 	return path
+}
+
+// targets returns the targets of the Makefile that set variable.
+func targets(variable string) string {
+	switch variable {
+	case "HOOKGATE_BIN", "HOOKGATE_TEST_EXTENSION":
+		return "`make test` or `make test-all`"
+	case "HOOKGATE_SKEW_BIN":
+		return "`make test-skew`"
+	default:
+		return "`make test-all`"
+	}
 }
 
 // Run starts cmd and kills it when the test ends. If the test has failed, it logs the end of the output.
