@@ -97,7 +97,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if err := checkDecodePatches(o.decode, o.output); err != nil {
 		return err
 	}
-	if h.Singleton() && o.handler != "" {
+	if !h.TakesHandler() && o.handler != "" {
 		return cmdline.Usagef("%s has no handlers: leave --handler out", h.Hook)
 	}
 	if o.file == "" && !h.Singleton() {

@@ -126,6 +126,22 @@ func TestCallSendsTheRequest(t *testing.T) {
 	}
 }
 
+// TestCallDiscoversOneExtension names a handler to a discovery, which a gateway passes on to the extension behind it.
+func TestCallDiscoversOneExtension(t *testing.T) {
+	const h = "DiscoverInfrastructure"
+	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{h: {Body: commandtest.Reply(h, `"status":"Success","handlers":[]`)}})
+	for transport, server := range f.Servers() {
+		got := commandtest.Hookgate(t, "", append([]string{"call", h, "--handler", "machines--rack"}, server...)...)
+		path, handler, _ := f.Asked()
+		if transport == "https" {
+			handler = path[strings.LastIndex(path, "/")+1:]
+		}
+		if got.Code != cmdline.ExitDone || handler != "machines--rack" {
+			t.Errorf("%s: exit status %d, handler %q: %s", transport, got.Code, handler, got.ErrOut)
+		}
+	}
+}
+
 // TestCallErrorsOfTheServer checks that the output has the code, the kind and the call ID.
 func TestCallErrorsOfTheServer(t *testing.T) {
 	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{
