@@ -77,6 +77,10 @@ func initProject(out io.Writer, program, kind, name, dir, module string) error {
 	dir = cmp.Or(dir, name)
 	clone := cloneFrom(dir)
 	values.Clone = cmdline.ShellWord(cmp.Or(clone, "../hookgate"))
+	steps := values.Steps(kind)
+	if len(steps) > 0 && strings.Trim(values.Clone, "./") != "" { // else the clone has the project in it
+		values.Install = installFrom(values.Clone, values.Ref)
+	}
 	files, err := scaffold.Make(kind, values)
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
@@ -89,7 +93,7 @@ func initProject(out io.Writer, program, kind, name, dir, module string) error {
 	}
 	self, _ := os.Executable()
 	first := append(inPath(program, self), "cd "+cmdline.ShellWord(dir))
-	if steps := values.Steps(kind); len(steps) > 0 {
+	if len(steps) > 0 {
 		_, _ = fmt.Fprintf(out, "\nThis build of Hookgate is not a release, so no registry has its packages. The project\n"+
 			"uses the packages in a clone of Hookgate. Relative to the project's folder, the path of the\n"+
 			"clone is %s.\n", values.Clone)
@@ -140,8 +144,7 @@ func pinned(b cmdline.BuildInfo) scaffold.Values {
 	}
 	v.Install = "go install github.com/hookgate/hookgate/cmd/hookgate@" + v.Ref
 	if v.ImageTag != v.Ref { // go.mod of a commit has replacements, with which the go command installs nothing
-		clone := `"$RUNNER_TEMP/hookgate"`
-		v.Install = gitClone(clone, v.Ref) + " && go -C " + clone + " install ./cmd/hookgate"
+		v.Install = installFrom(`"$RUNNER_TEMP/hookgate"`, v.Ref)
 	}
 	if m := minorOf.FindStringSubmatch(runtime.Version()); m != nil {
 		v.Go = m[1]

@@ -44,6 +44,11 @@ func gitClone(folder, ref string) string {
 	return "git clone -q https://github.com/hookgate/hookgate " + folder + " && git -C " + folder + " checkout -q " + ref
 }
 
+// installFrom returns the command that installs the program from a clone of Hookgate, which it makes.
+func installFrom(clone, ref string) string {
+	return gitClone(clone, ref) + " && go -C " + clone + " install ./cmd/hookgate"
+}
+
 // physical returns the absolute path of a file without symbolic links, also if the file does not exist yet.
 func physical(path string) string {
 	path, err := filepath.Abs(path)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/command/internal/author"
 	"github.com/hookgate/hookgate/command/internal/commandtest"
@@ -78,6 +79,24 @@ func TestInitWithoutRelease(t *testing.T) {
 				t.Errorf("%s: says %q: %t", kind, about, says)
 			}
 		}
+		// CI makes the clone where the project looks for it, and runs the same commands.
+		workflow, err := os.ReadFile(filepath.Join(dir, ".github/workflows/ci.yaml"))
+		var parsed any
+		if err == nil {
+			err = yaml.Unmarshal(workflow, &parsed)
+		}
+		clone, made := "../hookgate", "" // the changes of go.mod and of .cargo are in the repository
+		switch kind {
+		case "rule", "job":
+			clone = `"$RUNNER_TEMP/hookgate"`
+		case "python", "typescript", "java":
+			made = "    - run: make -C ../hookgate packages-" + kind + " && "
+		}
+		installs := " && go -C " + clone + " install ./cmd/hookgate"
+		if err != nil || !strings.Contains(string(workflow), "/hookgate/hookgate "+clone+" && ") ||
+			!strings.Contains(string(workflow), installs) || !strings.Contains(string(workflow), made) {
+			t.Errorf("%s: %v; no %q or %q in\n%s", kind, err, installs, made, workflow)
+		}
 		if says := strings.Contains(string(readme), "`EXTENSION_ADDRESS`"); says != (want != "") {
 			t.Errorf("%s: the README names the variable of the address: %t", kind, says)
 		}
@@ -120,6 +139,14 @@ func TestInitNearClone(t *testing.T) {
 		step := "go mod edit -replace github.com/hookgate/hookgate/sdk=" + tt.want + "/sdk\n"
 		if err != nil || !strings.Contains(got.Out, "  "+step) || !strings.Contains(string(readme), "$ "+step) {
 			t.Errorf("%s: %v; no %q in\n%s\nand\n%s", name, err, step, got.Out, readme)
+		}
+		workflow, err := os.ReadFile(filepath.Join(tt.dir, ".github/workflows/ci.yaml"))
+		into := tt.want
+		if strings.HasSuffix(into, "..") { // CI has no clone around the project
+			into = `"$RUNNER_TEMP/hookgate"`
+		}
+		if err != nil || !strings.Contains(string(workflow), " && go -C "+into+" install ") {
+			t.Errorf("%s: %v; no clone in %s:\n%s", name, err, into, workflow)
 		}
 		if strings.Contains(got.Out, "git clone") {
 			t.Errorf("%s: there is a clone already:\n%s", name, got.Out)
