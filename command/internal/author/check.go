@@ -109,8 +109,8 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.BoolVar(&o.strict, "strict", false, "treat broken rules of the level SHOULD like broken rules of the level MUST")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print the checks that pass or do not apply")
 	f.BoolVar(&o.watches, "watch", false,
-		"check again whenever the extension restarts or its answer to Discovery changes, until Ctrl-C; the last results "+
-			"decide the exit status")
+		"check again whenever the extension restarts or its answer to Discovery changes, until Ctrl-C; the exit status is "+
+			"that of the last results, or 1 if the extension is down")
 	f.DurationVar(&o.wait, "wait", 0,
 		"how long to wait for an extension that is just starting and cannot be reached yet, at most 10m")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long one run of all checks may take")

@@ -70,13 +70,13 @@ func (r *restarts) begin(ctx context.Context) {
 	first, answers := r.ask(ctx)
 	second, again := r.ask(ctx)
 	r.answer, r.stable = first, first == second
-	r.gone, r.lasts = !answers || !again, !r.hasEnded()
+	r.gone, r.lasts = ctx.Err() == nil && (!answers || !again), !r.hasEnded()
 }
 
-// wait returns once the extension has restarted since begin and answers, and says how that was noticed. It also returns
-// when ctx is done.
-func (r *restarts) wait(ctx context.Context) (why string) {
-	for {
+// wait returns once the extension has restarted since begin and answers, and says how that was noticed. It calls down
+// once if the extension does not answer. It also returns when ctx is done.
+func (r *restarts) wait(ctx context.Context, down func()) (why string) {
+	for told := false; ; {
 		var ended <-chan struct{}
 		pause := lookEvery
 		if r.gone {
@@ -94,8 +94,13 @@ func (r *restarts) wait(ctx context.Context) (why string) {
 		case <-time.After(pause):
 		}
 		switch now, answers := r.ask(ctx); {
+		case ctx.Err() != nil:
+			return ""
 		case !answers:
-			r.gone = true
+			if r.gone = true; !told {
+				told = true
+				down()
+			}
 		case r.gone:
 			return "the extension has restarted"
 		case r.stable && now != r.answer:

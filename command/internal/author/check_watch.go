@@ -21,8 +21,11 @@ import (
 	"github.com/hookgate/hookgate/internal/cli/cmdline"
 )
 
+// errGone is the error of a watch that ends while the extension is down.
+var errGone = errors.New("the extension no longer answers")
+
 // watch checks the extension each time that it has restarted, until the command is interrupted. The error is that of
-// the last results.
+// the last results, or errGone.
 func (o *checkOptions) watch(
 	cmd *cobra.Command, hooks *catalog.Catalog, progress *progressLine,
 	run func(context.Context) (conformance.Report, error),
@@ -58,7 +61,19 @@ func (o *checkOptions) watch(
 			last = &report
 		}
 		progress.show("waiting for the extension to restart; Ctrl-C to end")
-		if why = restarts.wait(ctx); ctx.Err() != nil {
+		why = restarts.wait(ctx, func() {
+			if len(report.Results) == 0 {
+				return // the error has been printed
+			}
+			progress.show("")
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s, %s; waiting for it\n", time.Now().Format(time.TimeOnly), errGone)
+			progress.show("waiting for the extension; Ctrl-C to end")
+		})
+		switch {
+		case ctx.Err() == nil:
+		case restarts.gone && last != nil:
+			return errGone
+		default:
 			return o.lastOf(last)
 		}
 	}

@@ -84,6 +84,7 @@ func TestCheckWatch(t *testing.T) {
 	stop = (&restarted{name: "gate", retry: -2}).start(t, socket)
 	p.Expect(t, `the extension has restarted:\n(?s:.*)Since the last run, fail in another way: answers\.retry\.\n`)
 	stop()
+	p.Expect(t, `\d, the extension no longer answers; waiting for it\n`)
 	(&restarted{name: "gate", retry: 1}).start(t, socket)
 	p.Expect(t, `Since the last run, now pass: answers\.retry\.\n`)
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -111,6 +112,25 @@ func TestCheckWait(t *testing.T) {
 	url, _ := checked(t, goodAnswer)
 	if code, _, errOut := execute(t, "check", url, "--wait", "10m"); code != cmdline.ExitFailed || !strings.Contains(errOut, "signed by an unknown authority") {
 		t.Errorf("exit status %d: %s", code, errOut)
+	}
+}
+
+// TestCheckWatchEndsWhileDown ends a watch whose last results are good, but whose extension has gone since.
+func TestCheckWatchEndsWhileDown(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "x.sock")
+	stop := (&restarted{name: "gate", retry: 1}).start(t, socket)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "check", "unix://"+socket, "--watch", "--only", "answers.retry")
+	cmd.Env = append(os.Environ(), commandtest.AsProgram+"=1")
+	p := process.Run(t, "check", cmd)
+	p.Expect(t, `1 handler: 1 passed, 0 failed.*\n`)
+	stop()
+	p.Expect(t, `the extension no longer answers; waiting for it\n`)
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	code := p.ExitCode(t)
+	if told := strings.Count(p.Output(), "no longer answers; waiting"); code != cmdline.ExitFailed || told != 1 {
+		t.Errorf("exit status %d, told %d times\n%s", code, told, p.Output())
 	}
 }
 

@@ -35,7 +35,7 @@ func NewRestarts(ctx context.Context, url, ca string, hooks *catalog.Catalog) (*
 }
 
 // Wait waits for a restart, and returns how it was noticed.
-func (r *Restarts) Wait(ctx context.Context) string { return r.wait(ctx) }
+func (r *Restarts) Wait(ctx context.Context) string { return r.wait(ctx, func() {}) }
 
 // Close ends the connections.
 func (r *Restarts) Close() { r.close() }
