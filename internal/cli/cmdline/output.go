@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,10 +74,15 @@ func NewPrinter(format string) (Printer, error) {
 // ProgramAnnotation is the annotation of the root command with the name by which the program was started.
 const ProgramAnnotation = "hookgate.dev/program"
 
-// Program returns what a command to copy begins with, for a shell: the name by which the program was started, such as
-// bin/hookgate, or kubectl hookgate.
+// Program returns what a command to copy begins with, for a shell in any directory: the name by which the program was
+// started, such as hookgate or kubectl hookgate, or its absolute path if it was started by a path.
 func Program(cmd *cobra.Command) string {
 	if program := cmd.Root().Annotations[ProgramAnnotation]; program != "" {
+		if filepath.Base(program) != program {
+			if path, err := filepath.Abs(program); err == nil {
+				program = path
+			}
+		}
 		return ShellWord(program)
 	}
 	return cmd.Root().CommandPath()
