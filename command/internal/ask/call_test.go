@@ -280,11 +280,13 @@ func TestCallWarnsOfMisspeltMembers(t *testing.T) {
 	f := commandtest.NewFakeServer(t, map[string]commandtest.FakeReply{
 		"BeforeClusterUpgrade": {Body: commandtest.Reply("BeforeClusterUpgrade", `"status":"Success"`)},
 	})
-	request := `{"cluster": {}, "toKubernetesVerson": "v1.36.0"}`
-	got := commandtest.Hookgate(t, request, "call", "BeforeClusterUpgrade", "-f", "-", "--server", f.HTTP.URL, "--ca", f.CAFile)
-	want := "Warning: the request: BeforeClusterUpgradeRequest has no member toKubernetesVerson: did you mean toKubernetesVersion?\n"
-	if got.Code != 0 || !strings.Contains(got.ErrOut, want) {
-		t.Errorf("got %d %s\nwant %s", got.Code, got.ErrOut, want)
+	for _, member := range []string{"toKubernetesVerson", "toKubernetesVerison"} {
+		request := `{"cluster": {}, "` + member + `": "v1.36.0"}`
+		got := commandtest.Hookgate(t, request, "call", "BeforeClusterUpgrade", "-f", "-", "--server", f.HTTP.URL, "--ca", f.CAFile)
+		want := "Warning: the request: BeforeClusterUpgradeRequest has no member " + member + ": did you mean toKubernetesVersion?\n"
+		if got.Code != 0 || !strings.Contains(got.ErrOut, want) {
+			t.Errorf("got %d %s\nwant %s", got.Code, got.ErrOut, want)
+		}
 	}
 }
 

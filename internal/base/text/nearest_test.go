@@ -26,3 +26,17 @@ func TestNearest(t *testing.T) {
 		t.Errorf("got %q, want the nearest one", got)
 	}
 }
+
+func TestEditDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "ab", 2}, {"ab", "", 2}, {"version", "version", 0}, {"version", "verson", 1}, {"version", "versiom", 1},
+		{"version", "verison", 1}, {"version", "evrsino", 2}, {"abc", "cab", 2}, {"abc", "cba", 2}, {"ab", "ba", 1},
+	} {
+		if got := EditDistance(tt.a, tt.b); got != tt.want {
+			t.Errorf("EditDistance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

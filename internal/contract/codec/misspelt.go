@@ -48,8 +48,8 @@ func folded(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 }
 
-// nearest returns the known member whose name differs from name in letter case, separators and one letter at most, or
-// "".
+// nearest returns the known member whose name differs from name in letter case, separators, and one letter or two
+// swapped ones at most, or "".
 func (t *table) nearest(name string) string {
 	name = folded(name)
 	for i := range t.fields {
