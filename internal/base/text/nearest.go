@@ -6,8 +6,8 @@ package text
 import "strings"
 
 // Nearest returns the name that someone who typed so probably meant, in any letter case: the one with the fewest
-// letters added, left out, replaced or swapped, at most a third of them. It returns "" if no name is like that. It takes time in
-// proportion to the length of typed and of all names.
+// letters added, left out, replaced or swapped, at most a third of them. It returns "" if no name is like that. It
+// takes time in proportion to the length of typed and of all names.
 func Nearest(typed string, names []string) string {
 	typed = strings.ToLower(typed)
 	best, least := "", len(typed)/3+1
