@@ -57,7 +57,7 @@ func TestOverlay(t *testing.T) {
 	if image := container(t, one[*appsv1.Deployment](t, objects)).Image; image != "ghcr.io/hookgate/hookgate:dev" {
 		t.Errorf("image %s, want the one that `make image VERSION=dev` makes", image)
 	}
-	if image := container(t, one[*appsv1.Deployment](t, install(t, false))).Image; image != "registry.example.com/hookgate:dev" {
+	if image := container(t, one[*appsv1.Deployment](t, install(t, false))).Image; image != "ghcr.io/hookgate/hookgate:v0.1.0" {
 		t.Errorf("image %s, want the one that the guide chooses", image)
 	}
 }

@@ -71,7 +71,8 @@ func NewCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"prints what has changed.\n\n" +
 			"The exit status is 0 if no MUST rule is broken, 1 if a MUST rule is broken or nothing was checked,\n" +
 			"and 2 for wrong usage.\n" +
-			"After Ctrl-C, the command prints the results so far and the checks that were not run; the exit status is 1.",
+			"After Ctrl-C, the command prints the results so far and the checks that were not run, and the exit\n" +
+			"status is 1; with --watch, the last results decide the exit status.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
 			"  hookgate check grpc://127.0.0.1:9090 --watch\n" +

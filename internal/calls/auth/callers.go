@@ -124,8 +124,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 		case ok:
 			e.hooks[h.Hook] = true
 		default:
-			return nil, fmt.Errorf("hooks: no hook %q: see \"hookgate call --help\" for their names",
-				text.Cut(name, limits.CallerNameBytes))
+			return nil, unknownHook(text.Cut(name, limits.CallerNameBytes), hooks)
 		}
 	}
 	if s.Expires != "" {
@@ -148,6 +147,18 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 		e.token = (*[sha256.Size]byte)(digest)
 	}
 	return e, nil
+}
+
+// unknownHook returns the error about a name that no hook has.
+func unknownHook(name string, hooks *catalog.Catalog) error {
+	var names []string
+	for _, h := range hooks.Hooks() {
+		names = append(names, h.Hook)
+	}
+	if meant := text.Nearest(name, names); meant != "" {
+		return fmt.Errorf("hooks: no hook %q: did you mean %q?", name, meant)
+	}
+	return fmt.Errorf("hooks: no hook %q: see \"hookgate call --help\" for their names", name)
 }
 
 // byToken returns the caller with the token, or nil. How long it takes does not depend on the tokens.

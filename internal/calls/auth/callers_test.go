@@ -56,6 +56,7 @@ func TestCallersRefuseMistakes(t *testing.T) {
 		"SameName":        {header + "- {name: a, token: " + someToken + ", hooks: [\"*\"]}\n- {name: a, certificateNames: [b], hooks: [\"*\"]}", `callers[1]: name: "a" occurs twice`},
 		"SameToken":       {header + "- {name: a, token: " + someToken + ", hooks: [\"*\"]}\n- {name: b, tokenSHA256: " + fmt.Sprintf("%x", sha256.Sum256([]byte(someToken))) + ", hooks: [\"*\"]}", `callers[1]: has the same token as caller "a"`},
 		"NoHooks":         {header + "- {name: a, token: " + someToken + "}", `callers[0]: hooks: required: give names of hooks, or "*" for all`},
+		"MisspeltHook":    {header + "- {name: a, token: " + someToken + ", hooks: [GeneratPatches]}", `callers[0]: hooks: no hook "GeneratPatches": did you mean "GeneratePatches"?`},
 		"OtherHook":       {header + "- {name: a, token: " + someToken + ", hooks: [Dinner]}", `callers[0]: hooks: no hook "Dinner"`},
 		"Nothing":         {header + "- {name: a, hooks: [\"*\"]}", "callers[0]: has nothing to identify the caller by"},
 		"Both":            {header + "- {name: a, token: " + someToken + ", tokenSHA256: ab, hooks: [\"*\"]}", "token and tokenSHA256: give only one of them"},
