@@ -34,9 +34,9 @@ var Descriptions = [...]Description{
 		`The label source is "Backend" (the instances that exist, according to the extension's last answers) or "Objects" ` +
 		`(the instances that objects represent).`,
 		[]string{"infrastructure_class", "source"}},
-	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time, in seconds since the epoch, at which " +
-		"this process saw the number of instances in the backend begin to differ from the number of objects, or from the " +
-		"replicas that a MachinePool wants. If there are differences for several Clusters or pools, the earliest time " +
+	{"hookgate_infrastructure_instances_differ_since_timestamp_seconds", "Time, in seconds since the epoch, since " +
+		"which the backend has had more or fewer instances than there are objects, or than a MachinePool has replicas, as " +
+		"this process saw it. If there are differences for several Clusters or pools, the earliest time " +
 		"counts. Paused objects do not count.", []string{"kind", "infrastructure_class"}},
 }
 

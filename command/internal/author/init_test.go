@@ -158,7 +158,7 @@ func TestInitNearClone(t *testing.T) {
 func TestInitInPath(t *testing.T) {
 	dir := t.TempDir()
 	self := filepath.Join(dir, "hookgate")
-	if err := os.WriteFile(self, nil, 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(self, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	export := []string{"export PATH=" + cmdline.ShellWord(dir) + `:"$PATH"`}

@@ -118,7 +118,7 @@ func counts() []Limit {
 		{"call", "number of values in a patch for a converted object, including values that the patch copies; number of values in converted metadata of variables", count(ObjectElements) + " each", badAnswer, "", ""},
 		{"call", "number of levels of nested JSON", count(JSONDepth), "the call fails: `InvalidRequest` for the request, `BadResponse` for the answer", "", ""},
 		{"call", "number of members of an object, if a match condition reads one of these members", count(Elements), tooLarge, "", ""},
-		{"call", "number of namespaces of the items of a request", count(Namespaces), tooLarge, "", ""},
+		{"call", "number of namespaces to which the items of a request belong", count(Namespaces), tooLarge, "", ""},
 		{"call", "number of handlers and steps listed in [an explanation](explain.md)", count(ExplainedHandlers), counted, "", ""},
 		{"call", "number of header lines of an answer over HTTP/1.1", count(AnswerHeaderLines), badAnswer, "", ""},
 		{"call", "number of gateways that one call passes through", count(GatewayHops), "the call fails: `Loop`; handlers further away are not discovered", "", ""},
@@ -222,7 +222,7 @@ func infrastructureCounts() []Limit {
 	return []Limit{
 		{"infrastructure object", "number of values in parameters; number of levels of nesting", count(Parameters) + "; " + count(ParameterDepth), invalid, "", ""},
 		{"infrastructure object", "cost of checking parameters once against all rules of their schema", count(ParameterCost) + " units of CEL, about 10 ms", invalid, "", ""},
-		{"infrastructure object", "number of listed problems of parameters", count(ParameterProblems), counted, "", ""},
+		{"infrastructure object", "number of problems with parameters that an error lists", count(ParameterProblems), counted, "", ""},
 		{"infrastructure object", "number of conditions that the extension sets", count(InstanceConditions), notUsed, "", ""},
 		{"infrastructure object", "number of addresses of a machine; number of failure domains of a cluster; number of instances of a pool", count(MachineAddresses) + "; " + count(FailureDomains) + "; " + count(Instances), notUsed, "", ""},
 		{"infrastructure object", "number of instances in the status of a pool; number of addresses of each instance", count(ReportedInstances) + "; " + count(InstanceAddresses), "only the first instances by name are shown; only the first addresses are shown", "", ""},

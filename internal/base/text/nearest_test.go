@@ -33,7 +33,7 @@ func TestEditDistance(t *testing.T) {
 		want int
 	}{
 		{"", "", 0}, {"", "ab", 2}, {"ab", "", 2}, {"version", "version", 0}, {"version", "verson", 1}, {"version", "versiom", 1},
-		{"version", "verison", 1}, {"version", "evrsino", 2}, {"abc", "cab", 2}, {"abc", "cba", 2}, {"ab", "ba", 1},
+		{"status", "sttaus", 1}, {"status", "tsatsu", 2}, {"abc", "cab", 2}, {"abc", "cba", 2}, {"ab", "ba", 1},
 	} {
 		if got := EditDistance(tt.a, tt.b); got != tt.want {
 			t.Errorf("EditDistance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
