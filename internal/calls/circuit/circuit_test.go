@@ -63,6 +63,16 @@ func (f *fixture) want(s State) {
 	}
 }
 
+// probe enters the circuit with a call that must be a probe.
+func (f *fixture) probe() Pass {
+	f.Helper()
+	p, _, ok := f.Enter(&f.settings)
+	if !ok || !p.Probe() {
+		f.Fatalf("got %+v, %t, want a probe", p, ok)
+	}
+	return p
+}
+
 func (f *fixture) refuses() {
 	f.Helper()
 	if passed, _ := f.call(Success); passed {
@@ -249,17 +259,11 @@ func TestOneProbe(t *testing.T) {
 		f.settings.ConsecutiveFailures = 1
 		f.opens()
 		f.due()
-		probe, _, ok := f.Enter(&f.settings)
-		if !ok || !probe.Probe() {
-			t.Fatalf("got %+v, %t, want a probe", probe, ok)
-		}
+		probe := f.probe()
 		f.refuses()
 		f.Leave(probe, &f.settings, Unknown, nil)
 		f.want(HalfOpen)
-		if probe, _, ok = f.Enter(&f.settings); !ok || !probe.Probe() {
-			t.Fatalf("got %+v, %t, want another probe", probe, ok)
-		}
-		f.Leave(probe, &f.settings, Success, nil)
+		f.Leave(f.probe(), &f.settings, Success, nil)
 		f.want(Closed)
 	})
 }
@@ -345,10 +349,7 @@ func TestDisablingDuringAProbe(t *testing.T) {
 		f.settings.ConsecutiveFailures = 1
 		f.opens()
 		f.due()
-		probe, _, ok := f.Enter(&f.settings)
-		if !ok || !probe.Probe() {
-			t.Fatal("no probe passed")
-		}
+		probe := f.probe()
 		f.settings.Disabled = true
 		f.calls(1, Failure)
 		f.Leave(probe, &f.settings, Failure, errRefused)
